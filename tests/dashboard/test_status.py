@@ -37,6 +37,15 @@ def test_nobody_there_is_told(gateway: Gateway) -> None:
     assert said.returncode == 1 and "no gateway answers" in said.stderr
 
 
+def test_who_watches_no_more_ends_it(gateway: Gateway) -> None:
+    command = [str(gateway_binary()), "top", "--admin", f"127.0.0.1:{gateway.admin.port}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=inherited_environment()) as watching:
+        assert watching.stdout is not None
+        first = watching.stdout.readline()
+        watching.stdout.close()
+        assert first.startswith(b"Windrow ") and watching.wait() == 0
+
+
 def test_the_token_is_needed(start_gateway) -> None:
     gateway = start_gateway("[admin]\ntoken = 'of the test'\n")
     assert "token" in status(gateway.admin.port).stderr

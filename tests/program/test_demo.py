@@ -100,6 +100,34 @@ def test_a_terminal_shows_both_ways_if_it_has_room(columns: int, arguments: list
     assert "Paris" in shown and "Tokyo" in shown and "Sydney" in shown
 
 
+def test_a_signal_is_heard_from_the_first_line_on(tmp_path: Path) -> None:
+    started = Child(command(*SMALL, "--no-browser"), tmp_path / "demo.log", ENVIRONMENT)
+    eventually(lambda: "windrow listens" in started.log(), "the first line")
+    started.signal(signal.SIGTERM)
+    assert started.wait() in (0, 1), started.log()
+    assert "panicked" not in started.log()
+
+
+def test_output_that_nobody_takes_is_no_panic() -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            command(*SMALL, "--for", "2"), stdout=full, stderr=subprocess.PIPE, check=False,
+            env={**inherited_environment(), **ENVIRONMENT},
+        )  # fmt: skip
+    assert ended.returncode == 1 and b"standard output can't be written" in ended.stderr
+
+
+def test_wrong_options_are_refused_before_anything_starts() -> None:
+    for wrong in (["--probes", "0"], ["--every", "1ms"], ["--kpi", "nan"], ["--url", "gopher://x"]):
+        refused = in_a_pipe(*wrong)
+        assert refused.returncode == 1 and refused.stdout == "" and "windrow: " in refused.stderr, wrong
+
+
+def test_the_password_of_a_site_is_not_shown() -> None:
+    ended = in_a_pipe("--probes", "2", "--every", "500ms", "--for", "2", "--url", "http://ann:of-a-site@127.0.0.1:1/x")
+    assert "http://127.0.0.1:1/x" in ended.stdout and "of-a-site" not in ended.stdout + ended.stderr
+
+
 def test_the_page_opens_where_there_is_a_screen(tmp_path: Path) -> None:
     opener = tmp_path / "xdg-open"
     opener.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/opened\n')

@@ -253,6 +253,7 @@ def test_without_a_collector_inserts_go_on_and_spans_are_counted(stack: Stack, t
     try:
         insert(gateway.http.as_user(TESTER.name, TESTER.password), 0xA1)
         eventually(lambda: metrics_of(gateway).sum("windrow_trace_spans_total", result="failed"), "spans that could not be sent")
+        eventually(lambda: "traces can't be sent" in gateway.child.log(), "a line in the log")
     finally:
         assert gateway.stop() == 0
 
@@ -262,10 +263,16 @@ def windrow(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=inherited_environment())
 
 
-@pytest.mark.parametrize("endpoint", ["127.0.0.1:4317", "ftp://x", "http://"])
-def test_a_wrong_address_is_told_at_the_start(endpoint: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("otlp_endpoint", value) for value in ("127.0.0.1:4317", "ftp://x", "http://", "http://ann:hidden@h", "http://h/?k=hidden")]
+    + [("headers", "hidden")],
+)
+def test_wrong_settings_are_told_before_anything_starts(setting: str, value: str, tmp_path: Path) -> None:
     file = tmp_path / "windrow.toml"
-    file.write_text(f'[tracing]\notlp_endpoint = "{endpoint}"\n')
+    file.write_text(f'[tracing]\n{setting} = "{value}"\n')
+    known = windrow("config", "--config", str(file))
+    assert known.returncode == 1 and f"tracing.{setting}" in known.stderr and "hidden" not in known.stderr
     ended = windrow("serve", "--config", str(file), "--backend", "http://127.0.0.1:1", "--http", "127.0.0.1:0",
                     "--admin", "127.0.0.1:0", "--flight", "", "--data-dir", str(tmp_path / "data"))  # fmt: skip
-    assert ended.returncode == 1 and "tracing.otlp_endpoint" in ended.stderr
+    assert ended.returncode == 1 and ended.stderr == known.stderr

@@ -11,9 +11,16 @@ use crate::units::show_size_bytes;
 
 pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
     let mut conflict = |reason: String| errors.push(SettingsError::Conflict { reason });
-    for problem in
-        [tls_pair(layers), admin_token(layers), default_password(layers), pinned_certificate(layers), journal(layers)]
-    {
+    let problems = [
+        tls_pair(layers),
+        admin_token(layers),
+        default_password(layers),
+        pinned_certificate(layers),
+        journal(layers),
+        otlp_endpoint(layers),
+        otlp_headers(layers),
+    ];
+    for problem in problems {
         problem.into_iter().for_each(&mut conflict);
     }
     for (list, users) in
@@ -23,6 +30,22 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
     }
     patterns(layers).into_iter().for_each(&mut conflict);
     kafka::consistency::check(&layers.entries.kafka).into_iter().for_each(&mut conflict);
+}
+
+/// The address is shown; what is secret has a setting of its own.
+fn otlp_endpoint(layers: &Layers) -> Option<String> {
+    let endpoint = layers.optional_text("tracing.otlp_endpoint")?;
+    let address = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
+    let is_plain = address.is_some_and(|address| !address.is_empty() && !address.contains(['@', '?', '#']));
+    let text = "`tracing.otlp_endpoint` is http://host:port or https://host:port, without a password or a query: \
+                what the collector asks for goes into `tracing.headers`";
+    (!is_plain).then(|| text.to_owned())
+}
+
+fn otlp_headers(layers: &Layers) -> Option<String> {
+    let headers = layers.optional_text("tracing.headers")?;
+    let wrong = headers.split(',').position(|header| !header.trim().is_empty() && !header.contains('='))?;
+    Some(format!("`tracing.headers`: number {} is no `name=value`", wrong + 1))
 }
 
 fn tls_pair(layers: &Layers) -> Option<String> {

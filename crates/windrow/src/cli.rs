@@ -224,18 +224,9 @@ impl SettingsFlags {
         given.into_iter().filter_map(flag).collect()
     }
 
-    /// Whether the user chose where files go.
-    pub(crate) fn names_data_dir(&self) -> bool {
-        self.data_dir.is_some() || self.config.is_some()
-    }
-
-    /// Whether the user chose the ports.
-    pub(crate) fn names_ports(&self) -> bool {
-        self.http.is_some()
-            || self.admin.is_some()
-            || self.flight.is_some()
-            || self.native.is_some()
-            || self.config.is_some()
+    /// Whether the user chose this setting, or a file that may.
+    pub(crate) fn names(&self, setting: &str) -> bool {
+        self.config.is_some() || self.flags().iter().any(|flag| flag.path == setting)
     }
 }
 

@@ -9,7 +9,9 @@ use tokio::sync::watch;
 use windrow_clickhouse::ClientOptions;
 use windrow_embedded::{Embedded, EmbeddedOptions, EngineState};
 use windrow_settings::{Backend, Settings};
-use windrow_upclick::{terminal_columns, Browser, DemoOptions, Destination, Engine, Inserts, Output, PidSource};
+use windrow_upclick::{
+    terminal_columns, Browser, DemoOptions, Destination, Engine, Inserts, Output, PidSource, StopRequests,
+};
 
 use crate::backend::client_options;
 use crate::cli::{DemoArguments, Scene};
@@ -18,23 +20,28 @@ use crate::gateway::{runtime, Gateway};
 use crate::logging;
 use crate::reload;
 use crate::signals::{Asked, Signals};
+use crate::write_out;
 
 /// Narrower, the comparison leaves the cities too little room to be shown unasked.
 const COMPARES_FROM_COLUMNS: usize = 100;
-/// So many signals.
-const GIVEN_UP_AFTER: usize = 4;
+const INTERRUPTED: &str = "interrupted while it started";
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// `windrow demo`: a gateway in this process, and the probes against it and against ClickHouse itself.
 pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<ExitCode, String> {
     let temporary = TemporaryFolder::create()?;
-    if !arguments.settings.names_data_dir() {
+    if !arguments.settings.names("data_dir") {
         settings.data_dir = temporary.path.join("windrow");
     }
-    if !arguments.settings.names_ports() {
-        // The usual ports may be in use by a gateway that does real work.
+    // Where the user has not chosen: the usual ports may be in use by a gateway that does real work.
+    let flags = &arguments.settings;
+    if !flags.names("http.listen") {
         settings.http.listen.set_port(0);
+    }
+    if !flags.names("admin.listen") {
         settings.admin.listen.set_port(0);
+    }
+    if !flags.names("flight.listen") {
         settings.flight.listen = None;
     }
     if settings.log.level == "info" {
@@ -42,69 +49,65 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
         settings.log.level = "error,clickhouse=off".to_owned();
     }
     let plan = Plan::chosen(&settings, arguments)?;
+    let options = plan.options(arguments);
+    options.check().map_err(|error| error.to_string())?;
     logging::start(&settings.log)?;
     descriptors::raise_limit(&settings)?;
     let complete = runtime()?.block_on(async {
-        // The folder goes, and the engines end, also when somebody has waited long enough for their start.
-        let mut signals = Signals::listen()?;
+        // Listened for before anything starts, so that an early signal ends in order too.
+        let mut stop = stop_requests()?;
         let gateway = tokio::select! {
             started = Gateway::start(settings.clone(), reload::fixed(&settings)) => started?,
-            _ = signals.next() => return Err("interrupted while it started".to_owned()),
+            () = stop.more_than(0) => return Err(INTERRUPTED.to_owned()),
         };
-        let played = tokio::select! {
-            played = play(&settings, arguments, &plan, &gateway, &temporary.path) => played,
-            () = given_up(&mut signals) => Err("interrupted".to_owned()),
-        };
+        let played = play(&settings, options, &plan, &gateway, (&temporary.path, stop)).await;
         let clean = gateway.stop().await;
         played.map(|()| clean)
     })?;
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn play(
-    settings: &Settings,
-    arguments: &DemoArguments,
-    plan: &Plan,
-    gateway: &Gateway,
-    temporary: &Path,
-) -> Result<(), String> {
-    let through = through(settings, gateway, plan.inserts);
-    println!("windrow listens on {}, its dashboard is at http://{}/", through.url, gateway.admin);
-    let (straight, beside) = match plan.straight {
-        true => {
-            let mut signals = Signals::listen()?;
-            tokio::select! {
-                started = straight(settings, &through, temporary) => started?,
-                _ = signals.next() => return Err("interrupted while it started".to_owned()),
+fn stop_requests() -> Result<StopRequests, String> {
+    let mut signals = Signals::listen()?;
+    let (sender, stop) = StopRequests::channel();
+    tokio::spawn(async move {
+        loop {
+            if let Asked::Stop = signals.next().await {
+                sender.send_modify(|asked| *asked += 1);
             }
         }
+    });
+    Ok(stop)
+}
+
+async fn play(
+    settings: &Settings,
+    options: DemoOptions,
+    plan: &Plan,
+    gateway: &Gateway,
+    (temporary, mut stop): (&Path, StopRequests),
+) -> Result<(), String> {
+    let through = through(settings, gateway, plan.inserts);
+    let told = format!("windrow listens on {}, its dashboard is at http://{}/\n", through.url, gateway.admin);
+    write_out(told.as_bytes())?;
+    let (straight, beside) = match plan.straight {
+        true => tokio::select! {
+            started = straight(settings, &through, temporary) => started?,
+            () = stop.more_than(0) => return Err(INTERRUPTED.to_owned()),
+        },
         false => (None, None),
     };
     let through = plan.through.then_some(through);
-    let run = windrow_upclick::run(DemoOptions {
-        probes: arguments.probes.unwrap_or(plan.probes),
-        every: arguments.every,
-        run_for: arguments.run_for,
-        urls: arguments.urls.clone(),
-        kpi_ms: arguments.kpi,
-        gateway_pid: Arc::new(|| Some(std::process::id())),
-        output: if arguments.plain { Output::Plain } else { Output::Auto },
-        browser: if arguments.no_browser { Browser::Leave } else { Browser::Open },
+    let options = DemoOptions {
+        destinations: through.into_iter().chain(straight).collect(),
         dashboard: Some(format!("http://{}/", gateway.admin)),
-        ..DemoOptions::new(through.into_iter().chain(straight).collect())
-    });
-    let outcome = run.await.map(drop).map_err(|error| error.to_string());
+        ..options
+    };
+    let outcome = windrow_upclick::run(options, stop).await.map(drop).map_err(|error| error.to_string());
     if let Some(beside) = beside {
         beside.stop(STOP_GRACE).await;
     }
     outcome
-}
-
-/// The demo itself ends in order at the first signal, and at once at the next; here it is given up.
-async fn given_up(signals: &mut Signals) {
-    for _ in 0..GIVEN_UP_AFTER {
-        while !matches!(signals.next().await, Asked::Stop) {}
-    }
 }
 
 /// Where the rows go, and how.
@@ -117,6 +120,21 @@ struct Plan {
 }
 
 impl Plan {
+    /// All but where the rows go.
+    fn options(&self, arguments: &DemoArguments) -> DemoOptions {
+        DemoOptions {
+            probes: arguments.probes.unwrap_or(self.probes),
+            every: arguments.every,
+            run_for: arguments.run_for,
+            urls: arguments.urls.clone(),
+            kpi_ms: arguments.kpi,
+            gateway_pid: Arc::new(|| Some(std::process::id())),
+            output: if arguments.plain { Output::Plain } else { Output::Auto },
+            browser: if arguments.no_browser { Browser::Leave } else { Browser::Open },
+            ..DemoOptions::new(Vec::new())
+        }
+    }
+
     fn chosen(settings: &Settings, arguments: &DemoArguments) -> Result<Plan, String> {
         let is_duckdb = matches!(settings.backend, Backend::DuckDb(_));
         let fits = terminal_columns().is_none_or(|columns| columns >= COMPARES_FROM_COLUMNS);

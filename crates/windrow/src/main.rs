@@ -126,10 +126,16 @@ fn load_with(flags: &cli::SettingsFlags, more: Vec<Flag>) -> Result<Settings, St
 
 /// Whoever reads the output may have had enough, which is no error.
 fn write_out(bytes: &[u8]) -> Result<(), String> {
+    write_more(bytes).map(drop)
+}
+
+/// Whether more is wanted.
+fn write_more(bytes: &[u8]) -> Result<bool, String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(format!("standard output can't be written: {error}")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `windrow status`: the dashboard's first screen as text, from the admin port of a running gateway.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use windrow_settings::Settings;
 use crate::admin_api::{Api, ApiError};
 use crate::cli::SettingsFlags;
 use crate::gateway::runtime;
-use crate::write_out;
+use crate::write_more;
 
 const TABLES: usize = 10;
 /// How often it is asked with --watch.
@@ -59,17 +60,15 @@ pub(crate) fn run(settings: &Settings, view: View) -> Result<ExitCode, String> {
     let api = Api::new(settings, "/api/v1");
     runtime()?.block_on(async {
         loop {
-            let seen = Seen::ask(&api).await;
-            match seen {
-                Ok(seen) if view == View::Json => write_out(format!("{}\n", seen.json()).as_bytes())?,
-                Ok(seen) if view == View::Watch => write_out(format!("{CLEAR}{}", seen.text(&api)).as_bytes())?,
-                Ok(seen) => write_out(seen.text(&api).as_bytes())?,
-                Err(ApiError::NoGateway(why)) if view == View::Watch => {
-                    write_out(format!("{CLEAR}{why}\n").as_bytes())?
-                }
+            let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
+            let text = match Seen::ask(&api).await {
+                Ok(seen) if view == View::Json => format!("{}\n", seen.json()),
+                Ok(seen) if view == View::Watch => format!("{clear}{}", seen.text(&api)),
+                Ok(seen) => seen.text(&api),
+                Err(ApiError::NoGateway(why)) if view == View::Watch => format!("{clear}{why}\n"),
                 Err(ApiError::NoGateway(why) | ApiError::Failed(why)) => return Err(why),
-            }
-            if view != View::Watch {
+            };
+            if !write_more(text.as_bytes())? || view != View::Watch {
                 return Ok(ExitCode::SUCCESS);
             }
             tokio::time::sleep(STEP).await;

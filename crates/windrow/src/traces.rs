@@ -3,7 +3,7 @@
 //! The exporter and its queue are OpenTelemetry's own. A collector that is away costs nothing but spans: the queue is
 //! bounded, what finds no room is dropped and counted.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +69,8 @@ impl Traces {
         let count = |result| spans.get_or_create_owned(&Outcome { result });
         let (sent, failed, dropped) = (count("sent"), count("failed"), count("dropped"));
         let waiting = Arc::new(AtomicUsize::new(0));
-        let counting = Counting { exporter, waiting: waiting.clone(), sent, failed };
+        let counting =
+            Counting { exporter, waiting: waiting.clone(), sent, failed, is_failing: AtomicBool::new(false) };
         let config = BatchConfigBuilder::default()
             .with_max_queue_size(QUEUE_SPANS)
             .with_max_export_batch_size(BATCH_SPANS)
@@ -172,6 +173,7 @@ struct Counting<E> {
     waiting: Arc<AtomicUsize>,
     sent: Counter,
     failed: Counter,
+    is_failing: AtomicBool,
 }
 
 impl<E: SpanExporter> SpanExporter for Counting<E> {
@@ -179,10 +181,20 @@ impl<E: SpanExporter> SpanExporter for Counting<E> {
         let spans = batch.len();
         self.waiting.fetch_sub(spans, Ordering::Relaxed);
         let exported = self.exporter.export(batch).await;
-        match exported {
-            Ok(()) => self.sent.inc_by(spans as u64),
-            Err(_) => self.failed.inc_by(spans as u64),
-        };
+        match &exported {
+            Ok(()) => {
+                self.sent.inc_by(spans as u64);
+                if self.is_failing.swap(false, Ordering::Relaxed) {
+                    tracing::info!("the collector takes traces again");
+                }
+            }
+            Err(error) => {
+                self.failed.inc_by(spans as u64);
+                if !self.is_failing.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "traces can't be sent to tracing.otlp_endpoint; they are dropped meanwhile");
+                }
+            }
+        }
         exported
     }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_upclick::{DemoOptions, Destination, Inserts, Output, PidSource};
+use windrow_upclick::{DemoOptions, Destination, Inserts, Output, PidSource, StopRequests};
 
 const USAGE: &str =
     "upclick --url http://host:port [--straight http://host:port] [--user NAME] [--password PASSWORD] [--probes 200] \
@@ -14,7 +14,7 @@ const USAGE: &str =
 #[tokio::main]
 async fn main() -> ExitCode {
     let outcome = match parse(std::env::args().skip(1)) {
-        Ok(options) => windrow_upclick::run(options).await.map_err(|error| error.to_string()),
+        Ok(options) => windrow_upclick::run(options, stop_requests()).await.map_err(|error| error.to_string()),
         Err(problem) => Err(format!("{problem}\nusage: {USAGE}")),
     };
     match outcome {
@@ -24,6 +24,17 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// One for each Ctrl-C.
+fn stop_requests() -> StopRequests {
+    let (sender, stop) = StopRequests::channel();
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            sender.send_modify(|asked| *asked += 1);
+        }
+    });
+    stop
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<DemoOptions, String> {

@@ -105,6 +105,7 @@ impl Observer {
             last_error: fleet.measurements.last_error(),
             sentence: (elapsed >= AVERAGES_FROM).then(|| sentence(&sides)).flatten(),
             sides,
+            ending: false,
             ended: false,
         }
     }

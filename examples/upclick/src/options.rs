@@ -7,6 +7,7 @@ use windrow_clickhouse::ClientOptions;
 
 use crate::engine::Engine;
 use crate::errors::DemoError;
+use crate::target::{without_credentials, Target};
 
 /// Tells a process's id when asked: an engine that is restarted gets a new one.
 pub type PidSource = Arc<dyn Fn() -> Option<u32> + Send + Sync>;
@@ -66,10 +67,7 @@ impl Destination {
 
     /// As it is shown: without user and password.
     pub(crate) fn address(&self) -> String {
-        match (self.url.split_once("://"), self.url.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, address))) => format!("{scheme}://{address}"),
-            _ => self.url.clone(),
-        }
+        without_credentials(&self.url)
     }
 }
 
@@ -119,20 +117,19 @@ impl DemoOptions {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), DemoError> {
+    /// What can be said without asking anybody.
+    pub fn check(&self) -> Result<(), DemoError> {
         const MAX_PROBES: usize = 20_000;
         let problem = if self.probes == 0 || self.probes > MAX_PROBES {
             format!("the number of probes must be from 1 to {MAX_PROBES}")
         } else if self.every < Duration::from_millis(100) {
             "a probe can't measure more often than every 100 ms".to_owned()
-        } else if self.destinations.is_empty() {
-            "there is nowhere to insert".to_owned()
         } else if self.destinations.iter().any(|destination| destination.flush_after.is_zero()) {
             "the flush time must be at least 1 ms".to_owned()
         } else if !(self.kpi_ms.is_finite() && self.kpi_ms > 0.0) {
             "the KPI must be a number of milliseconds above 0".to_owned()
         } else {
-            return Ok(());
+            return self.urls.iter().try_for_each(|url| Target::parse(url, false).map(drop));
         };
         Err(DemoError::Options(problem))
     }

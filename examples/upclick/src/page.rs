@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
-use windrow_http::{content_type, RequestHead, ResponseBuilder};
+use windrow_http::{content_type, Method, RequestHead, ResponseBuilder};
 
 use crate::local_server::{Answers, LocalServer};
 use crate::options::DemoOptions;
@@ -87,6 +87,9 @@ impl Shared {
 
 impl Answers for Shared {
     async fn answer(&self, head: &RequestHead, out: &mut Vec<u8>) {
+        if !matches!(head.method(), Method::Get) {
+            return ResponseBuilder::new(out, 405).field("Allow", "GET").for_browsers().body(b"");
+        }
         let path = head.target().split('?').next().unwrap_or_default();
         if path == "/api/run" {
             let body = self.run().to_string();

@@ -15,6 +15,9 @@ pub(crate) fn line(snapshot: &Snapshot) -> String {
         snapshot.count_measured(),
         snapshot.kpi_ms,
     ));
+    if snapshot.ending {
+        line.push_str(&format!(" | ends: {} inserts have no answer yet", snapshot.unanswered()));
+    }
     if let Some(problem) = snapshot.problem() {
         line.push_str(&format!(" | {}", problem.replace(['\n', '\r'], " ")));
     }

@@ -18,39 +18,31 @@ use crate::options::{Browser, DemoOptions};
 use crate::page::{open_in_browser, Page};
 use crate::probe::{Fleet, Measurements, Probe};
 use crate::side::Side;
-use crate::signals::Signals;
 use crate::sites::Sites;
-use crate::snapshot::Averages;
+use crate::snapshot::{Averages, Snapshot};
+use crate::stop::StopRequests;
 use crate::store::{FoundIds, RunId};
 use crate::summary::{DemoSummary, SideSummary};
 use crate::target::Target;
 use crate::watch::{look, look_once};
 
+/// How long answers to the last inserts are waited for.
+const LAST_TURNS: Duration = Duration::from_secs(30);
 /// How long rows of a run that doesn't wait may take to appear after the last insert.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 const SETTLE_POLL: Duration = Duration::from_millis(100);
 
 /// Plays the demo, prints its summary, and fails if a row is missing or an insert failed.
 ///
-/// Ends after `run_for`, or on Ctrl-C or SIGTERM: probes finish their turn first. A second signal ends it without them.
-pub async fn run(options: DemoOptions) -> Result<DemoSummary, DemoError> {
+/// Ends after `run_for`, or when it is asked to stop: probes finish their turn first. Asked again, it ends without them.
+pub async fn run(options: DemoOptions, mut stop: StopRequests) -> Result<DemoSummary, DemoError> {
     options.check()?;
-    let sites = if options.urls.is_empty() { Some(Sites::start().await.map_err(DemoError::Sites)?) } else { None };
-    let urls = sites.as_ref().map_or_else(|| options.urls.clone(), Sites::urls);
-    let targets = urls.iter().map(|url| Target::parse(url, sites.is_some())).collect::<Result<Vec<_>, _>>()?;
-    let run = RunId::random()?;
-    let mut sides = Vec::new();
-    for destination in &options.destinations {
-        sides.push(Side::open(destination, run, options.every.max(Duration::from_secs(1))).await?);
-    }
-    let (probes, every, measurements) = (options.probes, options.every, Measurements::default());
-    let fleet = Arc::new(Fleet { sides, targets, probes, every, measurements });
-    let page = Page::start(&options).await.map_err(DemoError::Sites)?;
-    let _ = writeln!(std::io::stdout(), "UpClick, live: {}", page.url());
-    if options.browser == Browser::Open {
-        open_in_browser(&page.url());
-    }
-    let summary = Run::start(fleet, page)?.finish(&options).await?;
+    let before = stop.count();
+    let run = tokio::select! {
+        run = Run::prepare(&options) => run?,
+        () = stop.more_than(before) => return Err(DemoError::Interrupted),
+    };
+    let summary = run.finish(&options, stop).await?;
     // Whoever closed the pipe didn't want to read it.
     let _ = writeln!(std::io::stdout(), "{summary}");
     match summary.is_complete() {
@@ -60,6 +52,8 @@ pub async fn run(options: DemoOptions) -> Result<DemoSummary, DemoError> {
 }
 
 struct Run {
+    /// Served as long as the run.
+    _sites: Option<Sites>,
     fleet: Arc<Fleet>,
     page: Page,
     probes: JoinSet<()>,
@@ -68,7 +62,23 @@ struct Run {
 }
 
 impl Run {
-    fn start(fleet: Arc<Fleet>, page: Page) -> Result<Self, DemoError> {
+    async fn prepare(options: &DemoOptions) -> Result<Self, DemoError> {
+        let sites = if options.urls.is_empty() { Some(Sites::start().await.map_err(DemoError::Sites)?) } else { None };
+        let urls = sites.as_ref().map_or_else(|| options.urls.clone(), Sites::urls);
+        let targets = urls.iter().map(|url| Target::parse(url, sites.is_some())).collect::<Result<Vec<_>, _>>()?;
+        let run = RunId::random()?;
+        let recent = options.every.max(Duration::from_secs(1));
+        let mut sides = Vec::new();
+        for destination in &options.destinations {
+            sides.push(Side::open(destination, run, recent).await?);
+        }
+        let (probes, every, measurements) = (options.probes, options.every, Measurements::default());
+        let fleet = Arc::new(Fleet { sides, targets, probes, every, measurements });
+        let page = Page::start(options).await.map_err(DemoError::Sites)?;
+        let _ = writeln!(std::io::stdout(), "UpClick, live: {}", page.url());
+        if options.browser == Browser::Open {
+            open_in_browser(&page.url());
+        }
         let all = (0..fleet.probes).map(|index| Probe::new(fleet.clone(), index)).collect::<Result<Vec<_>, _>>()?;
         let (stop_probes, stopped) = watch::channel(false);
         let began = Instant::now();
@@ -76,25 +86,25 @@ impl Run {
         for probe in all {
             probes.spawn(probe.live(began, stopped.clone()));
         }
-        Ok(Self { fleet, page, probes, stop_probes, began })
+        Ok(Self { _sites: sites, fleet, page, probes, stop_probes, began })
     }
 
-    async fn finish(mut self, options: &DemoOptions) -> Result<DemoSummary, DemoError> {
+    async fn finish(mut self, options: &DemoOptions, mut stop: StopRequests) -> Result<DemoSummary, DemoError> {
         let mut looks = JoinSet::new();
         for side in 0..self.fleet.sides.len() {
             looks.spawn(look(self.fleet.clone(), side));
         }
-        let mut signals = Signals::listen();
         let mut observer = Observer::new(options, self.page.url(), &self.fleet, self.began);
         let display = Display::open(options.output);
-        self.show_until_done(options, &mut observer, &display, &mut signals).await;
+        self.show_until_done(options, &mut observer, &display, &mut stop).await;
         let elapsed = self.began.elapsed();
         let averages: Vec<Averages> = observer.observe(&self.fleet).sides.iter().map(|side| side.average).collect();
         looks.shutdown().await;
         // A database that doesn't answer any more is not waited for against the user's will.
+        let before = stop.count();
         let settled = tokio::select! {
             () = join_all(self.fleet.sides.iter().map(|side| self.settle(side))).map(drop) => Ok(()),
-            () = signals.next() => Err(DemoError::Interrupted),
+            () = stop.more_than(before) => Err(DemoError::Interrupted),
         };
         let last = observer.observe(&self.fleet);
         display.close(&last);
@@ -102,7 +112,7 @@ impl Run {
         settled?;
         tokio::select! {
             summary = self.summarise(elapsed, &averages) => Ok(summary),
-            () = signals.next() => Err(DemoError::Interrupted),
+            () = stop.more_than(before) => Err(DemoError::Interrupted),
         }
     }
 
@@ -111,30 +121,31 @@ impl Run {
         options: &DemoOptions,
         observer: &mut Observer,
         display: &Display,
-        signals: &mut Signals,
+        stop: &mut StopRequests,
     ) {
-        let deadline = options.run_for.map(|run_for| self.began + run_for);
+        // One that is beyond all clocks is none.
+        let deadline = options.run_for.and_then(|run_for| self.began.checked_add(run_for));
         let mut turns = tokio::time::interval(display.redraw_every());
-        let mut stopping = false;
+        let mut patience = None;
+        let asked = stop.count();
         loop {
             tokio::select! {
                 _ = turns.tick() => {
-                    let snapshot = observer.observe(&self.fleet);
+                    let snapshot = Snapshot { ending: patience.is_some(), ..observer.observe(&self.fleet) };
                     display.show(&snapshot);
                     if self.page.show(snapshot) {
                         self.fleet.sides.iter().for_each(|side| side.watched.want_courses());
                     }
                 }
-                () = signals.next() => {
-                    if stopping {
-                        return self.probes.abort_all();
-                    }
-                    stopping = true;
-                }
-                () = reached(deadline), if !stopping => stopping = true,
-                ended = self.probes.join_next(), if stopping => if ended.is_none() { return },
+                () = stop.more_than(asked + usize::from(patience.is_some())) => match patience {
+                    None => patience = Some(Instant::now() + LAST_TURNS),
+                    Some(_) => return self.probes.abort_all(),
+                },
+                () = reached(deadline), if patience.is_none() => patience = Some(Instant::now() + LAST_TURNS),
+                () = reached(patience) => return self.probes.abort_all(),
+                ended = self.probes.join_next(), if patience.is_some() => if ended.is_none() { return },
             }
-            if stopping {
+            if patience.is_some() {
                 self.stop_probes.send_replace(true);
             }
         }
@@ -159,7 +170,7 @@ impl Run {
 
     async fn summarise(&self, elapsed: Duration, averages: &[Averages]) -> DemoSummary {
         let Fleet { probes, measurements, sides, .. } = &*self.fleet;
-        let sides = sides.iter().zip(averages).map(|(side, average)| summarise_side(side, *average));
+        let sides = sides.iter().zip(averages).map(|(side, average)| summarise_side(side, *average, elapsed));
         DemoSummary {
             elapsed,
             probes: *probes,
@@ -171,13 +182,15 @@ impl Run {
     }
 }
 
-async fn summarise_side(side: &Side, average: Averages) -> SideSummary {
+async fn summarise_side(side: &Side, average: Averages, elapsed: Duration) -> SideSummary {
     let (found, unread) = match side.store.found_ids(&side.client).await {
         Ok(found) => (found, None),
         Err(error) => (FoundIds::default(), Some(error.to_string())),
     };
     let view = side.results.view();
     let latest = side.watched.latest();
+    // The last flush has made parts as well.
+    let parts_per_second = latest.store.parts_created as f64 / elapsed.as_secs_f64().max(0.001);
     SideSummary {
         name: side.name.clone(),
         is_straight: side.is_straight,
@@ -195,7 +208,7 @@ async fn summarise_side(side: &Side, average: Averages) -> SideSummary {
         most_active_parts: latest.store.most_active_parts,
         all_parts: latest.store.all_parts,
         part_samples: latest.samples,
-        average,
+        average: Averages { parts_per_second, ..average },
         ack_p50_ms: side.results.quantile_ms(0.5),
         ack_p99_ms: side.results.quantile_ms(0.99),
     }

@@ -265,7 +265,9 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
 }
 
 fn footer(snapshot: &Snapshot) -> Line {
+    let waits = format!("ends: {} inserts have no answer yet; Ctrl-C ends without them", snapshot.unanswered());
     match snapshot.problem() {
+        _ if snapshot.ending => Line::default().with(Colour::Plain, waits),
         Some(problem) => Line::default().with(Colour::Red, problem.replace(['\n', '\r', '\x1b'], " ")),
         None => Line::default()
             .with(Colour::Dim, "with a map: ")

@@ -26,6 +26,8 @@ pub(crate) struct Snapshot {
     pub last_error: Option<String>,
     /// What one side became on the other, once there is something to say.
     pub sentence: Option<String>,
+    /// The time is up, and answers are waited for.
+    pub ending: bool,
     pub ended: bool,
 }
 
@@ -108,6 +110,13 @@ impl Snapshot {
         let sides =
             self.sides.iter().filter_map(|side| side.results.last_error.as_ref().or(side.store.problem.as_ref()));
         self.last_error.as_ref().into_iter().chain(sides).next()
+    }
+
+    /// Rows that were sent and not answered yet.
+    pub fn unanswered(&self) -> u64 {
+        let of_side =
+            |side: &SideView| side.results.sent.saturating_sub(side.results.acknowledged + side.results.failures);
+        self.sides.iter().map(of_side).sum()
     }
 
     pub fn above_kpi(&self, city: &CityView) -> bool {

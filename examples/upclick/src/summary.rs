@@ -115,6 +115,10 @@ impl DemoSummary {
     fn comparison(&self) -> Option<String> {
         let through = self.sides.iter().find(|side| !side.is_straight)?;
         let straight = self.sides.iter().find(|side| side.is_straight)?;
+        // Of unlike amounts of rows it would say nothing.
+        if !self.is_complete() {
+            return None;
+        }
         let became = straight.average.became(&through.average, through.engine);
         let of_core = if became.contains("CPU") { " of a core" } else { "" };
         Some(format!("{became}{of_core}."))

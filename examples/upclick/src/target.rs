@@ -39,7 +39,7 @@ impl Target {
             // The parser's own defaults are ClickHouse's.
             endpoint.port = if endpoint.tls { 443 } else { 80 };
         }
-        Ok(Self { url: url.to_owned(), endpoint, path, simulated })
+        Ok(Self { url: without_credentials(url), endpoint, path, simulated })
     }
 
     pub fn client(&self) -> Result<Client, DemoError> {
@@ -80,6 +80,14 @@ impl Target {
     }
 }
 
+/// As it may be shown.
+pub(crate) fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let address = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, address)| address);
+    format!("{scheme}://{address}{}", &rest[end..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +107,19 @@ mod tests {
         for url in ["", "example.com", "ftp://x/", "http://x/\r\nHost: y", "http://x/a b", "http://"] {
             assert!(Target::parse(url, false).is_err(), "{url:?}");
         }
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (url, shown) in [
+            ("http://u:p@h:1/a?b=@c", "http://h:1/a?b=@c"),
+            ("http://u:p@@h", "http://h"),
+            ("http://h/x@y", "http://h/x@y"),
+            ("h", "h"),
+        ] {
+            assert_eq!(without_credentials(url), shown);
+        }
+        assert_eq!(Target::parse("http://u:p@h/x", false).expect("a URL").url, "http://h/x");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use windrow_clickhouse::percent_decode;
 use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
-use windrow_upclick::{run, DemoError, DemoOptions, Destination, Inserts, Output, SideSummary};
+use windrow_upclick::{DemoError, DemoOptions, DemoSummary, Destination, Inserts, Output, SideSummary, StopRequests};
 
 /// What the gateway does to every fifth row; all others it stores.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +120,12 @@ async fn run_against(fault: Fault) -> Result<SideSummary, SideSummary> {
     }
 }
 
+/// Nobody asks it to stop.
+async fn run(options: DemoOptions) -> Result<DemoSummary, DemoError> {
+    let (_sender, stop) = StopRequests::channel();
+    windrow_upclick::run(options, stop).await
+}
+
 fn options(to: &[(&str, Inserts)]) -> DemoOptions {
     DemoOptions::new(to.iter().map(|(url, inserts)| Destination::new(*url, *inserts)).collect())
 }
@@ -173,7 +179,6 @@ async fn impossible_options_are_refused_before_anything_runs() {
         DemoOptions { kpi_ms: f64::NAN, ..nowhere() },
         DemoOptions { urls: vec!["gopher://x".to_owned()], ..nowhere() },
         options(&[("127.0.0.1:1", Inserts::Waiting)]),
-        options(&[]),
     ] {
         assert!(matches!(run(options).await, Err(DemoError::Options(_))));
     }

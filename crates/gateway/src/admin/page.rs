@@ -17,7 +17,11 @@ const FILES: [(&str, &[u8]); 23] = files! {
 
 /// The page itself is at the root.
 fn named(path: &str) -> Option<&'static (&'static str, &'static [u8])> {
-    let path = if path == "/" { "/index.html" } else { path };
+    let path = match path {
+        "/" => "/index.html",
+        "/index.html" => return None,
+        other => other,
+    };
     FILES.iter().find(|(known, _)| *known == path)
 }
 
