@@ -45,7 +45,7 @@ def figures(output: str) -> dict[str, list[str]]:
 
 
 def test_in_a_pipe_it_compares_and_counts_every_row_in_both_tables() -> None:
-    ended = in_a_pipe(*SMALL, "--for", "6")
+    ended = in_a_pipe("--probes", "40", "--for", "6")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     told = figures(ended.stdout)
     inserted = told["rows inserted"]

@@ -19,7 +19,7 @@ use crate::target::Target;
 /// How many rows of a probe may be on their way to one side. A function in the cloud is called when it is due, whether
 /// its last call has ended or not; but a database that doesn't answer is not to be given more and more, and is not to
 /// hold up the other side.
-const MAX_TURNS: usize = 4;
+const MAX_TURNS: usize = 16;
 const SHORTEST_AVERAGE: Duration = Duration::from_secs(10);
 
 /// What all probes share.
