@@ -66,7 +66,11 @@ pub(crate) async fn find_sender(state: &State, peer: &Peer, key: &UserKey) -> Se
 impl Exchange<'_> {
     /// Who sent the request. ClickHouse is asked once, if it has to be.
     pub(super) async fn sender(&self) -> &Sender {
-        self.sender.get_or_init(|| self.find_sender()).await
+        let sender = self.sender.get_or_init(|| self.find_sender()).await;
+        if let (Sender::User, Some(trace)) = (sender, self.origin.trace) {
+            trace.is_of_user();
+        }
+        sender
     }
 
     async fn find_sender(&self) -> Sender {
