@@ -190,6 +190,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         }
         sealed.trace.iter().for_each(|trace| trace.end(&sealed, any_stored));
         table.metrics.flushed(Duration::from_micros((table.clock.now() - sealed.sealed_at).0));
+        table.flight_settled(&flight);
         for ended in flushed.into_iter().chain(flight.take_ends()) {
             // Whoever asked may have gone.
             let _ = ended.send(());

@@ -60,6 +60,8 @@ pub(crate) struct TableState {
     policy: TablePolicy,
     /// Boxed: a node of the map has room for eleven, and most tables have one.
     lanes: BTreeMap<u64, Box<Lane>>,
+    /// Flights that have left their lanes, and whose members are about to be answered: whoever flushes waits for them.
+    settling: Vec<Arc<Flight>>,
     /// When the timer will look next.
     looked_at: Option<Micros>,
     next_member: u64,
@@ -458,7 +460,8 @@ impl Table {
         launches
     }
 
-    /// A flight has ended. Returns the one that follows it at once, if there is any.
+    /// A flight has ended; `flight_settled` follows. Returns the one that follows it in its lane at once, if there is
+    /// any.
     pub(crate) fn flight_ended(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
@@ -468,7 +471,7 @@ impl Table {
             state.too_many_parts = None;
         }
         let lane = state.lanes.get_mut(&shape.id)?;
-        lane.flight = None;
+        state.settling.extend(lane.flight.take());
         let verdict = match (&lane.open, lane.queue.is_empty()) {
             // What is sealed goes before what is open.
             (_, false) => Verdict::Seal(SealReason::Size),
@@ -490,12 +493,22 @@ impl Table {
         next
     }
 
+    /// All members of a flight are answered: from here on nobody asks to be told its end.
+    pub(crate) fn flight_settled(&self, flight: &Arc<Flight>) {
+        self.lock().settling.retain(|settling| !Arc::ptr_eq(settling, flight));
+    }
+
     /// Seals everything that is open; `ended` are told when what is under way now has ended.
     pub(crate) fn flush(&self, reason: SealReason) -> Flushing {
         let now = self.clock.now();
         let mut guard = self.lock();
         let state = &mut *guard;
         let mut flushing = Flushing { launches: Vec::new(), ended: Vec::new() };
+        for flight in &state.settling {
+            let (sender, ended) = oneshot::channel();
+            flight.tell_end(sender);
+            flushing.ended.push(ended);
+        }
         for lane in state.lanes.values_mut() {
             let (sender, ended) = oneshot::channel();
             // The last batch of the lane ends after all the others.

@@ -51,6 +51,19 @@ async fn a_flush_waits_for_a_flight_that_nothing_follows() {
     assert_eq!(outcomes(tickets).await, [Ok(())]);
 }
 
+/// The lane is free before the batch's senders are answered: a flush that finds no lane still has to wait for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flush_waits_for_the_answers_of_a_batch_that_has_just_been_stored() {
+    let world = World::sealing_at(1);
+    let shape = world.shape("t", "a");
+    for row in 0..5_000 {
+        world.leave(&shape, row).await;
+        world.sink.ended(row as usize + 1).await;
+        world.flush_table("t").await;
+        assert_eq!(world.logged().len() as u64, row + 1, "the flush has ended before the insert was logged");
+    }
+}
+
 #[tokio::test]
 async fn a_flush_does_not_wait_for_what_comes_later() {
     let world = World::sealing_on_command();
