@@ -44,6 +44,7 @@ class Engine:
         config: str = "",
         users: tuple[User, ...] = (),
         environment: dict[str, str] | None = None,
+        native_port: int | None = None,
     ):
         """`config`: more elements of ClickHouse's configuration, as XML. `users`: more of them than every server knows."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,7 @@ class Engine:
         (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
         self.folder, self.environment = folder, environment
         self.records_withdrawn = 0
-        self.native_port = free_port()
+        self.native_port = native_port or free_port()
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
         self.start()
 
@@ -60,11 +61,15 @@ class Engine:
         folder = self.folder
         ports = ["--http_port", str(self.direct.port), "--tcp_port", str(self.native_port)]
         options = ["--path", str(folder / "data"), "--config-file", str(folder / "config.xml"), *ports]
-        command = [sys.executable, "-c", RUNNER, str(engine_library()), str(folder), *options, "--logger.level=warning"]
         log = folder / "engine.log"
         self.log_read_bytes = log.stat().st_size if log.exists() else 0
-        self.child = Child([*command, "--query", LISTEN_FOR_EVER], folder / "engine.log", self.environment)
+        command = self.command([*options, "--logger.level=warning"])
+        self.child = Child(command, folder / "engine.log", self.environment)
         eventually(lambda: self.direct.answers() or self._died(), "the engine answers")
+
+    def command(self, options: list[str]) -> list[str]:
+        program = [sys.executable, "-c", RUNNER, str(engine_library()), str(self.folder)]
+        return [*program, *options, "--query", LISTEN_FOR_EVER]
 
     def _died(self) -> bool:
         if not self.child.running():

@@ -1,0 +1,111 @@
+"""A real ClickHouse cluster: shards of replicas that really replicate, with a ZooKeeper.
+
+The embedded engine opens no interserver port by itself; `interserver.c` opens one, in one build for x86-64 only. Where
+that is not at hand, `unavailable` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from harness.engine import LISTEN_FOR_EVER, Engine
+from harness.paths import CACHE, engine_library
+from harness.ports import free_port
+from harness.users import TESTER
+from harness.zookeeper import ZooKeeper
+
+SOURCE = Path(__file__).with_name("interserver.c")
+#: What stands in for a folder of the library's version.
+KNOWN_PACKAGE = "lib-linux-x64-gnu"
+CLUSTER = "cluster"
+
+
+def unavailable() -> str | None:
+    """Why there can be no replicas here, if so."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return "the embedded ClickHouse can be given an interserver port on Linux on x86-64 only"
+    if engine_library().parent.name != KNOWN_PACKAGE:
+        return "the interserver port is known of the embedded ClickHouse in embedded/node_modules only"
+    return None
+
+
+def launcher() -> Path:
+    """Compiled once for all runs."""
+    program = CACHE / "interserver"
+    if not program.exists() or program.stat().st_mtime < SOURCE.stat().st_mtime:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            built = Path(folder) / "interserver"
+            command = ["cc", "-O1", "-Wall", "-Werror", "-rdynamic", "-o", str(built), str(SOURCE), "-ldl"]
+            subprocess.run(command, check=True)
+            os.replace(built, program)
+    return program
+
+
+class Replica(Engine):
+    """One server of a cluster. Others know it by `host` and `native_port`."""
+
+    def __init__(self, folder: Path, shard: int, replica: int, http_port: int, native_port: int, config: str) -> None:
+        self.shard, self.replica = shard, replica
+        self.interserver_port = free_port()
+        # Two names of one address: see interserver.c.
+        listens = "<listen_host>127.0.0.1</listen_host><listen_host>localhost</listen_host>"
+        macros = f"<macros><shard>{shard}</shard><replica>{replica}</replica></macros>"
+        interserver = f"<interserver_http_port>{self.interserver_port}</interserver_http_port>"
+        environment = {"INTERSERVER_PORT": str(self.interserver_port)}
+        super().__init__(folder, http_port, listens + macros + interserver + config, (), environment, native_port)
+
+    def command(self, options: list[str]) -> list[str]:
+        return [str(launcher()), str(engine_library()), *options, "--query", LISTEN_FOR_EVER]
+
+
+class ReplicatedCluster:
+    """`servers[shard][replica]`, both counted from 0. The cluster's name in ClickHouse is `cluster`."""
+
+    def __init__(self, folder: Path, shards: int = 1, replicas: int = 2) -> None:
+        self.keeper = ZooKeeper(folder / "zookeeper")
+        ports = [[(free_port(), free_port()) for _ in range(replicas)] for _ in range(shards)]
+        config = remote_servers([[native for _, native in shard] for shard in ports]) + keeper_xml(self.keeper.port)
+        self.servers = [
+            [
+                Replica(folder / f"s{shard}r{replica}", shard + 1, replica + 1, http, native, config)
+                for replica, (http, native) in enumerate(of_shard)
+            ]
+            for shard, of_shard in enumerate(ports)
+        ]
+
+    @property
+    def all(self) -> list[Replica]:
+        return [server for shard in self.servers for server in shard]
+
+    def everywhere(self, statement: str) -> None:
+        """On each server: ON CLUSTER needs more than this cluster has."""
+        for server in self.all:
+            server.direct.sql(statement)
+
+    def sync(self, table: str) -> None:
+        """Waits until each replica has fetched what there is."""
+        self.everywhere(f"SYSTEM SYNC REPLICA {table}")
+
+    def stop(self) -> None:
+        for server in self.all:
+            server.stop()
+        self.keeper.stop()
+
+
+def keeper_xml(port: int) -> str:
+    node = f"<node><host>127.0.0.1</host><port>{port}</port></node>"
+    return f"<zookeeper>{node}<session_timeout_ms>10000</session_timeout_ms></zookeeper>"
+
+
+def remote_servers(shards: list[list[int]]) -> str:
+    login = f"<user>{TESTER.name}</user><password>{escape(TESTER.password)}</password>"
+    server = "<replica><host>127.0.0.1</host><port>{}</port>" + login + "</replica>"
+    each = ("".join(server.format(port) for port in shard) for shard in shards)
+    inside = "".join(f"<shard><internal_replication>true</internal_replication>{shard}</shard>" for shard in each)
+    return f"<remote_servers><{CLUSTER}>{inside}</{CLUSTER}></remote_servers>"
