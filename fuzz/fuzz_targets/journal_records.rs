@@ -31,6 +31,7 @@ fn context(form: Form) -> Vec<u8> {
         quota_key: String::new(),
         settings: Vec::new(),
         deduplicates: false,
+        is_replicated: true,
         has_views: false,
         hands_on: false,
         partitioning: None,

@@ -7,7 +7,9 @@ use crate::exception::Exception;
 use bytes::Bytes;
 use windrow_http::{ClientError, ResponseHead};
 
-use crate::pool::{told_http_port, Client, ConnectError, Lease};
+use crate::dial::told_http_port;
+use crate::pool::{Client, ConnectError, Lease};
+use crate::replicas::Purpose;
 use crate::url::push_param;
 
 /// Who asks. Never shown: the password stays out of logs and errors.
@@ -33,6 +35,7 @@ pub struct Call<'a> {
     fields: String,
     body: Vec<&'a [u8]>,
     timeout: Duration,
+    purpose: Purpose,
 }
 
 impl<'a> Call<'a> {
@@ -40,7 +43,8 @@ impl<'a> Call<'a> {
         let mut target = String::with_capacity(query.len() + 256);
         target.push('/');
         push_param(&mut target, "query", query);
-        Call { credentials, target, fields: String::new(), body: Vec::new(), timeout: Duration::from_secs(30) }
+        let timeout = Duration::from_secs(30);
+        Call { credentials, target, fields: String::new(), body: Vec::new(), timeout, purpose: Purpose::Question }
     }
 
     pub fn param(mut self, name: &str, value: &str) -> Self {
@@ -63,6 +67,12 @@ impl<'a> Call<'a> {
     /// How long the server may be silent.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// What it is, unless it is a question of one's own, which does nothing and so may be asked twice.
+    pub fn purpose(mut self, purpose: Purpose) -> Self {
+        self.purpose = purpose;
         self
     }
 
@@ -151,47 +161,80 @@ impl fmt::Display for CallError {
 impl std::error::Error for CallError {}
 
 impl Client {
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole answer. A question whose answer was lost is put to another replica.
     pub async fn call(&self, call: Call<'_>) -> Result<Answer, CallError> {
-        let Begun { mut lease, head } = self.begin(&call).await?;
-        let body = lease.connection().body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;
-        let body = body.map_err(|error| self.unknown(error))?;
+        let mut replicas_left = self.replicas().ids().count();
+        loop {
+            replicas_left -= 1;
+            match self.call_once(&call).await {
+                Err(CallError::Unknown(_)) if call.purpose == Purpose::Question && replicas_left > 0 => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn call_once(&self, call: &Call<'_>) -> Result<Answer, CallError> {
+        let Begun { mut lease, head } = self.begin(call).await?;
+        let body = self.body(&mut lease, &head, call.timeout).await?;
         self.has_answered.store(true, Ordering::Relaxed);
+        self.replicas().did(lease.replica(), call.purpose);
         lease.give_back(&head);
         Ok(Answer { head, body })
     }
 
     /// Sends a request and reads the answer's head; that of an error whole.
     pub async fn begin(&self, call: &Call<'_>) -> Result<Begun, CallError> {
-        let mut lease = self.connection().await.map_err(CallError::NotSent)?;
+        let lease = self.connection_for(call.purpose).await.map_err(CallError::NotSent)?;
+        self.begin_over(lease, call).await
+    }
+
+    async fn begin_over(&self, mut lease: Lease, call: &Call<'_>) -> Result<Begun, CallError> {
+        let authority = lease.endpoint().authority();
+        let there = lease.there();
         let connection = lease.connection();
-        let sent = send(connection, call, &self.endpoint().authority()).await;
-        // A server may answer and close before it has read everything: its answer counts more than our failure to send.
-        let head = match (connection.read_head(false, call.timeout).await, sent) {
-            (Ok(head), _) => head,
-            (Err(_), Err(error)) => return Err(self.unknown(ClientError::Io(error))),
-            (Err(error), Ok(())) => return Err(self.unknown(error)),
+        let exchange = async {
+            let sent = send(connection, call, &authority).await;
+            // A server may answer and close before it has read everything: its answer counts more than our failure to
+            // send.
+            match (connection.read_head(false, call.timeout).await, sent) {
+                (Ok(head), _) => Ok(head),
+                (Err(_), Err(error)) => Err(ClientError::Io(error)),
+                (Err(error), Ok(())) => Err(error),
+            }
         };
+        let head = there.wait_for(exchange).await.unwrap_or_else(gone).map_err(|error| unknown(&lease, error))?;
         let code = head.field_str("x-clickhouse-exception-code").map(str::to_owned);
         // A page that something in between gives for everything has status 200, too, and nothing is stored.
         if head.status() == 200 && code.is_none() && is_of_clickhouse(&head) {
             return Ok(Begun { lease, head });
         }
-        let body = connection.body(&head).collect(MAX_ANSWER_BYTES, call.timeout).await;
-        let body = body.map_err(|error| self.unknown(error))?;
+        let body = self.body(&mut lease, &head, call.timeout).await?;
         match Exception::from_answer(code.as_deref(), &body) {
             Some(exception) => {
                 self.has_answered.store(true, Ordering::Relaxed);
+                self.replicas().refused(lease.replica(), call.purpose, &exception);
                 lease.give_back(&head);
                 Err(CallError::Exception(exception.with_summary(head.field_str("x-clickhouse-summary"))))
             }
-            None => Err(CallError::Unknown(format!("{} {}", self.endpoint(), strange(head.status(), &body)))),
+            None => Err(CallError::Unknown(format!("{} {}", lease.endpoint(), strange(head.status(), &body)))),
         }
     }
 
-    fn unknown(&self, error: ClientError) -> CallError {
-        CallError::Unknown(format!("{}: {error}", self.endpoint()))
+    async fn body(&self, lease: &mut Lease, head: &ResponseHead, timeout: Duration) -> Result<Bytes, CallError> {
+        let there = lease.there();
+        let body = there.wait_for(lease.connection().body(head).collect(MAX_ANSWER_BYTES, timeout)).await;
+        body.unwrap_or_else(gone).map_err(|error| unknown(lease, error))
     }
+}
+
+/// Another replica is asked next, until this one answers a ping.
+fn unknown(lease: &Lease, error: ClientError) -> CallError {
+    lease.lost(&error);
+    CallError::Unknown(format!("{}: {error}", lease.endpoint()))
+}
+
+fn gone<T>() -> Result<T, ClientError> {
+    Err(ClientError::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the replica does not answer any more")))
 }
 
 /// ClickHouse names itself in every answer to a query.

@@ -1,14 +1,16 @@
 //! An async client of ClickHouse's HTTP interface.
 //!
-//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`]. [`Client::call`] is for whole requests and
+//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`], or to each of several [`Replicas`]. [`Client::call`] is for whole requests and
 //! answers; [`Client::connection`] lends a connection to callers that stream. Errors tell what a caller must know to
 //! retry: whether the request can have been executed ([`CallError`]). [`Exception`] reads ClickHouse's error texts.
 
 mod basic;
 mod call;
+mod dial;
 mod endpoint;
 mod exception;
 mod pool;
+mod replicas;
 mod strangers;
 mod tls;
 mod url;
@@ -17,7 +19,9 @@ pub use crate::exception::{code_name, http_status, Exception};
 pub use basic::same_secret;
 pub use call::{is_of_clickhouse, Answer, Begun, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
-pub use pool::{Client, ClientOptions, ConnectError, Dialer, Lease};
+pub use dial::Dialer;
+pub use pool::{Client, ClientOptions, ConnectError, Lease};
+pub use replicas::{Choice, Purpose, ReplicaHealth, ReplicaId, Replicas};
 pub use strangers::{Strangers, Turn};
 pub use tls::{client_config, server_config, Identity, ServerTls, TlsError};
 pub use url::{percent_decode, push_param, push_percent_encoded};

@@ -1,18 +1,16 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windrow_http::{ClientConnection, ResponseHead, Stream};
+use windrow_http::{ClientConnection, ClientError, ResponseHead};
 
 use crate::endpoint::Endpoint;
-use crate::tls::{client_config, client_config_for_own_port, TlsError};
+use crate::replicas::{Choice, Purpose, ReplicaId, Replicas, There, Use};
+use crate::tls::TlsError;
 
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -58,132 +56,25 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Connects to one port.
-pub struct Dialer {
-    host: String,
-    port: Port,
-    tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
-}
-
-enum Port {
-    Known(u16),
-    /// That of HTTP, which the native port tells. Zero: not yet, or nobody listened there.
-    ToldBy {
-        native: u16,
-        told: AtomicU16,
-    },
-}
-
-/// If the native port does not tell it.
-const DEFAULT_HTTP_PORT: u16 = 8123;
-/// What it tells is shorter.
-const MAX_TOLD_BYTES: u64 = 4096;
-
-impl Dialer {
-    /// For HTTP.
-    fn to(endpoint: &Endpoint, options: &ClientOptions) -> Result<Dialer, TlsError> {
-        let dialer = Dialer::new(&endpoint.host, endpoint.port, endpoint.tls, options)?;
-        Ok(match endpoint.native_port {
-            Some(native) if !endpoint.tls => {
-                Dialer { port: Port::ToldBy { native, told: AtomicU16::default() }, ..dialer }
-            }
-            _ => dialer,
-        })
-    }
-
-    pub fn new(host: &str, port: u16, tls: bool, options: &ClientOptions) -> Result<Dialer, TlsError> {
-        let tls = match tls {
-            false => None,
-            true => {
-                let config = match options.is_own_port {
-                    true => client_config_for_own_port()?,
-                    false => client_config(options.ca_file.as_deref(), None)?,
-                };
-                let name = options.server_name.clone().unwrap_or_else(|| host.to_owned());
-                let name = ServerName::try_from(name).map_err(|error| TlsError::from(error.to_string()))?;
-                Some((tokio_rustls::TlsConnector::from(config), name))
-            }
-        };
-        Ok(Dialer { host: host.to_owned(), port: Port::Known(port), tls })
-    }
-
-    pub async fn connect(&self) -> io::Result<Stream> {
-        let port = self.port().await?;
-        let stream = TcpStream::connect((self.host.as_str(), port)).await.map_err(|error| self.refused(port, error))?;
-        stream.set_nodelay(true)?;
-        Ok(match &self.tls {
-            None => Stream::Plain(stream),
-            Some((connector, name)) => {
-                let stream = connector.connect(name.clone(), stream).await?;
-                Stream::Tls(Box::new(tokio_rustls::TlsStream::Client(stream)))
-            }
-        })
-    }
-}
-
-impl Dialer {
-    async fn port(&self) -> io::Result<u16> {
-        let (native, told) = match &self.port {
-            Port::Known(port) => return Ok(*port),
-            Port::ToldBy { native, told } => (*native, told),
-        };
-        match told.load(Ordering::Relaxed) {
-            0 => {
-                let port = ask_native_port((self.host.as_str(), native)).await?.unwrap_or(DEFAULT_HTTP_PORT);
-                told.store(port, Ordering::Relaxed);
-                Ok(port)
-            }
-            port => Ok(port),
-        }
-    }
-
-    fn refused(&self, port: u16, error: io::Error) -> io::Error {
-        let Port::ToldBy { told, .. } = &self.port else { return error };
-        // The server may be another when it is there again.
-        told.store(0, Ordering::Relaxed);
-        io::Error::new(error.kind(), format!("its HTTP port {port}: {error}"))
-    }
-}
-
-/// Where HTTP is, as ClickHouse tells it to whoever speaks HTTP to its native port.
-async fn ask_native_port(native: (&str, u16)) -> io::Result<Option<u16>> {
-    let mut stream = TcpStream::connect(native).await?;
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
-    let mut text = Vec::new();
-    // It closes behind its answer; what is not an answer of ClickHouse's may go on.
-    stream.take(MAX_TOLD_BYTES).read_to_end(&mut text).await?;
-    Ok(told_http_port(&String::from_utf8_lossy(&text)))
-}
-
-/// From ClickHouse's own words on the port of its native protocol.
-pub(crate) fn told_http_port(text: &str) -> Option<u16> {
-    const USE: &str = "You must use port ";
-    text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse().ok()).filter(|port| *port > 0)
-}
-
-impl fmt::Display for Dialer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls.is_some() { "tcps" } else { "tcp" };
-        let (Port::Known(port) | Port::ToldBy { native: port, .. }) = &self.port;
-        write!(f, "{scheme}://{}:{port}", self.host)
-    }
-}
-
 struct Idle {
     connection: ClientConnection,
     usable_until: Instant,
 }
 
-/// Connections to one ClickHouse.
+/// Connections to one ClickHouse, of one server or of several replicas.
 pub struct Client {
-    endpoint: Endpoint,
-    dialer: Dialer,
+    replicas: Arc<Replicas>,
     connect_timeout: Duration,
     idle_timeout: Duration,
+    /// One for each replica.
+    pools: Vec<Pool>,
+    pub(crate) has_answered: AtomicBool,
+}
+
+struct Pool {
     permits: Arc<Semaphore>,
     /// `None`: no connection is kept any more.
     idle: Arc<Mutex<Option<Vec<Idle>>>>,
-    pub(crate) has_answered: AtomicBool,
 }
 
 impl Client {
@@ -192,56 +83,96 @@ impl Client {
         self.has_answered.load(Ordering::Relaxed)
     }
 
+    /// Of one server.
     pub fn new(endpoint: Endpoint, options: ClientOptions) -> Result<Client, TlsError> {
-        let dialer = Dialer::to(&endpoint, &options)?;
-        Ok(Client {
-            endpoint,
-            dialer,
-            connect_timeout: options.connect_timeout,
-            idle_timeout: options.idle_timeout,
+        let replicas = Replicas::new(vec![endpoint], Choice::InOrder, &options)?;
+        Ok(Client::of(Arc::new(replicas), &options))
+    }
+
+    /// Of replicas whose health other clients may know of as well.
+    pub fn of(replicas: Arc<Replicas>, options: &ClientOptions) -> Client {
+        let pool = || Pool {
             permits: Arc::new(Semaphore::new(options.max_connections)),
             idle: Arc::new(Mutex::new(Some(Vec::new()))),
-            has_answered: AtomicBool::new(false),
-        })
-    }
-
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
-    /// Lends a connection: one that lay idle, or a new one; waits a while if all are lent.
-    pub async fn connection(&self) -> Result<Lease, ConnectError> {
-        let lent = tokio::time::timeout(self.connect_timeout, self.idle_or_new()).await;
-        lent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(|cause| self.refused(cause))
-    }
-
-    async fn idle_or_new(&self) -> io::Result<Lease> {
-        // The semaphore is never closed, so this never fails.
-        let permit = self.permits.clone().acquire_owned().await.map_err(|_| io::ErrorKind::Other)?;
-        let connection = match self.take_idle() {
-            Some(connection) => connection,
-            None => self.connect().await?,
         };
-        Ok(self.lease(connection, permit))
+        Client {
+            pools: replicas.ids().map(|_| pool()).collect(),
+            replicas,
+            connect_timeout: options.connect_timeout,
+            idle_timeout: options.idle_timeout,
+            has_answered: AtomicBool::new(false),
+        }
+    }
+
+    pub fn replicas(&self) -> &Arc<Replicas> {
+        &self.replicas
+    }
+
+    /// The server; of several replicas the first. All know the same account.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.replicas.endpoint(ReplicaId::FIRST)
+    }
+
+    /// Lends a connection for a question of one's own.
+    pub async fn connection(&self) -> Result<Lease, ConnectError> {
+        self.connection_for(Purpose::Question).await
+    }
+
+    /// Lends a connection: one that lay idle, or a new one; waits a while if all are lent. A replica that can't be
+    /// connected to is passed over: nothing was sent to it.
+    pub async fn connection_for(&self, purpose: Purpose) -> Result<Lease, ConnectError> {
+        let mut last = None;
+        let found = tokio::time::timeout(self.connect_timeout, self.first_that_answers(purpose, &mut last)).await;
+        match found {
+            Ok(Some(lease)) => Ok(lease),
+            Ok(None) => Err(last.unwrap_or_else(|| self.replicas.all_drained(purpose))),
+            Err(_) => Err(last.unwrap_or_else(|| ConnectError {
+                endpoint: self.replicas.names(purpose),
+                cause: io::ErrorKind::TimedOut.into(),
+            })),
+        }
+    }
+
+    async fn first_that_answers(&self, purpose: Purpose, last: &mut Option<ConnectError>) -> Option<Lease> {
+        for replica in self.replicas.order(purpose) {
+            match self.idle_or_new(replica).await {
+                Ok(lease) => return Some(lease),
+                Err(cause) => {
+                    self.replicas.failed(replica, &cause);
+                    *last = Some(ConnectError { endpoint: self.replicas.endpoint(replica).to_string(), cause });
+                }
+            }
+        }
+        None
+    }
+
+    async fn idle_or_new(&self, replica: ReplicaId) -> io::Result<Lease> {
+        let pool = &self.pools[replica.index()];
+        // The semaphore is never closed, so this never fails.
+        let permit = pool.permits.clone().acquire_owned().await.map_err(|_| io::ErrorKind::Other)?;
+        let connection = match pool.take_idle() {
+            Some(connection) => connection,
+            None => ClientConnection::new(self.replicas.connect(replica).await?),
+        };
+        Ok(Lease {
+            connection: Some(connection),
+            pool: pool.idle.clone(),
+            idle_timeout: self.idle_timeout,
+            used: Use::begin(self.replicas.clone(), replica),
+            _permit: permit,
+        })
     }
 
     /// Closes the connections that lie idle, and keeps none from now on: a server that shuts down would wait for them.
     /// A call that is under way, or begins later, closes its connection when it ends.
     pub fn close(&self) {
-        let idle = lock(&self.idle).take();
+        let idle: Vec<_> = self.pools.iter().map(|pool| lock(&pool.idle).take()).collect();
         // Closed outside of the lock.
         drop(idle);
     }
+}
 
-    fn lease(&self, connection: ClientConnection, permit: OwnedSemaphorePermit) -> Lease {
-        let (pool, idle_timeout) = (self.idle.clone(), self.idle_timeout);
-        Lease { connection: Some(connection), pool, idle_timeout, _permit: permit }
-    }
-
-    fn refused(&self, cause: io::Error) -> ConnectError {
-        ConnectError { endpoint: self.endpoint.to_string(), cause }
-    }
-
+impl Pool {
     fn take_idle(&self) -> Option<ClientConnection> {
         let now = Instant::now();
         loop {
@@ -250,10 +181,6 @@ impl Client {
                 return Some(idle.connection);
             }
         }
-    }
-
-    async fn connect(&self) -> io::Result<ClientConnection> {
-        Ok(ClientConnection::new(self.dialer.connect().await?))
     }
 }
 
@@ -267,10 +194,30 @@ pub struct Lease {
     connection: Option<ClientConnection>,
     pool: Arc<Mutex<Option<Vec<Idle>>>>,
     idle_timeout: Duration,
+    used: Use,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Lease {
+    /// Whose it is.
+    pub fn replica(&self) -> ReplicaId {
+        self.used.replica
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        self.used.replicas.endpoint(self.used.replica)
+    }
+
+    /// A request on it has got no answer.
+    pub(crate) fn lost(&self, error: &ClientError) {
+        self.used.replicas.failed(self.used.replica, &io::Error::other(error.to_string()));
+    }
+
+    /// Whether its replica is there still.
+    pub(crate) fn there(&self) -> There {
+        There { replicas: self.used.replicas.clone(), replica: self.used.replica }
+    }
+
     pub fn connection(&mut self) -> &mut ClientConnection {
         self.connection.as_mut().expect("a lease holds its connection until it is given back")
     }
@@ -301,6 +248,7 @@ fn keep_alive_time(head: &ResponseHead) -> Duration {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
     use super::*;
@@ -317,7 +265,7 @@ mod tests {
         client.close();
         kept.give_back(&answer);
         client.connection().await.unwrap().give_back(&answer);
-        assert!(client.take_idle().is_none());
+        assert!(client.pools[0].take_idle().is_none());
         // The first one was lent twice.
         for _ in 0..2 {
             let (mut accepted, _) = listener.accept().await.unwrap();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, ReplicaChoice};
 use crate::entries::Entry;
 use crate::explain;
 use crate::kafka;
@@ -23,6 +23,7 @@ const KIND: &str = "the setting's kind in the table fixes the variant";
 pub(crate) fn settings(layers: &Layers) -> Settings {
     Settings {
         backend: layers.backend(),
+        backend_choice: ReplicaChoice::named(layers.text("backend.choice")),
         data_dir: layers.text("data_dir").into(),
         log: log(layers),
         http: http(layers),

@@ -10,10 +10,32 @@ use crate::secret::Secret;
 pub enum Backend {
     /// A ClickHouse that Windrow starts for itself.
     Embedded,
-    /// A ClickHouse server reached over HTTP.
-    ClickHouse(ClickHouseUrl),
+    /// A ClickHouse server reached over HTTP, or several that are replicas of each other: at least one, all with the same
+    /// account.
+    ClickHouse(Vec<ClickHouseUrl>),
     /// A DuckDB in Windrow's own process.
     DuckDb(DuckDbPlace),
+}
+
+/// Which of several replicas is asked, of those that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplicaChoice {
+    InOrder,
+    Nearest,
+    RoundRobin,
+    LeastLoaded,
+}
+
+impl ReplicaChoice {
+    /// By the names that the table of settings has.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "nearest" => Self::Nearest,
+            "round_robin" => Self::RoundRobin,
+            "least_loaded" => Self::LeastLoaded,
+            _ => Self::InOrder,
+        }
+    }
 }
 
 /// Where a DuckDB keeps its rows.
@@ -39,6 +61,9 @@ pub struct ClickHouseUrl {
     pub password: Secret,
 }
 
+/// More than anybody has of one shard.
+const MAX_REPLICAS: usize = 64;
+
 const USE_INSTEAD: &str =
     "use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\" or \
      \"duckdb:///path/file.db\"";
@@ -51,16 +76,72 @@ impl Backend {
         if let Some(place) = text.strip_prefix("duckdb:") {
             return parse_place(place).map(Self::DuckDb);
         }
-        match text.split_once("://") {
-            Some(("http", rest)) => parse_url(rest, false).map(Self::ClickHouse),
-            Some(("https", rest)) => parse_url(rest, true).map(Self::ClickHouse),
-            Some(("tcp", rest)) => parse_native_url(rest, false).map(Self::ClickHouse),
-            Some(("tcps", rest)) => parse_native_url(rest, true).map(Self::ClickHouse),
-            Some(("clickhouse" | "native", rest)) => Err(spoken_to_by_http(rest)),
-            None if text.contains(':') => Err(spoken_to_by_http(text)),
-            _ => Err(format!("this kind of backend is not known; {USE_INSTEAD}")),
+        Self::of_replicas(&split_addresses(text))
+    }
+
+    /// Of the addresses of replicas.
+    pub(crate) fn of_replicas(addresses: &[&str]) -> Result<Self, String> {
+        if let [alone] = addresses {
+            if *alone == "embedded" || alone.starts_with("duckdb:") {
+                return Self::parse(alone);
+            }
+        }
+        let mut replicas = Vec::new();
+        for address in addresses {
+            let names_account = address.contains('@');
+            let mut url = parse_address(address)?;
+            if let (Some(first), false) = (replicas.first(), names_account) {
+                let ClickHouseUrl { user, password, .. } = first;
+                (url.user, url.password) = (user.clone(), password.clone());
+            }
+            replicas.push(url);
+        }
+        check_replicas(&replicas)?;
+        Ok(Self::ClickHouse(replicas))
+    }
+}
+
+/// A list of addresses with commas in between. One within a password is none of those: a scheme follows them.
+fn split_addresses(text: &str) -> Vec<&str> {
+    let is_begin = |rest: &str| ["http://", "https://", "tcp://", "tcps://"].iter().any(|scheme| rest.starts_with(scheme));
+    let (mut addresses, mut start) = (Vec::new(), 0);
+    for (comma, _) in text.match_indices(',') {
+        if is_begin(text[comma + 1..].trim_start()) {
+            addresses.push(text[start..comma].trim());
+            start = comma + 1;
         }
     }
+    addresses.push(text[start..].trim());
+    addresses
+}
+
+fn parse_address(text: &str) -> Result<ClickHouseUrl, String> {
+    match text.split_once("://") {
+        Some(("http", rest)) => parse_url(rest, false),
+        Some(("https", rest)) => parse_url(rest, true),
+        Some(("tcp", rest)) => parse_native_url(rest, false),
+        Some(("tcps", rest)) => parse_native_url(rest, true),
+        Some(("clickhouse" | "native", rest)) => Err(spoken_to_by_http(rest)),
+        None if text.contains(':') => Err(spoken_to_by_http(text)),
+        _ => Err(format!("this kind of backend is not known; {USE_INSTEAD}")),
+    }
+}
+
+fn check_replicas(replicas: &[ClickHouseUrl]) -> Result<(), String> {
+    let Some(first) = replicas.first() else { return Err(format!("no address is named; {USE_INSTEAD}")) };
+    if replicas.len() > MAX_REPLICAS {
+        return Err(format!("{} replicas are named, and {MAX_REPLICAS} are the most", replicas.len()));
+    }
+    for (number, replica) in replicas.iter().enumerate() {
+        if (&replica.user, &replica.password) != (&first.user, &first.password) {
+            let address = replica.authority();
+            return Err(format!("all replicas must have the same user and password; those of {address} differ"));
+        }
+        if replicas[..number].iter().any(|before| (&before.host, before.named_port()) == (&replica.host, replica.named_port())) {
+            return Err(format!("the replica {} is named twice", replica.authority()));
+        }
+    }
+    Ok(())
 }
 
 /// What is meant by an address without http://. Only its host and port are repeated: there may be a password before
@@ -111,6 +192,9 @@ fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
     let (credentials, address) = authority.rsplit_once('@').unwrap_or(("", authority));
     if address.contains(['/', '?', '#']) {
         return Err("the URL must end after host and port, without path or parameters".to_owned());
+    }
+    if address.contains(',') {
+        return Err("each of several addresses must begin with its scheme, as in http://a:8123,http://b:8123".to_owned());
     }
     let (host, port) = split_port(address)?;
     if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -178,14 +262,19 @@ fn percent_decoded(text: &str) -> Result<String, String> {
 impl fmt::Display for Backend {
     /// As in the settings, with the password hidden.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = match self {
+        let replicas = match self {
             Self::Embedded => return f.write_str("embedded"),
             Self::DuckDb(place) => return place.fmt(f),
-            Self::ClickHouse(url) => url,
+            Self::ClickHouse(replicas) => replicas,
         };
-        let password = if url.password.is_empty() { "" } else { ":(set)" };
-        let scheme = if url.native_port.is_some() { "tcp" } else { "http" };
-        write!(f, "{scheme}{}://{}{password}@{}", if url.tls { "s" } else { "" }, url.user, url.authority())
+        for (number, url) in replicas.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            let password = if url.password.is_empty() { "" } else { ":(set)" };
+            let scheme = if url.native_port.is_some() { "tcp" } else { "http" };
+            let tls = if url.tls { "s" } else { "" };
+            write!(f, "{comma}{scheme}{tls}://{}{password}@{}", url.user, url.authority())?;
+        }
+        Ok(())
     }
 }
 
@@ -200,9 +289,13 @@ impl fmt::Display for DuckDbPlace {
 }
 
 impl ClickHouseUrl {
+    fn named_port(&self) -> u16 {
+        self.native_port.unwrap_or(self.port)
+    }
+
     /// `host:port` as it was written.
     pub fn authority(&self) -> String {
-        let port = self.native_port.unwrap_or(self.port);
+        let port = self.named_port();
         match self.host.contains(':') {
             true => format!("[{}]:{port}", self.host),
             false => format!("{}:{port}", self.host),
@@ -216,7 +309,7 @@ mod tests {
 
     fn url(text: &str) -> ClickHouseUrl {
         match Backend::parse(text) {
-            Ok(Backend::ClickHouse(url)) => url,
+            Ok(Backend::ClickHouse(mut replicas)) if replicas.len() == 1 => replicas.remove(0),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -232,10 +325,35 @@ mod tests {
         assert_eq!(url("http://[::1]").authority(), "[::1]:8123");
         let native = url("tcp://ann:p@db:9001/");
         assert_eq!((native.tls, native.port, native.native_port), (false, 8123, Some(9001)));
-        assert_eq!(Backend::ClickHouse(native).to_string(), "tcp://ann:(set)@db:9001");
+        assert_eq!(Backend::ClickHouse(vec![native]).to_string(), "tcp://ann:(set)@db:9001");
         let native = url("tcps://[::1]");
         assert_eq!((native.tls, native.port, native.native_port), (true, 8443, Some(9440)));
-        assert_eq!(Backend::ClickHouse(native).to_string(), "tcps://default@[::1]:9440");
+        assert_eq!(Backend::ClickHouse(vec![native]).to_string(), "tcps://default@[::1]:9440");
+    }
+
+    #[test]
+    fn reads_replicas() {
+        let shown = |text: &str| Backend::parse(text).map(|backend| backend.to_string());
+        assert_eq!(
+            shown("http://ann:a,b@a:8123, https://b,tcp://ann:a,b@c").as_deref(),
+            Ok("http://ann:(set)@a:8123,https://ann:(set)@b:8443,tcp://ann:(set)@c:9000"),
+            "who names no account has the first one's, and a comma in a password is none between addresses"
+        );
+        for (text, said) in [
+            ("http://ann:geheim@a,http://joe:geheim@b", "those of b:8123 differ"),
+            ("http://ann:geheim@a,http://ann:other@b", "those of b:8123 differ"),
+            ("http://a,http://b,http://a:8123/", "a:8123 is named twice"),
+            ("http://a,", "must begin with its scheme"),
+            ("http://a,,http://b", "must begin with its scheme"),
+            ("http://ann:geheim@a:8123,b:8123", "must begin with its scheme"),
+            ("embedded,http://a", "not known"),
+        ] {
+            let error = shown(text).expect_err(text);
+            assert!(error.contains(said) && !error.contains("geheim"), "{text}: {error}");
+        }
+        let many: Vec<String> = (1..=65).map(|port| format!("http://a:{port}")).collect();
+        assert!(shown(&many.join(",")).expect_err("too many").contains("64 are the most"));
+        assert!(Backend::of_replicas(&[]).is_err());
     }
 
     #[test]
@@ -312,7 +430,11 @@ mod tests {
     #[test]
     fn no_mutation_of_a_url_panics() {
         let mut random = fastrand::Rng::with_seed(7);
-        let seeds = ["https://us%41er:pa%20ss@[2001:db8::1]:8443/", "duckdb:///var/lib/file.db"];
+        let seeds = [
+            "https://us%41er:pa%20ss@[2001:db8::1]:8443/",
+            "duckdb:///var/lib/file.db",
+            "http://u:p@a:1,tcp://b:2, https://c",
+        ];
         for round in 0..20_000 {
             let mut bytes = seeds[round % seeds.len()].as_bytes().to_vec();
             bytes.truncate(random.usize(..=bytes.len()));

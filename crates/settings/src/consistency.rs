@@ -16,6 +16,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
         admin_token(layers),
         default_password(layers),
         pinned_certificate(layers),
+        native_port_of_replicas(layers),
         journal(layers),
         otlp_endpoint(layers),
         otlp_headers(layers),
@@ -96,9 +97,20 @@ fn pinned_certificate(layers: &Layers) -> Option<String> {
         .into_iter()
         .find(|path| layers.optional_text(path).is_some())?;
     match layers.backend() {
-        Backend::ClickHouse(url) if url.tls => None,
+        Backend::ClickHouse(replicas) if replicas.iter().any(|url| url.tls) => None,
         _ => Some(format!("`{set}` is set, but `backend` is no https:// URL; change one of them")),
     }
+}
+
+/// Each replica has a native port of its own.
+fn native_port_of_replicas(layers: &Layers) -> Option<String> {
+    let is_named = layers.optional_text("backend_native.address").is_some();
+    let are_several = matches!(layers.backend(), Backend::ClickHouse(replicas) if replicas.len() > 1);
+    (is_named && are_several).then(|| {
+        "`backend_native.address` names one native port, but `backend` has several replicas; leave it out and name \
+         their native ports in `backend`, as in tcp://host:9000"
+            .to_owned()
+    })
 }
 
 /// Room is given back a segment at a time: with too few of them, none is ever free to go.

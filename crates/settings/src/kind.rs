@@ -86,8 +86,15 @@ impl Kind {
     /// The value, or a clause that says what was expected. The clause never holds a secret.
     pub(crate) fn check(self, raw: &Raw) -> Result<Value, String> {
         if let Self::Backend = self {
-            let text = raw.text().ok_or_else(|| self.expected_got(raw))?;
-            return Backend::parse(text).map(Value::Backend);
+            let backend = match (raw.text(), raw) {
+                (Some(text), _) => Backend::parse(text),
+                (None, Raw::List(items)) => {
+                    let addresses: Option<Vec<&str>> = items.iter().map(Raw::text).collect();
+                    Backend::of_replicas(&addresses.ok_or_else(|| self.expected_got(raw))?)
+                }
+                _ => return Err(self.expected_got(raw)),
+            };
+            return backend.map(Value::Backend);
         }
         self.accept(raw).ok_or_else(|| self.expected_got(raw))
     }
@@ -122,7 +129,7 @@ impl Kind {
         match self {
             Self::Secret => format!("expected {}", self.expected()),
             // A URL may hold a password.
-            Self::Backend => "expected a text such as \"embedded\"".to_owned(),
+            Self::Backend => "expected a text such as \"embedded\", or a list of addresses".to_owned(),
             _ => format!("expected {}, got {}", self.expected(), raw.shown()),
         }
     }
@@ -130,7 +137,7 @@ impl Kind {
     /// What is expected, with its unit; used in errors and in the reference.
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port` or `duckdb:///path/file.db`".to_owned(),
+            Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port`, several of such addresses, or `duckdb:///path/file.db`".to_owned(),
             Self::Text | Self::Secret => "a text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Address => "an address and port such as `127.0.0.1:8123` or `[::]:8123`".to_owned(),

@@ -81,7 +81,11 @@ impl Layers {
     fn take_file(&mut self, path: &str, mut content: FileContent, errors: &mut Vec<SettingsError>) {
         content.keys.sort_by_key(|key| key.line);
         content.entries.sort_by_key(|entry| entry.line);
-        for FileKey { path: key, line, raw } in content.keys {
+        for FileKey { path: mut key, line, raw } in content.keys {
+            // In a section, where the addresses need a name.
+            if key == "backend.replicas" {
+                key.truncate("backend".len());
+            }
             let origin = Origin::File { path: path.to_owned(), line };
             let list =
                 LIST_SECTIONS.iter().find(|list| key == list.path || key.starts_with(&format!("{}.", list.path)));

@@ -26,7 +26,7 @@ mod typed;
 mod units;
 mod variables;
 
-pub use backend::{Backend, ClickHouseUrl, DuckDbPlace};
+pub use backend::{Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice};
 pub use errors::{SettingsError, SettingsErrors};
 pub use explain::Difference;
 pub use kafka::{

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::assemble;
-use crate::backend::Backend;
+use crate::backend::{Backend, ReplicaChoice};
 use crate::consistency;
 use crate::errors::SettingsErrors;
 use crate::explain::{self, Difference, Row};
@@ -18,6 +18,7 @@ use crate::table_rules::{TableEntry, TableRules};
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub backend: Backend,
+    pub backend_choice: ReplicaChoice,
     pub data_dir: PathBuf,
     pub log: LogSettings,
     pub http: HttpSettings,

@@ -2,11 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use windrow_clickhouse::{Call, CallError, Client, ClientOptions, Credentials, Dialer, Endpoint};
+use windrow_clickhouse::{
+    Call, CallError, Choice, Client, ClientOptions, Credentials, Dialer, Endpoint, Replicas, TlsError,
+};
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, NativeBackend, Users, MARKED_WINDOW};
-use windrow_settings::{Backend, DuckDbPlace, Settings};
+use windrow_settings::{Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice, Settings};
 
 /// Whether the backend answers; the sentence says why not.
 pub(crate) type Availability = watch::Receiver<Result<(), String>>;
@@ -32,23 +34,13 @@ impl RunningBackend {
         match &settings.backend {
             Backend::Embedded => Self::embedded(settings).await,
             Backend::DuckDb(place) => Self::duckdb(settings, place).await,
-            Backend::ClickHouse(url) => {
-                let endpoint = Endpoint {
-                    host: url.host.clone(),
-                    port: url.port,
-                    native_port: url.native_port,
-                    tls: url.tls,
-                    credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
-                };
-                let port = url.native_port.unwrap_or(if url.tls { 9440 } else { 9000 });
-                let native = match &settings.backend_native_address {
-                    Some(address) => native_address(address)?,
-                    None => (url.host.clone(), port),
-                };
-                let clickhouse = clickhouse(settings, endpoint, native)?;
+            Backend::ClickHouse(urls) => {
+                let servers = urls.iter().map(|url| server(settings, url)).collect::<Result<_, _>>()?;
+                let clickhouse = clickhouse(settings, servers)?;
+                clickhouse.client.replicas().watch();
                 let available = ask_now_and_then(clickhouse.client.clone()).await;
                 Ok(RunningBackend {
-                    name: clickhouse.client.endpoint().to_string(),
+                    name: clickhouse.client.replicas().to_string(),
                     gateway: windrow_gateway::Backend::ClickHouse(clickhouse),
                     available,
                     default_user: None,
@@ -75,7 +67,7 @@ impl RunningBackend {
             credentials: credentials.clone(),
         };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
-        let clickhouse = clickhouse(settings, endpoint, (at.host.clone(), at.native_port))?;
+        let clickhouse = clickhouse(settings, vec![(endpoint, (at.host.clone(), at.native_port))])?;
         // What came of it, the guard knows better. From now on it is one that has answered.
         let _ = ask(&clickhouse.client).await;
         Ok(RunningBackend {
@@ -151,15 +143,47 @@ fn embedded_user(user: &windrow_settings::EmbeddedUser) -> EmbeddedUser {
     }
 }
 
-fn clickhouse(settings: &Settings, endpoint: Endpoint, native: (String, u16)) -> Result<ClickHouse, String> {
-    let (host, port) = native;
+/// A server, and where its native port is.
+type Server = (Endpoint, (String, u16));
+
+fn server(settings: &Settings, url: &ClickHouseUrl) -> Result<Server, String> {
+    let endpoint = Endpoint {
+        host: url.host.clone(),
+        port: url.port,
+        native_port: url.native_port,
+        tls: url.tls,
+        credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
+    };
+    let port = url.native_port.unwrap_or(if url.tls { 9440 } else { 9000 });
+    let native = match &settings.backend_native_address {
+        Some(address) => native_address(address)?,
+        None => (url.host.clone(), port),
+    };
+    Ok((endpoint, native))
+}
+
+fn clickhouse(settings: &Settings, servers: Vec<Server>) -> Result<ClickHouse, String> {
     let options = client_options(settings);
-    let dialer = Dialer::new(&host, port, endpoint.tls, &options).map_err(|error| format!("{error}; {TLS_ADVICE}"))?;
+    let advise = |error: TlsError| format!("{error}; {TLS_ADVICE}");
+    let dialer =
+        |(endpoint, (host, port)): &Server| Dialer::new(host, *port, endpoint.tls, &options).map_err(advise);
+    let dialers = servers.iter().map(dialer).collect::<Result<_, _>>()?;
+    let endpoints = servers.into_iter().map(|(endpoint, _)| endpoint).collect();
+    let replicas = Arc::new(Replicas::new(endpoints, choice(settings), &options).map_err(advise)?);
     Ok(ClickHouse {
-        native: Some(Arc::new(NativeBackend::new(dialer, options.connect_timeout))),
-        client: client(settings, endpoint.clone())?,
-        relay: client(settings, endpoint)?,
+        native: Some(Arc::new(NativeBackend::new(replicas.clone(), dialers, options.connect_timeout))),
+        client: Arc::new(Client::of(replicas.clone(), &options)),
+        relay: Arc::new(Client::of(replicas, &options)),
     })
+}
+
+fn choice(settings: &Settings) -> Choice {
+    match settings.backend_choice {
+        ReplicaChoice::InOrder => Choice::InOrder,
+        ReplicaChoice::Nearest => Choice::Nearest,
+        ReplicaChoice::RoundRobin => Choice::RoundRobin,
+        ReplicaChoice::LeastLoaded => Choice::LeastLoaded,
+    }
 }
 
 fn native_address(address: &str) -> Result<(String, u16), String> {
@@ -168,11 +192,6 @@ fn native_address(address: &str) -> Result<(String, u16), String> {
 }
 
 const TLS_ADVICE: &str = "see `backend_tls.ca_file` and `backend_tls.server_name`";
-
-fn client(settings: &Settings, endpoint: Endpoint) -> Result<Arc<Client>, String> {
-    let client = Client::new(endpoint, client_options(settings));
-    client.map(Arc::new).map_err(|error| format!("{error}; {TLS_ADVICE}"))
-}
 
 pub(crate) fn client_options(settings: &Settings) -> ClientOptions {
     ClientOptions {
@@ -205,7 +224,7 @@ fn follow(mut engine: watch::Receiver<EngineState>) -> Availability {
 
 /// Others have to be asked. One that is silent does not hold up the start.
 async fn ask_now_and_then(client: Arc<Client>) -> Availability {
-    let silent = || Err(format!("{} has not answered since Windrow's start; {LOOK}", client.endpoint()));
+    let silent = || Err(format!("{} has not answered since Windrow's start; {LOOK}", client.replicas()));
     let first = tokio::time::timeout(FIRST_ANSWER, ask(&client)).await.unwrap_or_else(|_| silent());
     let (sender, receiver) = watch::channel(first);
     tokio::spawn(async move {
@@ -221,7 +240,7 @@ async fn ask(client: &Client) -> Result<(), String> {
     let call = client.call(Call::new(&client.endpoint().credentials, "SELECT 1"));
     // As a whole: its bytes may come one by one.
     let Ok(answer) = tokio::time::timeout(ANSWER, call).await else {
-        return Err(format!("{} has not answered for {} s; {LOOK}", client.endpoint(), ANSWER.as_secs()));
+        return Err(format!("{} has not answered for {} s; {LOOK}", client.replicas(), ANSWER.as_secs()));
     };
     match answer {
         Err(CallError::Exception(exception)) if exception.is_about_identity() => {

@@ -175,8 +175,9 @@ fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destinat
         Backend::DuckDb(_) => {
             Destination { engine: Engine::DuckDb, password: secret(&settings.duckdb.default_password), ..through }
         }
-        Backend::ClickHouse(url) => {
-            Destination { user: url.user.clone(), password: url.password.expose().to_owned(), ..through }
+        Backend::ClickHouse(replicas) => {
+            let first = &replicas[0];
+            Destination { user: first.user.clone(), password: first.password.expose().to_owned(), ..through }
         }
     }
 }
@@ -194,7 +195,8 @@ async fn straight(
         client: ClientOptions::default(),
         ..through.clone()
     };
-    if let Backend::ClickHouse(server) = &settings.backend {
+    if let Backend::ClickHouse(replicas) = &settings.backend {
+        let server = &replicas[0];
         let scheme = if server.tls { "https" } else { "http" };
         let host = if server.host.contains(':') { format!("[{}]", server.host) } else { server.host.clone() };
         let url = format!("{scheme}://{host}:{}", server.port);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Exception};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Exception, Purpose, ReplicaId};
 
 use crate::error::AppendError;
 
@@ -58,10 +58,13 @@ impl Server {
     }
 }
 
+/// Staging tables are of one server: whatever replicas there are, an append is the first one's.
+const WHERE: Purpose = Purpose::Only(ReplicaId::FIRST);
+
 impl Session {
     /// The text of the answer.
     pub(super) async fn ask(&self, question: &str, parameters: &[(&str, &str)]) -> Result<String, CallError> {
-        let mut call = Call::new(&self.account, question).timeout(SHORT);
+        let mut call = Call::new(&self.account, question).purpose(WHERE).timeout(SHORT);
         for (name, value) in parameters {
             call = call.param(&format!("param_{name}"), value);
         }
@@ -73,7 +76,7 @@ impl Session {
         let mut call = Call::new(&self.account, order.statement)
             .param("query_id", order.query_id)
             .param("async_insert", "0")
-            .timeout(LONG);
+            .purpose(WHERE).timeout(LONG);
         for (name, value) in order.settings {
             call = call.param(name, value);
         }
@@ -85,7 +88,7 @@ impl Session {
         let call = Call::new(&self.account, statement)
             .param("allow_suspicious_low_cardinality_types", "1")
             .param("allow_suspicious_codecs", "1")
-            .timeout(LONG);
+            .purpose(WHERE).timeout(LONG);
         self.server.client.call(call).await.map(drop)
     }
 }

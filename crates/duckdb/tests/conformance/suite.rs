@@ -49,6 +49,7 @@ pub fn batch(id: u128, table: &str, credentials: Credentials, values: impl IntoI
         quota_key: String::new(),
         settings: vec![],
         deduplicates: true,
+        is_replicated: false,
         has_views: false,
         hands_on: false,
         partitioning: None,

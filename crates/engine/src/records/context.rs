@@ -45,7 +45,9 @@ pub fn encode_context(context: &ContextRecord<'_>) -> Vec<u8> {
         out.bytes(name.as_bytes());
         out.bytes(value.as_bytes());
     }
-    for flag in [destination.deduplicates, destination.has_views, destination.hands_on] {
+    // Versions before replicas knew of no second bit: what they wrote is of one server.
+    out.u8(u8::from(destination.deduplicates) | u8::from(destination.is_replicated) << 1);
+    for flag in [destination.has_views, destination.hands_on] {
         out.u8(u8::from(flag));
     }
     encode_partitioning(destination.partitioning.as_ref(), &mut out);
@@ -83,6 +85,7 @@ fn encode_partitioning(partitioning: Option<&Partitioning>, out: &mut Writer) {
 pub fn decode_context(bytes: &[u8]) -> Result<RecordedContext, RecordError> {
     let mut bytes = Bytes(bytes);
     bytes.version(VERSION, "a destination")?;
+    let bits;
     let destination = Destination {
         database: bytes.text()?.to_owned(),
         table: bytes.text()?.to_owned(),
@@ -93,11 +96,18 @@ pub fn decode_context(bytes: &[u8]) -> Result<RecordedContext, RecordError> {
         roles: bytes.texts()?,
         quota_key: bytes.text()?.to_owned(),
         settings: bytes.list(8, |bytes| Ok((bytes.text()?.to_owned(), bytes.text()?.to_owned())))?,
-        deduplicates: bytes.bool()?,
+        deduplicates: {
+            bits = bytes.u8()?;
+            bits & 1 != 0
+        },
+        is_replicated: bits & 2 != 0,
         has_views: bytes.bool()?,
         hands_on: bytes.bool()?,
         partitioning: decode_partitioning(&mut bytes)?,
     };
+    if bits > 3 {
+        return error(format!("{bits} has more than two bits"));
+    }
     let (query, format) = (bytes.text()?.to_owned(), bytes.text()?.to_owned());
     bytes.end()?;
     let layout = layout(&destination)?;

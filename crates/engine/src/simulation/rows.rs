@@ -106,6 +106,7 @@ pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
         deduplicates,
         has_views: false,
         hands_on: false,
+        is_replicated: false,
         partitioning: None,
         own_account: false,
     }

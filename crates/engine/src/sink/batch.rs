@@ -72,6 +72,9 @@ pub struct Destination {
     pub settings: Vec<(String, String)>,
     /// Whether the table keeps a window of the batches it has stored, so that a repeat under the same id is harmless.
     pub deduplicates: bool,
+    /// Whether each of several replicas can take its rows: they share what they store, and with it the window. Else the
+    /// rows are of one server alone.
+    pub is_replicated: bool,
     /// Whether views hang on the table: then an error may come after the table itself has the rows.
     pub has_views: bool,
     /// Whether the table hands its rows on to other tables, of which some may have them when another refuses.

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Client, Credentials};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Purpose, ReplicaId};
 use windrow_columns::{native_pieces, Rows};
 use windrow_sql::{backquote, quote_string};
 
@@ -95,7 +95,15 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
     if let Some(traceparent) = &batch.traceparent {
         call = call.field("traceparent", traceparent);
     }
-    call.timeout(STORE_TIMEOUT)
+    call.purpose(purpose(destination)).timeout(STORE_TIMEOUT)
+}
+
+/// Where no other replica has the rows, none may get them: it would not know a repeat, and readers would not find them.
+fn purpose(destination: &Destination) -> Purpose {
+    match destination.is_replicated {
+        true => Purpose::insert_into(&destination.database, &destination.table),
+        false => Purpose::Only(ReplicaId::FIRST),
+    }
 }
 
 /// A batch may be large, and is needed for another attempt: it is lent, not copied.
@@ -201,6 +209,7 @@ mod tests {
             quota_key: String::new(),
             settings: vec![],
             deduplicates: false,
+            is_replicated: false,
             has_views: false,
             hands_on: false,
             partitioning: None,

@@ -83,6 +83,7 @@ mod tests {
             quota_key: String::new(),
             settings: vec![],
             deduplicates: false,
+            is_replicated: false,
             has_views,
             hands_on,
             partitioning: None,

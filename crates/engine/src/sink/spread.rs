@@ -52,6 +52,7 @@ mod tests {
             quota_key: String::new(),
             settings: vec![],
             deduplicates: false,
+            is_replicated: false,
             has_views: false,
             hands_on: false,
             partitioning,

@@ -30,6 +30,7 @@ fn destination(form: Form) -> Destination {
         quota_key: "key".into(),
         settings: vec![("insert_null_as_default".into(), "1".into())],
         deduplicates: true,
+        is_replicated: false,
         has_views: false,
         hands_on: true,
         partitioning: Some(Partitioning { key: PartitionKey::parse("toYYYYMM(at)", "UTC"), max_per_insert: Some(100) }),

@@ -46,6 +46,7 @@ fn typed() -> (Destination, Rows) {
         quota_key: "key".into(),
         settings: vec![("insert_null_as_default".into(), "1".into())],
         deduplicates: true,
+        is_replicated: true,
         has_views: false,
         hands_on: true,
         partitioning: Some(Partitioning {

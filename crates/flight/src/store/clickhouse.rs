@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use windrow_clickhouse::Exception;
-use windrow_clickhouse::{Answer, Call, Client};
+use windrow_clickhouse::{Answer, Call, Client, Purpose};
 
 use super::{answer, Rows, Source};
 use crate::error;
@@ -40,7 +40,7 @@ pub(super) async fn query(client: &Client, caller: &Caller, sql: &str) -> Result
 
 /// The statement is the body: one in the URL could not be long.
 fn call<'a>(caller: &'a Caller, body: &'a [Bytes]) -> Call<'a> {
-    let call = Call::new(&caller.credentials, "").body(body).timeout(SILENCE);
+    let call = Call::new(&caller.credentials, "").body(body).purpose(Purpose::Statement).timeout(SILENCE);
     match &caller.database {
         Some(database) => call.param("database", database),
         None => call,

@@ -116,6 +116,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         uuid: 0,
         has_views: false,
         hands_on: false,
+        is_replicated: false,
         partition_key: String::new(),
         computes: false,
         asks_for_rights: false,

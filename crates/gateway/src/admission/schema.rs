@@ -31,6 +31,8 @@ pub(crate) struct TableSchema {
     pub(crate) has_views: bool,
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
+    /// Whether there are several replicas, of which each can take its rows.
+    pub(crate) is_replicated: bool,
     /// As `system.tables` shows it; empty if there is none.
     pub(super) partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
@@ -223,6 +225,7 @@ pub(super) struct EngineDefaults {
     replicated_seconds: u64,
     async_insert: bool,
     replicated_async_insert: bool,
+    has_replicas: bool,
 }
 
 impl EngineDefaults {
@@ -246,6 +249,7 @@ impl EngineDefaults {
             replicated_seconds,
             async_insert: async_insert > 0,
             replicated_async_insert: replicated_async_insert > 0,
+            has_replicas: client.replicas().are_several(),
         }
     }
 }
@@ -301,6 +305,12 @@ impl Engine {
         };
         let own = self.setting("async_insert").map(|value| matches!(value.trim(), "1" | "true"));
         self.name.ends_with("MergeTree") && own.unwrap_or(default)
+    }
+
+    /// Whether each of several replicas can take its rows: it keeps them together with the others, or keeps none.
+    fn is_on_all_replicas(&self) -> bool {
+        let keeps_none = matches!(self.name.as_str(), "Distributed" | "Null");
+        self.defaults.has_replicas && (self.is_replicated() || keeps_none)
     }
 
     fn is_replicated(&self) -> bool {
@@ -406,6 +416,7 @@ impl TableSchema {
             uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
             has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
             hands_on,
+            is_replicated: engine.as_ref().is_some_and(Engine::is_on_all_replicas),
             partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
         }
     }
@@ -414,7 +425,7 @@ impl TableSchema {
     pub(super) fn is_like(&self, other: &TableSchema) -> bool {
         let own = |it: &TableSchema| {
             let gathering = (it.gatherable, it.async_insert, it.window);
-            (gathering, it.uuid, it.has_views, it.hands_on, it.computes, it.asks_for_rights)
+            (gathering, it.uuid, it.has_views, it.hands_on, it.is_replicated, it.computes, it.asks_for_rights)
         };
         own(self) == own(other)
             && self.marks == other.marks

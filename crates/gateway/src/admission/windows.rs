@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, Client};
+use windrow_clickhouse::{Call, Client, Purpose, ReplicaId};
 use windrow_sql::backquote;
 
 use super::{TableKey, QUESTION_TIMEOUT};
@@ -110,7 +110,9 @@ impl Windows {
         let table = format!("{}.{}", backquote(&key.database), backquote(&key.table));
         let statement =
             format!("ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = {MARKED_WINDOW}");
-        let call = Call::new(&client.endpoint().credentials, &statement).timeout(QUESTION_TIMEOUT);
+        // Only tables of one server are given one: of the server that has their rows.
+        let there = Purpose::Only(ReplicaId::FIRST);
+        let call = Call::new(&client.endpoint().credentials, &statement).purpose(there).timeout(QUESTION_TIMEOUT);
         match client.call(call).await {
             Ok(_) => {
                 let TableKey { database, table } = key;

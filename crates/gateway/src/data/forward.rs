@@ -139,15 +139,15 @@ pub(crate) struct ToClient<'a> {
 /// Sends the request over `lease` and the answer to the client.
 pub(crate) async fn relay(
     mut lease: Lease,
-    authority: &str,
     forwarded: Forwarded<'_>,
     body: RequestBody<'_>,
     to_client: ToClient<'_>,
 ) -> Result<Relayed, ForwardError> {
+    let authority = lease.endpoint().authority();
     let (answer, backend) = lease.connection().split(forwarded.method == Method::Head);
     let sent = AtomicBool::new(false);
     let outcome = {
-        let upload = upload(&forwarded, authority, body, backend, to_client.write_idle, &sent);
+        let upload = upload(&forwarded, &authority, body, backend, to_client.write_idle, &sent);
         let download = download(answer, to_client);
         tokio::pin!(upload, download);
         tokio::select! {

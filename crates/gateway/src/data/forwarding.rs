@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use windrow_clickhouse::{push_param, Client, Exception};
+use windrow_clickhouse::{push_param, Client, Exception, Purpose, ReplicaId};
 use windrow_http::{Connection, Method};
-use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
+use windrow_sql::{
+    own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse, TableName,
+};
 
 use super::answer::{self, After};
 use super::body::Read;
 use super::exchange::Exchange;
-use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, ToClient, WhenDone};
+use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, Relayed, ToClient, WhenDone};
 use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
@@ -127,9 +129,13 @@ impl Exchange<'_> {
 
     /// Marks the request's session before the statement runs, so that no insert behind it is taken too early.
     fn mark_session(&self) -> Option<SessionKey> {
-        let session_id = self.request.param_str("session_id").filter(|id| !id.is_empty())?;
-        let key = self.state.sessions.key(&self.credentials()?.user, session_id);
+        let key = self.session()?;
         self.state.sessions.mark_changed(key).then_some(key)
+    }
+
+    fn session(&self) -> Option<SessionKey> {
+        let session_id = self.request.param_str("session_id").filter(|id| !id.is_empty())?;
+        Some(self.state.sessions.key(&self.credentials()?.user, session_id))
     }
 
     /// Sends the request on and its answer back, unless it is the repeat of an insert that is stored; returns also what
@@ -143,6 +149,7 @@ impl Exchange<'_> {
         insert: Option<InsertOutline>,
         changes: &Changes,
     ) -> (After, Option<Exception>) {
+        let purpose = self.purpose(insert.as_ref());
         let passage = match insert.filter(|_| self.request.is_post()) {
             Some(insert) => {
                 let (additions, passage) = self.context().settle_deduplication(&insert).await;
@@ -163,7 +170,8 @@ impl Exchange<'_> {
             forwarded.without.push("traceparent");
             forwarded.with.push(("traceparent", trace.context().traceparent()));
         }
-        let Passed { after, exception, is_done } = self.relay(relay, connection, out, forwarded, changes).await;
+        let Passed { after, exception, is_done } =
+            self.relay(relay, connection, out, forwarded, changes, purpose).await;
         self.origin.mark("forward");
         if let (Some(trace), Some(exception)) = (self.origin.trace, &exception) {
             trace.fail(format!("Code: {}", exception.code));
@@ -178,6 +186,20 @@ impl Exchange<'_> {
         (after, exception)
     }
 
+    /// What the backend is wanted for, which says which of several replicas is asked.
+    fn purpose(&self, insert: Option<&InsertOutline>) -> Purpose {
+        if let Some(session) = self.session() {
+            return self.state.sessions.replica_of(session).map_or(Purpose::Session, Purpose::Only);
+        }
+        match insert.and_then(|insert| insert.table.as_ref()?.resolve(|_| None)) {
+            Some(TableName { database, table }) => {
+                let database = database.as_deref().or(self.request.database()).unwrap_or("default");
+                Purpose::insert_into(database, &table)
+            }
+            None => Purpose::Statement,
+        }
+    }
+
     async fn relay(
         &self,
         client: &Client,
@@ -185,20 +207,25 @@ impl Exchange<'_> {
         out: &mut Vec<u8>,
         mut forwarded: Forwarded<'_>,
         changes: &Changes,
+        purpose: Purpose,
     ) -> Passed {
         // A client that leaves doesn't stop such a statement, and whether it was done has to be known.
         let has_to_be_known = changes.any();
         forwarded.cancel_on_close &= !has_to_be_known;
         let after = answer::after(self.request.head, connection);
-        let authority = client.endpoint().authority();
         let write_idle = connection.limits().write_idle_timeout;
         let fields = connection_fields(after, connection);
         let is_done = AtomicBool::new(false);
-        let result = match client.connection().await {
+        let mut replica = ReplicaId::FIRST;
+        let result = match client.connection_for(purpose).await {
             Err(error) => Err(ForwardError::NotSent(error)),
             Ok(lease) => match connection.body().await {
                 Err(_) => Err(ForwardError::Broken),
                 Ok((body, client)) => {
+                    replica = lease.replica();
+                    if let (Some(session), true) = (self.session(), changes.session) {
+                        self.state.sessions.is_on(session, replica);
+                    }
                     // Whoever hears the answer may send an insert at once, on another connection.
                     let when_done: WhenDone<'_> = &|| {
                         is_done.store(true, Ordering::Relaxed);
@@ -206,7 +233,7 @@ impl Exchange<'_> {
                     };
                     let to_client =
                         ToClient { client, connection_fields: &fields, write_idle, has_to_be_known, when_done };
-                    relay(lease, &authority, forwarded, body, to_client).await
+                    relay(lease, forwarded, body, to_client).await
                 }
             },
         };
@@ -219,6 +246,9 @@ impl Exchange<'_> {
         };
         if may_have_changed_more {
             self.state.have_changed(changes).await;
+        }
+        if let Ok(Relayed { exception: Some(exception), .. }) = &result {
+            client.replicas().refused(replica, purpose, exception);
         }
         match result {
             Ok(relayed) => Passed {

@@ -4,6 +4,8 @@ use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use windrow_clickhouse::ReplicaId;
+
 /// ClickHouse keeps no session longer than this without use.
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
 const MAX_SESSIONS: usize = 100_000;
@@ -11,6 +13,8 @@ const MAX_SESSIONS: usize = 100_000;
 /// The sessions in which a statement has changed what later ones mean: SET, USE, temporary tables, roles. Inserts in
 /// them are forwarded, into the session. In all other sessions an insert means what it would mean outside, and is
 /// gathered.
+///
+/// Of several replicas such a session stays on the one that it was changed on.
 ///
 /// Sessions are kept by a hash of user and id: two that share one are both taken for changed, which is slower, never
 /// wrong.
@@ -20,9 +24,21 @@ pub(crate) struct Sessions {
     hasher: RandomState,
 }
 
+struct Session {
+    used: Instant,
+    /// Where it is, once it is known.
+    replica: Option<ReplicaId>,
+}
+
+impl Session {
+    fn is_over(&self, now: Instant) -> bool {
+        now - self.used >= LONGEST_SESSION
+    }
+}
+
 #[derive(Default)]
 struct Changed {
-    used: HashMap<u64, Instant>,
+    sessions: HashMap<u64, Session>,
     /// There were more than can be kept: until then, any session may be a changed one.
     lost_track_until: Option<Instant>,
 }
@@ -43,19 +59,38 @@ impl Sessions {
     pub(crate) fn mark_changed(&self, key: SessionKey) -> bool {
         let mut changed = self.lock();
         let now = Instant::now();
-        if changed.used.len() >= MAX_SESSIONS && !changed.used.contains_key(&key.0) {
-            changed.used.retain(|_, used| now - *used < LONGEST_SESSION);
-            if changed.used.len() >= MAX_SESSIONS {
+        if changed.sessions.len() >= MAX_SESSIONS && !changed.sessions.contains_key(&key.0) {
+            changed.sessions.retain(|_, session| !session.is_over(now));
+            if changed.sessions.len() >= MAX_SESSIONS {
                 changed.lost_track_until = Some(now + LONGEST_SESSION);
                 return false;
             }
         }
-        changed.used.insert(key.0, now).is_none()
+        match changed.sessions.get_mut(&key.0) {
+            Some(session) => {
+                session.used = now;
+                false
+            }
+            None => changed.sessions.insert(key.0, Session { used: now, replica: None }).is_none(),
+        }
+    }
+
+    /// The replica that a changed session is on.
+    pub(crate) fn replica_of(&self, key: SessionKey) -> Option<ReplicaId> {
+        let changed = self.lock();
+        changed.sessions.get(&key.0).filter(|session| !session.is_over(Instant::now()))?.replica
+    }
+
+    /// If it is a changed one, it is there from now on.
+    pub(crate) fn is_on(&self, key: SessionKey, replica: ReplicaId) {
+        if let Some(session) = self.lock().sessions.get_mut(&key.0) {
+            session.replica = Some(replica);
+        }
     }
 
     /// The statement that was to change the session was refused to whoever sent it.
     pub(crate) fn unmark(&self, key: SessionKey) {
-        self.lock().used.remove(&key.0);
+        self.lock().sessions.remove(&key.0);
     }
 
     /// Whether an insert in this session has to be forwarded. Looking counts as use: the session lives on at the
@@ -66,9 +101,9 @@ impl Sessions {
         if changed.lost_track_until.is_some_and(|until| now < until) {
             return true;
         }
-        match changed.used.get_mut(&key.0) {
-            Some(used) if now - *used < LONGEST_SESSION => {
-                *used = now;
+        match changed.sessions.get_mut(&key.0) {
+            Some(session) if !session.is_over(now) => {
+                session.used = now;
                 true
             }
             _ => false,
@@ -88,6 +123,12 @@ mod tests {
         assert!(sessions.is_changed(sessions.key("joe", "1")));
         assert!(!sessions.is_changed(sessions.key("joe", "2")));
         assert!(!sessions.is_changed(sessions.key("ann", "1")));
+        assert_eq!(sessions.replica_of(sessions.key("joe", "1")), None);
+        sessions.is_on(sessions.key("joe", "1"), ReplicaId::FIRST);
+        sessions.is_on(sessions.key("ann", "1"), ReplicaId::FIRST);
+        assert!(!sessions.mark_changed(sessions.key("joe", "1")));
+        assert_eq!(sessions.replica_of(sessions.key("joe", "1")), Some(ReplicaId::FIRST));
+        assert_eq!(sessions.replica_of(sessions.key("ann", "1")), None, "never changed");
         sessions.unmark(sessions.key("joe", "1"));
         assert!(!sessions.is_changed(sessions.key("joe", "1")));
     }
@@ -99,6 +140,6 @@ mod tests {
             sessions.mark_changed(sessions.key("joe", &id.to_string()));
         }
         assert!(sessions.is_changed(sessions.key("ann", "never seen")));
-        assert!(sessions.lock().used.len() <= MAX_SESSIONS);
+        assert!(sessions.lock().sessions.len() <= MAX_SESSIONS);
     }
 }

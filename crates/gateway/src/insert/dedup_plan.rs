@@ -75,9 +75,10 @@ impl DedupPlan {
     }
 }
 
-/// By what the deduplication index knows a table.
+/// By what the deduplication index knows a table: by its name where each replica may have given it another id.
 fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
     match schema.uuid {
+        _ if schema.is_replicated => table_by_name(&key.database, &key.table),
         0 => table_by_name(&key.database, &key.table),
         uuid => uuid,
     }

@@ -158,6 +158,7 @@ async fn prepare_gathered(
         deduplicates,
         has_views: schema.has_views,
         hands_on: schema.hands_on,
+        is_replicated: schema.is_replicated,
         partitioning: by_role.partitioning(&schema, &user),
     };
     let kind = InsertKind {

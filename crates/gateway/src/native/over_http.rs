@@ -9,7 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
+use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception, Purpose};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_native::{server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE};
 use windrow_sql::{tokens, Dialect, InsertStatement, TableName, TokenKind};
@@ -115,7 +115,7 @@ impl Session<'_> {
         let in_session = self.is_changed && !takes_own;
         let database = &self.client.hello.database;
         // A session keeps the database that it began with, or that USE has named.
-        if !(database.is_empty() || in_session && self.has_http_session) {
+        if !(database.is_empty() || in_session && self.http_session_is_at.is_some()) {
             call = call.param("database", database);
         }
         if !query.id.is_empty() {
@@ -127,7 +127,7 @@ impl Session<'_> {
         }
         if in_session {
             call = call.param("session_id", &self.http_session).param("session_timeout", "3600");
-            if self.has_http_session {
+            if self.http_session_is_at.is_some() {
                 call = call.param("session_check", "1");
             }
         }
@@ -136,8 +136,13 @@ impl Session<'_> {
             let flags = if takes_own { 0 } else { trace.flags };
             call = call.field("traceparent", &trace.traceparent(flags)).field("tracestate", &trace.state);
         }
+        let purpose = match (in_session, self.http_session_is_at) {
+            (true, Some(replica)) => Purpose::Only(replica),
+            (true, None) => Purpose::Session,
+            (false, _) => Purpose::Statement,
+        };
         let revision = self.client.revision.to_string();
-        call.param("client_protocol_version", &revision).param("default_format", "Native")
+        call.purpose(purpose).param("client_protocol_version", &revision).param("default_format", "Native")
     }
 
     /// Sends a statement whose answer is only whether it was done.
@@ -263,7 +268,9 @@ impl Session<'_> {
         }
         let begun = begun?.map_err(|error| Failure::Refused(refusal(error)))?;
         let Begun { mut lease, head } = begun;
-        self.has_http_session |= self.is_changed && posted.through == Through::Backend;
+        if self.is_changed && posted.through == Through::Backend {
+            self.http_session_is_at = Some(lease.replica());
+        }
         if posted.through == Through::Backend {
             self.state.have_changed(changes).await;
         }

@@ -54,8 +54,8 @@ pub(super) struct Session<'s> {
     /// What SET has said.
     pub(super) settings: Vec<(String, String)>,
     pub(super) between: Between,
-    /// Over HTTP, whether the session has begun.
-    pub(super) has_http_session: bool,
+    /// Over HTTP, where the session has begun.
+    pub(super) http_session_is_at: Option<windrow_clickhouse::ReplicaId>,
     /// The insert before this one.
     pub(super) latest: Option<Latest>,
     /// Over HTTP, where the connection is no session.
@@ -93,7 +93,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         is_changed: false,
         settings: Vec::new(),
         between: Between::default(),
-        has_http_session: false,
+        http_session_is_at: None,
         latest: None,
         http_session: format!("windrow-native-{:032x}", fastrand::u128(..)),
         is_compressed: false,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer, Purpose, Replicas};
 use windrow_native::{read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello};
 
 use super::wire::Wire;
@@ -21,9 +21,11 @@ const SILENCE_TTL: Duration = Duration::from_secs(30);
 /// How long the backend may be silent while a statement runs there. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// The backend's native port.
+/// The backend's native port, or those of its replicas.
 pub struct NativeBackend {
-    dialer: Dialer,
+    replicas: Arc<Replicas>,
+    /// One for each replica.
+    dialers: Vec<Dialer>,
     connect_timeout: Duration,
     /// As it introduced itself last.
     known: RwLock<Option<Arc<ServerHello>>>,
@@ -64,8 +66,9 @@ impl ClickHouse {
 }
 
 impl NativeBackend {
-    pub fn new(dialer: Dialer, connect_timeout: Duration) -> NativeBackend {
-        NativeBackend { dialer, connect_timeout, known: RwLock::default(), silent_since: Mutex::default() }
+    pub fn new(replicas: Arc<Replicas>, dialers: Vec<Dialer>, connect_timeout: Duration) -> NativeBackend {
+        let (known, silent_since) = (RwLock::default(), Mutex::default());
+        NativeBackend { replicas, dialers, connect_timeout, known, silent_since }
     }
 
     /// What the backend says of itself: what it said last, or it is asked with the gateway's own account.
@@ -89,7 +92,7 @@ impl NativeBackend {
         match connected {
             Ok(upstream) => Ok(upstream.hello),
             Err(error) => {
-                let port = self.dialer.to_string();
+                let port = self.names();
                 let text = "the backend can't be reached natively, so what native clients ask goes over HTTP: see docs/native.md";
                 tracing::warn!(port, cause = ?error, "{text}");
                 Err(error)
@@ -121,12 +124,21 @@ impl NativeBackend {
         Ok(upstream)
     }
 
+    /// To the replica that is next. It has the client's session, and so the connection as long as that lasts.
     pub(super) async fn dial(&self) -> Result<Wire, NotConnected> {
-        let stream = tokio::time::timeout(self.connect_timeout, self.dialer.connect()).await;
-        let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = stream.map_err(|error| self.unreachable(error))?;
-        stream.keep_alive();
-        Ok(Wire::new(stream, SILENCE))
+        let mut last = io::Error::other("all replicas are drained");
+        for replica in self.replicas.order(Purpose::Statement) {
+            let connecting = self.dialers[replica.index()].connect();
+            match tokio::time::timeout(self.connect_timeout, connecting).await {
+                Ok(Ok(stream)) => {
+                    stream.keep_alive();
+                    return Ok(Wire::new(stream, SILENCE));
+                }
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(self.unreachable(last))
     }
 
     async fn shake_hands(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {
@@ -165,8 +177,13 @@ impl NativeBackend {
     fn unreachable(&self, cause: impl std::fmt::Display) -> NotConnected {
         NotConnected::Unreachable(format!(
             "its native port {} does not answer: {cause} (see the setting `backend_native.address`)",
-            self.dialer
+            self.names()
         ))
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<String> = self.dialers.iter().map(Dialer::to_string).collect();
+        names.join(", ")
     }
 }
 

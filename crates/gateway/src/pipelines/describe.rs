@@ -41,6 +41,7 @@ pub(super) async fn describe(
         deduplicates: schema.window.recognises_batches(),
         has_views: schema.has_views,
         hands_on: schema.hands_on,
+        is_replicated: schema.is_replicated,
         partitioning: schema
             .is_partitioned()
             .then(|| Partitioning { key: schema.partition_key(&user.time_zone), max_per_insert: user.max_partitions }),

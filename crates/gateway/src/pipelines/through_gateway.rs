@@ -45,6 +45,7 @@ impl TablesThroughGateway {
             quota_key: String::new(),
             settings: Vec::new(),
             deduplicates: true,
+            is_replicated: false,
             has_views: false,
             hands_on: false,
             partitioning: None,

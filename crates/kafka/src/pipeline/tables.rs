@@ -151,6 +151,7 @@ pub(crate) mod tests {
             quota_key: String::new(),
             settings: Vec::new(),
             deduplicates: true,
+            is_replicated: false,
             has_views: false,
             hands_on: false,
             partitioning: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{errors_of, load, load_text, File};
 use windrow_settings::{
-    AckRule, AsyncInsertRule, Backend, DuckDbPlace, FlushPolicy, LogFormat, Origin, Settings, Sources,
+    AckRule, AsyncInsertRule, Backend, DuckDbPlace, FlushPolicy, LogFormat, Origin, ReplicaChoice, Settings, Sources,
 };
 
 #[test]
@@ -26,6 +26,26 @@ fn defaults_are_those_of_the_documentation() {
     assert_eq!(settings.embedded.default_password, None);
     assert_eq!(settings.origin("http.listen"), Some(&Origin::Default));
     assert_eq!(settings.origin("http.nothing"), None);
+}
+
+#[test]
+fn replicas_are_a_list_a_text_or_a_section() {
+    let shown = "http://ann:(set)@a:8123,http://ann:(set)@b:8123";
+    for text in [
+        "backend = \"http://ann:p@a:8123,http://b:8123\"\n",
+        "backend = [\"http://ann:p@a\", \"http://b\"]\n",
+        "[backend]\nreplicas = [\"http://ann:p@a\", \"http://ann:p@b\"]\n",
+    ] {
+        let settings = load_text("replicas", text).expect(text);
+        assert_eq!(settings.backend.to_string(), shown, "{text}");
+        assert_eq!(settings.backend_choice, ReplicaChoice::InOrder);
+    }
+    let text = "[backend]\nreplicas = [\"http://a\", \"http://b\"]\nchoice = \"least_loaded\"\n";
+    let settings = load_text("replicas", text).expect("valid settings");
+    assert_eq!(settings.backend_choice, ReplicaChoice::LeastLoaded);
+    let flags = [("backend", "--backend", "http://c,http://d")];
+    let over = load(Some("[backend]\nreplicas = [\"http://a\"]\n"), &[], &flags).expect("valid settings");
+    assert_eq!(over.backend.to_string(), "http://default@c:8123,http://default@d:8123", "one setting, however it is named");
 }
 
 #[test]

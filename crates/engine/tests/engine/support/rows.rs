@@ -81,6 +81,7 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
         quota_key: String::new(),
         settings: Vec::new(),
         deduplicates: false,
+        is_replicated: false,
         has_views: false,
         hands_on: false,
         partitioning: None,

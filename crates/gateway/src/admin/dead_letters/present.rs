@@ -28,5 +28,12 @@ pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Des
     let partitioning = schema
         .is_partitioned()
         .then(|| Partitioning { key: None, max_per_insert: before.and_then(|before| before.max_per_insert) });
-    Destination { deduplicates, has_views: schema.has_views, hands_on: schema.hands_on, partitioning, ..destination }
+    Destination {
+        deduplicates,
+        is_replicated: schema.is_replicated,
+        has_views: schema.has_views,
+        hands_on: schema.hands_on,
+        partitioning,
+        ..destination
+    }
 }
