@@ -69,6 +69,7 @@ function show() {
   facts(byId('backend'), [
     ['Backend', `${backend.kind === 'duckdb' ? 'DuckDB' : 'ClickHouse'} ${backend.version ?? ''}`],
     ['Address', backend.name],
+    ...backend.replicas.map((replica) => ['Replica', replicaText(replica)]),
     ['State', backend.up ? '● up' : `■ away: ${backend.reason ?? 'it does not answer'}`],
     ['Ready', status.ready ? `● ${status.sentence}` : `■ no: ${status.sentence}`],
     ['Windrow', status.version],
@@ -79,6 +80,12 @@ function show() {
     ['Journal', `${plural(journal.segments, 'file')}, ${bytes(journal.bytes)}`],
     ['Dead letters', `${whole(status.dead_letters)}, ${bytes(status.dead_letter_bytes)}`],
   ])
+}
+
+function replicaText({ address, up, drained, read_only_tables: readOnly, reason, requests }) {
+  const state = drained ? '▲ drained' : up ? '● up' : `■ down: ${reason ?? 'it does not answer'}`
+  const tables = readOnly > 0 ? `, ${plural(readOnly, 'table')} read-only` : ''
+  return `${address} ${state}${tables}, ${plural(requests, 'request')}`
 }
 
 function showHealth() {

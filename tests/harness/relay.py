@@ -60,6 +60,9 @@ class Relay:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
 

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 from harness.engine import LISTEN_FOR_EVER, Engine
 from harness.paths import CACHE, engine_library
 from harness.ports import free_port
+from harness.relay import Relay
 from harness.users import TESTER
 from harness.zookeeper import ZooKeeper
 
@@ -23,6 +24,8 @@ SOURCE = Path(__file__).with_name("interserver.c")
 #: What stands in for a folder of the library's version.
 KNOWN_PACKAGE = "lib-linux-x64-gnu"
 CLUSTER = "cluster"
+#: So long a replica takes to see that it has lost its Keeper, and the Keeper to forget a replica that was killed.
+SESSION_TIMEOUT_MS = 3000
 
 
 def unavailable() -> str | None:
@@ -48,17 +51,22 @@ def launcher() -> Path:
 
 
 class Replica(Engine):
-    """One server of a cluster. Others know it by `host` and `native_port`."""
+    """One server of a cluster. It comes to the Keeper by a way of its own, which can be cut."""
 
-    def __init__(self, folder: Path, shard: int, replica: int, http_port: int, native_port: int, config: str) -> None:
+    def __init__(
+        self, folder: Path, shard: int, replica: int, ports: tuple[int, int], keeper: ZooKeeper, config: str
+    ) -> None:
         self.shard, self.replica = shard, replica
         self.interserver_port = free_port()
+        self.to_keeper = Relay(keeper.port, seed=0)
+        http_port, native_port = ports
         # Two names of one address: see interserver.c.
         listens = "<listen_host>127.0.0.1</listen_host><listen_host>localhost</listen_host>"
         macros = f"<macros><shard>{shard}</shard><replica>{replica}</replica></macros>"
         interserver = f"<interserver_http_port>{self.interserver_port}</interserver_http_port>"
         environment = {"INTERSERVER_PORT": str(self.interserver_port)}
-        super().__init__(folder, http_port, listens + macros + interserver + config, (), environment, native_port)
+        config = listens + macros + interserver + keeper_xml(self.to_keeper.port) + config
+        super().__init__(folder, http_port, config, (), environment, native_port)
 
     def command(self, options: list[str]) -> list[str]:
         return [str(launcher()), str(engine_library()), *options, "--query", LISTEN_FOR_EVER]
@@ -70,11 +78,11 @@ class ReplicatedCluster:
     def __init__(self, folder: Path, shards: int = 1, replicas: int = 2) -> None:
         self.keeper = ZooKeeper(folder / "zookeeper")
         ports = [[(free_port(), free_port()) for _ in range(replicas)] for _ in range(shards)]
-        config = remote_servers([[native for _, native in shard] for shard in ports]) + keeper_xml(self.keeper.port)
+        config = remote_servers([[native for _, native in shard] for shard in ports])
         self.servers = [
             [
-                Replica(folder / f"s{shard}r{replica}", shard + 1, replica + 1, http, native, config)
-                for replica, (http, native) in enumerate(of_shard)
+                Replica(folder / f"s{shard}r{replica}", shard + 1, replica + 1, of_replica, self.keeper, config)
+                for replica, of_replica in enumerate(of_shard)
             ]
             for shard, of_shard in enumerate(ports)
         ]
@@ -94,13 +102,15 @@ class ReplicatedCluster:
 
     def stop(self) -> None:
         for server in self.all:
+            server.to_keeper.behave()
             server.stop()
+            server.to_keeper.stop()
         self.keeper.stop()
 
 
 def keeper_xml(port: int) -> str:
     node = f"<node><host>127.0.0.1</host><port>{port}</port></node>"
-    return f"<zookeeper>{node}<session_timeout_ms>10000</session_timeout_ms></zookeeper>"
+    return f"<zookeeper>{node}<session_timeout_ms>{SESSION_TIMEOUT_MS}</session_timeout_ms></zookeeper>"
 
 
 def remote_servers(shards: list[list[int]]) -> str:

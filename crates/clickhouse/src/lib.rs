@@ -21,7 +21,7 @@ pub use call::{is_of_clickhouse, Answer, Begun, Call, CallError, Credentials};
 pub use endpoint::{Endpoint, EndpointError};
 pub use dial::Dialer;
 pub use pool::{Client, ClientOptions, ConnectError, Lease};
-pub use replicas::{Choice, Purpose, ReplicaHealth, ReplicaId, Replicas};
+pub use replicas::{Choice, Purpose, ReplicaHealth, ReplicaId, Replicas, Use};
 pub use strangers::{Strangers, Turn};
 pub use tls::{client_config, server_config, Identity, ServerTls, TlsError};
 pub use url::{percent_decode, push_param, push_percent_encoded};

@@ -98,7 +98,6 @@ impl ReplicaId {
 /// How a replica does, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaHealth {
-    pub id: ReplicaId,
     /// Its address, without the account.
     pub address: String,
     pub is_up: bool,
@@ -117,6 +116,7 @@ pub struct Replicas {
     list: Vec<Replica>,
     choice: Choice,
     turn: AtomicUsize,
+    draining: Mutex<()>,
 }
 
 struct Replica {
@@ -186,7 +186,7 @@ impl Replicas {
         };
         let list = endpoints.into_iter().map(replica).collect::<Result<Vec<_>, TlsError>>()?;
         assert!(!list.is_empty(), "a ClickHouse has a server");
-        Ok(Replicas { list, choice, turn: AtomicUsize::new(0) })
+        Ok(Replicas { list, choice, turn: AtomicUsize::new(0), draining: Mutex::default() })
     }
 
     pub fn ids(&self) -> impl Iterator<Item = ReplicaId> {
@@ -203,8 +203,8 @@ impl Replicas {
 
     /// The replica at this address.
     pub fn at(&self, address: &str) -> Option<ReplicaId> {
-        let is_meant = |endpoint: &Endpoint| address == endpoint.to_string() || address == endpoint.authority();
-        self.ids().find(|id| is_meant(self.endpoint(*id)))
+        let is_meant = |named: &str| named == address || named.split_once("://").is_some_and(|(_, named)| named == address);
+        self.ids().find(|id| is_meant(&self.endpoint(*id).to_string()))
     }
 
     /// The ones to be tried, the best first. Empty: all that could do it are drained.
@@ -318,9 +318,18 @@ impl Replicas {
         }
     }
 
-    /// Gives it nothing new, or gives it work again. What it has begun it brings to an end.
-    pub fn drain(&self, id: ReplicaId, is_drained: bool) {
+    /// Gives it nothing new, or gives it work again. What it has begun it brings to an end. False: it is the last one, and
+    /// stays as it is.
+    pub fn drain(&self, id: ReplicaId, is_drained: bool) -> bool {
+        // One after the other: two at once could leave none.
+        let _alone = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = self.ids().filter(|other| *other != id);
+        let is_last = others.into_iter().all(|other| self.list[other.index()].lock().is_drained);
+        if is_drained && is_last {
+            return false;
+        }
         self.list[id.index()].lock().is_drained = is_drained;
+        true
     }
 
     pub fn health(&self) -> Vec<ReplicaHealth> {
@@ -329,7 +338,6 @@ impl Replicas {
             let replica = &self.list[id.index()];
             let health = replica.lock();
             ReplicaHealth {
-                id,
                 address: replica.endpoint.to_string(),
                 is_up: health.down.is_none(),
                 is_drained: health.is_drained,
@@ -407,13 +415,13 @@ impl std::fmt::Display for Replicas {
 }
 
 /// A request that is under way, counted until it is dropped.
-pub(crate) struct Use {
+pub struct Use {
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) replica: ReplicaId,
 }
 
 impl Use {
-    pub(crate) fn begin(replicas: Arc<Replicas>, replica: ReplicaId) -> Use {
+    pub fn begin(replicas: Arc<Replicas>, replica: ReplicaId) -> Use {
         replicas.list[replica.index()].requests.fetch_add(1, Ordering::Relaxed);
         Use { replicas, replica }
     }
@@ -511,11 +519,14 @@ mod tests {
     #[test]
     fn who_is_drained_is_asked_nothing() {
         let replicas = three(Choice::InOrder);
-        replicas.drain(ReplicaId(1), true);
+        assert!(replicas.drain(ReplicaId(1), true));
         assert_eq!(ports(&replicas, Purpose::insert_into("d", "t")), [1, 3]);
         assert_eq!(ports(&replicas, Purpose::Only(ReplicaId(1))), [] as [u16; 0]);
-        replicas.drain(ReplicaId(1), false);
+        assert!(replicas.drain(ReplicaId(1), false));
         assert_eq!(ports(&replicas, Purpose::Only(ReplicaId(1))), [2]);
+        assert!(replicas.drain(ReplicaId(0), true) && replicas.drain(ReplicaId(2), true));
+        assert!(!replicas.drain(ReplicaId(1), true), "nobody would be left");
+        assert_eq!(ports(&replicas, Purpose::Statement), [2]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use windrow_settings::Flag;
 
 use crate::append::AppendArguments;
 use crate::dead_letters::DeadLettersArguments;
+use crate::drain::DrainArguments;
 use crate::journal::JournalArguments;
 use crate::kafka::KafkaArguments;
 use crate::status::StatusArguments;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Status(StatusArguments),
     /// The same each second, until Ctrl-C: `windrow status --watch`.
     Top(TopArguments),
+    Drain(DrainArguments),
     MendClickhouse(MendClickHouseArguments),
     /// Print what makes a shell complete this program's commands and flags.
     Completions {
@@ -41,7 +43,7 @@ pub(crate) enum Command {
 }
 
 /// What each command is used like, at the end of its help.
-const EXAMPLES: [(&[&str], &str); 21] = [
+const EXAMPLES: [(&[&str], &str); 22] = [
     (&[], "windrow demo\nwindrow serve --config /etc/windrow.toml\nwindrow status --watch"),
     (
         &["serve"],
@@ -71,6 +73,7 @@ const EXAMPLES: [(&[&str], &str); 21] = [
     (&["kafka"], "windrow kafka check clicks --config /etc/windrow.toml\nwindrow kafka run clicks"),
     (&["kafka", "check"], "windrow kafka check --brokers broker:9092 --topics clicks --table clicks --format JSONEachRow"),
     (&["kafka", "run"], "windrow kafka run clicks --config /etc/windrow.toml"),
+    (&["drain"], "windrow drain\nwindrow drain clickhouse-2:8123\nwindrow drain clickhouse-2:8123 --undo"),
     (&["mend-clickhouse"], "windrow mend-clickhouse /var/lib/clickhouse"),
     (
         &["status"],
@@ -86,9 +89,10 @@ const EXAMPLES: [(&[&str], &str); 21] = [
 
 /// Of the flags that set settings, those that a command heeds. The others are taken and not listed: scripts may give
 /// the same ones to all commands.
-const HEEDED: [(&[&str], &[&str]); 9] = [
+const HEEDED: [(&[&str], &[&str]); 10] = [
     (&["top"], &["config", "admin"]),
     (&["status"], &["config", "admin"]),
+    (&["drain"], &["config", "admin"]),
     (&["dead-letters", "list"], &["config", "admin", "data_dir"]),
     (&["dead-letters", "show"], &["config", "admin", "data_dir"]),
     (&["dead-letters", "retry"], &["config", "admin", "data_dir"]),

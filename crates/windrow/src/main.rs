@@ -11,6 +11,7 @@ mod dead_letters;
 mod deduplication;
 mod demo;
 mod descriptors;
+mod drain;
 mod flight;
 mod gateway;
 mod journal;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             load(&arguments.settings).and_then(|settings| status::run(&settings, arguments.view()))
         }
         Command::Top(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, View::Watch)),
+        Command::Drain(arguments) => load(&arguments.settings).and_then(|settings| drain::run(&settings, &arguments)),
         Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
         Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
     };

@@ -34,6 +34,8 @@ impl ClickHouseSink {
 /// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
 pub const ONE_BLOCK: [(&str, &str); 2] =
     [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
+/// A replica that has lost its Keeper would try for two minutes before it says so. Another one may have its own.
+const BRIEFLY_AT_ONE_REPLICA: (&str, &str) = ("insert_keeper_max_retries", "1");
 /// More than a batch of text can have.
 const MANY_ROWS: &str = "16777216";
 
@@ -44,7 +46,8 @@ pub fn settings_of_flushes(
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_text = matches!(destination.form, Form::Text { .. });
     let one_block = ONE_BLOCK.into_iter().filter(move |_| is_text);
-    one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE))
+    let briefly = destination.is_replicated.then_some(BRIEFLY_AT_ONE_REPLICA);
+    one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE)).chain(briefly)
 }
 
 /// The statement that writes to `destination`.

@@ -7,6 +7,7 @@ mod history;
 mod overview;
 mod page;
 mod process;
+mod replicas;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use self::dead_letters::{parameters, DeadLettersApi};
 use self::history::{now_ms, History};
 use self::overview::TableQuery;
 use self::process::ProcessMetrics;
+use self::replicas::ReplicaMetrics;
 use crate::backend::{Backend, BackendSink};
 use crate::data::DataServer;
 use crate::options::AdminOptions;
@@ -36,6 +38,7 @@ use crate::state::State;
 pub use dead_letters::{dead_letter_json, listing_json};
 
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
+const DRAIN: &str = "/api/v1/replicas/drain";
 /// A selection of some ten thousand dead letters by their ids.
 const MAX_BODY_BYTES: usize = 1 << 20;
 /// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at
@@ -44,7 +47,7 @@ pub const MAX_ADMIN_CONNECTIONS: usize = 500;
 
 const PATHS: &str =
     "there are / (the dashboard), /healthz, /readyz, /metrics, and under /api/v1/: status, history, tables, \
-     refusals, appends, settings, buffers, kafka, dead-letters and reload\n";
+     refusals, appends, settings, buffers, kafka, replicas, dead-letters and reload\n";
 const FROM_ELSEWHERE: &str =
     "without the setting admin.token this port answers to its own page, and by its address or as \
      localhost: not to other sites, nor by another name";
@@ -96,6 +99,9 @@ impl AdminServer {
         let (ready, reload, limits) = (Box::new(ready), Box::new(reload), Arc::new(limits));
         let (history, started_ms) = (History::default(), now_ms());
         registry.register_collector(Box::new(ProcessMetrics { started_ms }));
+        if let Some(replicas) = replicas::several(&state.backend) {
+            registry.register_collector(Box::new(ReplicaMetrics(replicas.clone())));
+        }
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
         registry.register("windrow_build_info", "1, with the version that runs", build);
@@ -160,7 +166,15 @@ impl AdminServer {
                 Collected::Longer(_) => Answer::error(413, "the body is too long"),
             });
         }
+        if path == DRAIN && *head.method() == Method::Post {
+            let (mut body, _) = connection.body().await?;
+            return Ok(match body.collect(MAX_BODY_BYTES).await.map_err(std::io::Error::other)? {
+                Collected::Whole(body) => replicas::drain(&self.state, head, &body),
+                Collected::Longer(_) => Answer::error(413, "the body is too long"),
+            });
+        }
         Ok(match path {
+            DRAIN => Answer::text(405, "only POST\n"),
             "/api/v1/reload" if *head.method() == Method::Post => self.reload(),
             "/api/v1/reload" => Answer::text(405, "only POST\n"),
             _ if !matches!(head.method(), Method::Get | Method::Head) => Answer::text(405, "only GET\n"),
@@ -180,6 +194,7 @@ impl AdminServer {
             "/api/v1/appends" => Answer::json(200, &overview::appends(&self.state)),
             "/api/v1/settings" => Answer::json(200, &overview::settings(&self.state)),
             "/api/v1/buffers" => Answer::json(200, &self.buffers()),
+            "/api/v1/replicas" => Answer::json(200, &json!({ "replicas": replicas::shown(&self.state.backend) })),
             "/api/v1/kafka" => Answer::json(200, &pipelines_json(&self.state.pipelines.get())),
             _ => page::file(path).unwrap_or_else(|| Answer::text(404, PATHS)),
         })

@@ -6,6 +6,7 @@ use serde_json::{json, Value};
 use windrow_clickhouse::code_name;
 use windrow_engine::{Gatherer, Held, TableFigures, TableKey, OTHER_TABLES};
 
+use super::replicas;
 use super::history::History;
 use crate::backend::{Backend, BackendSink};
 use crate::metrics::{Tallies, TallyCounts};
@@ -214,7 +215,7 @@ fn version_of(suffix: &str) -> Option<&str> {
 pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
     let facts = state.admission.facts.get();
     let (kind, address) = match &state.backend {
-        Backend::ClickHouse(clickhouse) => ("clickhouse", Some(clickhouse.client.endpoint().to_string())),
+        Backend::ClickHouse(clickhouse) => ("clickhouse", Some(clickhouse.client.replicas().to_string())),
         Backend::DuckDb(_) => ("duckdb", None),
     };
     json!({
@@ -223,6 +224,7 @@ pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
         "version": version_of(facts.version_suffix()),
         "up": up.is_ok(),
         "reason": up.err(),
+        "replicas": replicas::shown(&state.backend),
     })
 }
 

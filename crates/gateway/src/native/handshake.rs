@@ -214,7 +214,7 @@ async fn pass_on<T>(
     state.metrics.forwarded("hello");
     let turn = state.strangers.turn(peer.address).await;
     let native = or_refuse(wire, clickhouse.native()).await?;
-    let mut upstream = or_refuse(wire, native.dial().await).await?;
+    let (mut upstream, _use) = or_refuse(wire, native.dial().await).await?;
     let mut first = Vec::new();
     hello.write(&mut first);
     first.append(&mut wire.input);

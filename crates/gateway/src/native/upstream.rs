@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer, Purpose, Replicas};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer, Purpose, Replicas, Use};
 use windrow_native::{read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello};
 
 use super::wire::Wire;
@@ -57,6 +57,7 @@ impl NotConnected {
 pub(super) struct Upstream {
     pub(super) wire: Wire,
     pub(super) hello: Arc<ServerHello>,
+    _use: Use,
 }
 
 impl ClickHouse {
@@ -125,14 +126,14 @@ impl NativeBackend {
     }
 
     /// To the replica that is next. It has the client's session, and so the connection as long as that lasts.
-    pub(super) async fn dial(&self) -> Result<Wire, NotConnected> {
+    pub(super) async fn dial(&self) -> Result<(Wire, Use), NotConnected> {
         let mut last = io::Error::other("all replicas are drained");
         for replica in self.replicas.order(Purpose::Statement) {
             let connecting = self.dialers[replica.index()].connect();
             match tokio::time::timeout(self.connect_timeout, connecting).await {
                 Ok(Ok(stream)) => {
                     stream.keep_alive();
-                    return Ok(Wire::new(stream, SILENCE));
+                    return Ok((Wire::new(stream, SILENCE), Use::begin(self.replicas.clone(), replica)));
                 }
                 Ok(Err(error)) => last = error,
                 Err(_) => last = io::ErrorKind::TimedOut.into(),
@@ -142,7 +143,7 @@ impl NativeBackend {
     }
 
     async fn shake_hands(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {
-        let mut wire = self.dial().await?;
+        let (mut wire, in_use) = self.dial().await?;
         let mut out = Vec::with_capacity(256);
         hello.write(&mut out);
         wire.send(&out).await.map_err(|error| self.unreachable(error))?;
@@ -171,7 +172,7 @@ impl NativeBackend {
         if answer.chunked.from_server {
             wire.read_chunks().map_err(|fault| self.unreachable(format!("{fault:?}")))?;
         }
-        Ok(Upstream { wire, hello: Arc::new(answer) })
+        Ok(Upstream { wire, hello: Arc::new(answer), _use: in_use })
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> NotConnected {

@@ -1,0 +1,62 @@
+"""A shard of two replicas that really replicate, and gateways in front of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.remote import RemoteGateway, backend_url
+from harness.replicas import Replica, ReplicatedCluster, unavailable
+from harness.users import TESTER
+
+
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+    if why := unavailable():
+        pytest.skip(why)
+    started = ReplicatedCluster(tmp_path_factory.mktemp("cluster"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def replicas(cluster: ReplicatedCluster, request: pytest.FixtureRequest) -> Iterator[list[Replica]]:
+    """Both are there, with a database of the test's own that `sql` speaks of."""
+    name = re.sub(r"\W+", "_", f"c_{request.node.path.stem}_{request.node.name}").lower()[:120]
+    cluster.everywhere(f"CREATE DATABASE {name}")
+    for replica in cluster.all:
+        replica.direct = replica.direct.using(name)
+    yield cluster.all
+    for replica in cluster.all:
+        replica.to_keeper.behave()
+        if not replica.child.running():
+            replica.start()
+    for replica in cluster.all:
+        replica.direct = replica.direct.using("default")
+        replica.direct.sql(f"DROP DATABASE {name} SYNC")
+
+
+@pytest.fixture
+def start_gateway(tmp_path: Path, replicas: list[Replica]) -> Iterator[Callable[..., RemoteGateway]]:
+    """In front of all replicas, or at other addresses; its own user and that of the requests are the same."""
+    running: list[RemoteGateway] = []
+
+    def start(config: str = "", addresses: list[str] | None = None) -> RemoteGateway:
+        named = addresses or [address(replica) for replica in replicas]
+        # With the native ports, which nobody could guess here.
+        url = ",".join(backend_url(TESTER, where).replace("http://", "tcp://" if addresses is None else "http://") for where in named)
+        gateway = RemoteGateway(tmp_path / f"gateway-{len(running)}", url, replicas[0].direct, config)
+        gateway.http = gateway.http.as_user(TESTER.name, TESTER.password).using(replicas[0].direct.database)
+        running.append(gateway)
+        return gateway
+
+    yield start
+    for gateway in running:
+        gateway.stop()
+
+
+def address(replica: Replica) -> str:
+    return f"127.0.0.1:{replica.native_port}"

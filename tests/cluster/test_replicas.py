@@ -1,0 +1,299 @@
+"""Several replicas behind a gateway: whichever of them is away, an insert is stored once, and sessions stay where they are."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from harness.eventually import eventually
+from harness.inserts import INTO_T, rows
+from harness.load import Load
+from harness.middle import Fate, Middle
+from harness.native import END_OF_STREAM, EXCEPTION, Native
+from harness.paths import gateway_binary
+from harness.process import inherited_environment
+from harness.relay import Relay
+from harness.remote import RemoteGateway
+from harness.replicas import Replica
+
+Start = Callable[..., RemoteGateway]
+REPLICATED = "CREATE TABLE t (a UInt64) ENGINE = ReplicatedMergeTree('/{database}/t/{shard}', '{replica}') ORDER BY a"
+PLAIN = "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a"
+ON_DISK = {"wait_for_async_insert": 0}
+WHICH = "SELECT getMacro('replica')"
+
+
+def make(replicas: list[Replica], statement: str = REPLICATED) -> None:
+    for replica in replicas:
+        replica.direct.sql(statement)
+
+
+def numbers(replica: Replica) -> list[int]:
+    return [int(line) for line in replica.direct.sql("SELECT a FROM t ORDER BY a").splitlines()]
+
+
+def synced(replicas: list[Replica]) -> list[int]:
+    """What all of them have, which is the same."""
+    for replica in replicas:
+        # One that was killed waits until the Keeper has forgotten who it was.
+        eventually(lambda replica=replica: not is_read_only(replica), "the replica is whole again")
+        replica.direct.sql("SYSTEM SYNC REPLICA t")
+    first, *others = [numbers(replica) for replica in replicas]
+    assert all(other == first for other in others)
+    return first
+
+
+def is_read_only(replica: Replica) -> bool:
+    return replica.direct.sql("SELECT max(is_readonly) FROM system.replicas WHERE database = currentDatabase()") != "0"
+
+
+def stored(replica: Replica, count: int) -> None:
+    eventually(lambda: len(numbers(replica)) >= count, f"{count} rows are stored")
+
+
+def ask(gateway: RemoteGateway, method: str, path: str, body: object = None) -> tuple[int, str]:
+    """The admin port."""
+    connection = http.client.HTTPConnection(gateway.admin.host, gateway.admin.port, timeout=60)
+    fields = {"Content-Type": "application/json"} if body is not None else {}
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, fields)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def seen(gateway: RemoteGateway, replica: Replica) -> dict:
+    """The replica as the status shows it."""
+    shown = json.loads(ask(gateway, "GET", "/api/v1/status")[1])["backend"]["replicas"]
+    return next(each for each in shown if each["address"].endswith(f":{replica.native_port}"))
+
+
+def drain(gateway: RemoteGateway, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(gateway_binary()), "drain", "--admin", f"{gateway.admin.host}:{gateway.admin.port}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=inherited_environment(), check=False)
+
+
+@pytest.mark.parametrize("choice", ["in_order", "round_robin"])
+def test_a_killed_replica_costs_no_insert(replicas: list[Replica], start_gateway: Start, choice: str) -> None:
+    make(replicas)
+    gateway = start_gateway(f"[backend]\nchoice = '{choice}'\n")
+    first = replicas[0]
+    with Load(gateway.http, **ON_DISK) as kept, Load(gateway.http, first=10_000_000) as waited:
+        both = (kept, waited)
+        [eventually(load.acknowledged_more(30), "inserts go on") for load in both]
+        first.kill()
+        [eventually(load.acknowledged_more(60), "inserts go on without it") for load in both]
+        first.start()
+        eventually(lambda: seen(gateway, first)["up"], "it is seen again")
+        [eventually(load.acknowledged_more(30), "inserts go on with it") for load in both]
+    for load in both:
+        assert not load.written.refused and not load.written.uncertain
+    wanted = sorted(kept.written.acknowledged + waited.written.acknowledged)
+    stored(replicas[1], len(wanted))
+    assert synced(replicas) == wanted
+
+
+def test_what_may_be_stored_goes_to_another_one_and_is_stored_once(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    second = replicas[1]
+    with Middle(replicas[0].direct.port) as middle:
+        gateway = start_gateway(addresses=[middle.address, f"127.0.0.1:{second.direct.port}"])
+        assert gateway.http.insert(INTO_T, rows(1)).status == 200
+        middle.arm("t", Fate.SILENT_AFTER)
+        duplicates = duplicates_seen(second)
+        with Load(gateway.http, first=100) as waiting:
+            eventually(middle.reached.is_set, "the first replica has stored a batch, and nobody hears of it")
+            # Its answer is lost, and it can't be asked any more.
+            middle.go_away()
+            middle.release()
+            eventually(waiting.acknowledged_more(20), "inserts go on")
+    assert not waiting.written.refused and not waiting.written.uncertain
+    assert synced(replicas) == sorted([1, *waiting.written.acknowledged])
+    assert duplicates_seen(second) > duplicates, "the second replica was sent the batch, and knew it"
+
+
+def duplicates_seen(replica: Replica) -> int:
+    return int(replica.direct.sql("SELECT sum(value) FROM system.events WHERE event = 'DuplicatedInsertedBlocks'"))
+
+
+def test_a_token_that_comes_again_is_known_whichever_replica_is_asked(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway()
+    token = {"insert_deduplication_token": "x", **ON_DISK}
+    assert gateway.http.insert(INTO_T, rows(1), **token).status == 200
+    stored(replicas[1], 1)
+    replicas[0].kill()
+    eventually(lambda: gateway.http.sql(WHICH) == "2", "the second one answers")
+    gateway.http.sql("SELECT 1 FROM t")
+    assert gateway.http.insert(INTO_T, rows(1), **token).status == 200
+    assert gateway.http.insert(INTO_T, rows(2), **{**token, "insert_deduplication_token": "y"}).status == 200
+    stored(replicas[1], 2)
+    replicas[0].start()
+    assert synced(replicas) == [1, 2]
+
+
+def test_a_replica_without_its_keeper_gets_no_inserts(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway()
+    first, second = replicas
+    assert gateway.http.insert(INTO_T, rows(1)).status == 200
+    first.to_keeper.go_away()
+    for number in range(2, 30):
+        assert gateway.http.insert(INTO_T, rows(number)).status == 200
+    assert numbers(second) == list(range(1, 30))
+    assert seen(gateway, first)["read_only_tables"] == 1
+    assert gateway.http.sql(WHICH) == "1", "it is up, and answers"
+    first.to_keeper.behave()
+    stores = lambda: gateway.http.insert(INTO_T, rows(30)).status == 200 and not seen(gateway, first)["read_only_tables"]  # noqa: E731
+    eventually(stores, "it stores again")
+    assert sorted(set(synced(replicas))) == list(range(1, 31))
+
+
+def test_without_a_keeper_inserts_wait(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway()
+    assert gateway.http.insert(INTO_T, rows(1)).status == 200
+    for replica in replicas:
+        replica.to_keeper.go_away()
+    for number in range(2, 12):
+        assert gateway.http.insert(INTO_T, rows(number), **ON_DISK).status == 200
+    for replica in replicas:
+        replica.to_keeper.behave()
+    stored(replicas[0], 11)
+    assert synced(replicas) == list(range(1, 12))
+
+
+def test_a_table_that_is_not_replicated_keeps_to_the_first(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas, PLAIN)
+    gateway = start_gateway("[backend]\nchoice = 'round_robin'\n")
+    first, second = replicas
+    for number in range(10):
+        assert gateway.http.insert(INTO_T, rows(number), **ON_DISK).status == 200
+    stored(first, 10)
+    first.kill()
+    for number in range(10, 20):
+        assert gateway.http.insert(INTO_T, rows(number), **ON_DISK).status == 200
+    first.start()
+    stored(first, 20)
+    assert numbers(first) == list(range(20)) and numbers(second) == []
+
+
+def test_sessions_stay_and_the_rest_goes_around(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway("[backend]\nchoice = 'round_robin'\n")
+    assert Counter(gateway.http.sql(WHICH) for _ in range(10)) == {"1": 5, "2": 5}
+    for name in ("one", "two", "three"):
+        session = {"session_id": name}
+        gateway.http.sql("CREATE TEMPORARY TABLE mine (a UInt64)", **session)
+        for number in range(6):
+            assert gateway.http.insert("INSERT INTO mine FORMAT JSONEachRow", rows(number), **session).status == 200
+        assert gateway.http.sql("SELECT count() FROM mine", **session) == "6"
+
+
+def test_a_native_connection_stays(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway("[backend]\nchoice = 'round_robin'\n")
+    endpoint = replace(gateway.http, port=gateway.native_port)
+    for _ in range(3):
+        with Native(endpoint).start() as client:
+            assert run(client, "CREATE TEMPORARY TABLE mine (a UInt64)") == END_OF_STREAM
+            for _ in range(4):
+                assert run(client, "INSERT INTO mine SELECT 1") == END_OF_STREAM
+
+
+def run(client: Native, statement: str) -> int:
+    client.send(client.query(statement) + client.data())
+    return client.up_to(END_OF_STREAM, EXCEPTION)[-1].kind
+
+
+def test_a_drained_replica_gets_nothing_new(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway("[backend]\nchoice = 'round_robin'\n")
+    first, second = (f"127.0.0.1:{replica.native_port}" for replica in replicas)
+    shown = drain(gateway)
+    assert shown.returncode == 0 and shown.stdout.count(" up, ") == 2, shown
+    assert drain(gateway, first).stdout.startswith(f"tcp://{first}  drained, 0 requests under way\n")
+    assert {gateway.http.sql(WHICH) for _ in range(6)} == {"2"}
+    queries = inserts_of(replicas[0])
+    for number in range(20):
+        assert gateway.http.insert(INTO_T, rows(number), **ON_DISK).status == 200
+    stored(replicas[1], 20)
+    assert inserts_of(replicas[0]) == queries
+    refused = drain(gateway, second)
+    assert refused.returncode == 1 and "the last replica that is not drained" in refused.stderr, refused
+    unknown = drain(gateway, "nobody:1")
+    assert unknown.returncode == 1 and "there is no replica" in unknown.stderr and first in unknown.stderr, unknown
+    metrics = ask(gateway, "GET", "/metrics")[1]
+    assert f'windrow_replica_drained{{replica="tcp://{first}"}} 1' in metrics, metrics
+    assert f'windrow_replica_up{{replica="tcp://{second}"}} 1' in metrics
+    assert drain(gateway, f"tcp://{first}", "--undo").returncode == 0
+    assert {gateway.http.sql(WHICH) for _ in range(6)} == {"1", "2"}
+    assert synced(replicas) == list(range(20))
+
+
+def inserts_of(replica: Replica) -> int:
+    return int(replica.direct.sql("SELECT sum(value) FROM system.events WHERE event = 'InsertQuery'"))
+
+
+def test_draining_waits_for_what_is_under_way(replicas: list[Replica], start_gateway: Start) -> None:
+    gateway = start_gateway()
+    first = f"127.0.0.1:{replicas[0].native_port}"
+    endpoint = replace(gateway.http, port=gateway.native_port)
+    with Native(endpoint).start() as client:
+        assert run(client, "CREATE TEMPORARY TABLE mine (a UInt64)") == END_OF_STREAM
+        drained = drain(gateway, first, "--no-wait")
+        assert " drained, 1 requests under way" in drained.stdout, drained
+        assert run(client, "INSERT INTO mine SELECT 1") == END_OF_STREAM, "what it has begun it brings to an end"
+    ended = drain(gateway, first)
+    assert " drained, 0 requests under way" in ended.stdout, ended
+
+
+def test_an_order_that_is_not_understood_changes_nothing(replicas: list[Replica], start_gateway: Start) -> None:
+    gateway = start_gateway()
+    where = "/api/v1/replicas/drain"
+    first = f"127.0.0.1:{replicas[0].native_port}"
+    for body in ({}, {"address": first}, {"address": first, "drained": 1}, {"address": first, "drained": True, "x": 1}, [], "x"):
+        status, answer = ask(gateway, "POST", where, body)
+        assert status == 400 and "drained" in answer, body
+    assert ask(gateway, "POST", where)[0] == 415
+    assert not any(seen(gateway, replica)["drained"] for replica in replicas)
+
+
+def test_no_replica_is_there_at_first(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    for replica in replicas:
+        replica.kill()
+    gateway = start_gateway(addresses=[f"127.0.0.1:{replica.direct.port}" for replica in replicas])
+    assert gateway.ready().status == 503
+    assert gateway.http.insert(INTO_T, rows(1)).status == 503
+    # One is enough.
+    replicas[1].start()
+    eventually(lambda: gateway.ready().status == 200, "it is ready")
+    assert gateway.http.insert(INTO_T, rows(1)).status == 200
+    replicas[0].start()
+    assert synced(replicas) == [1]
+
+
+def test_a_network_that_is_cut(replicas: list[Replica], start_gateway: Start) -> None:
+    """Nothing is refused, nothing answers: what is under way at that replica goes to the other one."""
+    make(replicas)
+    with Relay(replicas[0].direct.port, seed=0) as network:
+        gateway = start_gateway(addresses=[network.address, f"127.0.0.1:{replicas[1].direct.port}"])
+        with Load(gateway.http, **ON_DISK) as kept, Load(gateway.http, first=10_000_000) as waited:
+            both = (kept, waited)
+            [eventually(load.acknowledged_more(30), "inserts go on") for load in both]
+            network.hang()
+            [eventually(load.acknowledged_more(60), "inserts go on without it") for load in both]
+            network.behave()
+            [eventually(load.acknowledged_more(30), "inserts go on with it") for load in both]
+        assert not any(load.written.refused or load.written.uncertain for load in both)
+        wanted = sorted(kept.written.acknowledged + waited.written.acknowledged)
+        stored(replicas[1], len(wanted))
+        assert synced(replicas) == wanted
