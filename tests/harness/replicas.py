@@ -65,7 +65,7 @@ class Replica(Engine):
         macros = f"<macros><shard>{shard}</shard><replica>{replica}</replica></macros>"
         interserver = f"<interserver_http_port>{self.interserver_port}</interserver_http_port>"
         environment = {"INTERSERVER_PORT": str(self.interserver_port)}
-        config = listens + macros + interserver + keeper_xml(self.to_keeper.port) + config
+        config = listens + macros + interserver + keeper_xml(self.to_keeper.port, f"s{shard}r{replica}") + config
         super().__init__(folder, http_port, config, (), environment, native_port)
 
     def command(self, options: list[str]) -> list[str]:
@@ -108,9 +108,11 @@ class ReplicatedCluster:
         self.keeper.stop()
 
 
-def keeper_xml(port: int) -> str:
+def keeper_xml(port: int, server: str) -> str:
+    """`server`: a name of its own. ClickHouse ends the session of a server with its own id, and embedded ones all have the same."""
     node = f"<node><host>127.0.0.1</host><port>{port}</port></node>"
-    return f"<zookeeper>{node}<session_timeout_ms>{SESSION_TIMEOUT_MS}</session_timeout_ms></zookeeper>"
+    sessions = f"<sessions_path>/clickhouse/sessions/{server}</sessions_path>"
+    return f"<zookeeper>{node}{sessions}<session_timeout_ms>{SESSION_TIMEOUT_MS}</session_timeout_ms></zookeeper>"
 
 
 def remote_servers(shards: list[list[int]]) -> str:
