@@ -9,8 +9,10 @@ class ClickHouse:
     tables = TABLES
 
     def create(self, table: Table) -> list[str]:
-        definition = f"({COLUMNS}{table.constraint}) ENGINE = MergeTree {table.clauses}"
-        return [f"CREATE TABLE {name} {definition}" for name in table.names()]
+        return [f"CREATE TABLE {name} ({COLUMNS}{table.constraint}) {self.engine(table)}" for name in table.names()]
+
+    def engine(self, table: Table) -> str:
+        return f"ENGINE = MergeTree {table.clauses}"
 
     def source(self, table: Table) -> str:
         return table.name if table.copies == 1 else f"merge(currentDatabase(), '^{table.name}_[0-9]+$')"
@@ -31,6 +33,11 @@ class ClickHouse:
 
 class Spread(ClickHouse):
     tables = (MANY,)
+
+
+class Replicated(ClickHouse):
+    def engine(self, table: Table) -> str:
+        return f"ENGINE = ReplicatedMergeTree('/chaos/{table.name}', '{{replica}}') {table.clauses}"
 
 
 class DuckDb:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import threading
 import urllib.parse
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.language import ClickHouse, DuckDb
+from chaos.language import ClickHouse, DuckDb, Replicated
 from chaos.load import create_tables
 from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint
+from harness.eventually import eventually
 from harness.gateway import Gateway
+from harness.engine import Engine
 from harness.kept_engine import KeptEngine
 from harness.dead_letters import DeadLetters
 from harness.ports import free_port
 from harness.process import wait_gone
 from harness.relay import Relay
-from harness.remote import RemoteGateway
+from harness.remote import RemoteGateway, backend_url
+from harness.replicas import Replica, ReplicatedCluster
 from harness.users import TESTER
 
 
@@ -165,7 +171,7 @@ class Apart(Stage):
         environment: dict[str, str] | None = None,
     ):
         # Whoever runs a server has it started again when it falls.
-        self.engine = KeptEngine(folder / "engine", port)
+        self.engine = KeptEngine(Engine(folder / "engine", port))
         direct = self.engine.direct
         user, password = (urllib.parse.quote(part, safe="") for part in (direct.user, direct.password))
         backend = f"http://{user}:{password}@{through or f'127.0.0.1:{direct.port}'}"
@@ -199,3 +205,73 @@ class Behind(Apart):
         self.relay = Relay(engine_port, seed)
         super().__init__(folder, config, self.relay.address, engine_port, environment)
         create_tables(self.direct, self.language)
+
+
+class OfReplicas(Stage):
+    """A gateway before two replicas, each of which it reaches by a way that can be cut. What befalls the engine befalls one of
+    them, or what they coordinate by."""
+
+    language = Replicated()
+    # There is more that can befall the engine than the gateway.
+    victims = (*VICTIMS, "engine", "engine", "engine")
+    # Longer than it takes until nobody waits any more for who does not answer.
+    CUT_SECONDS = 6.0
+
+    def __init__(self, folder: Path, seed: int):
+        self.rng = random.Random(seed)
+        self.cluster = ReplicatedCluster(folder / "cluster")
+        self.kept = [KeptEngine(replica) for replica in self.cluster.all]
+        self.ways = [Relay(replica.direct.port, seed) for replica in self.cluster.all]
+        backend = ",".join(backend_url(TESTER, way.address) for way in self.ways)
+        self.gateway = RemoteGateway(folder / "gateway", backend, self.cluster.all[0].direct)
+        self.befell: Counter[str] = Counter()
+        # Of the other replica: `create_tables` asks the first.
+        for statement in (statement for table in self.language.tables for statement in self.language.create(table)):
+            self.cluster.all[1].direct.sql(statement)
+        self.opened()
+
+    def records_withdrawn(self) -> int:
+        return sum(kept.engine.records_withdrawn for kept in self.kept)
+
+    def kill_engine(self) -> None:
+        what, number = self.rng.choice(("replica", "keeper", "way to a replica", "way to the keeper")), self.rng.randrange(2)
+        self.befell[what] += 1
+        if what == "replica":
+            self.kept[number].kill()
+        elif what == "keeper":
+            self.cluster.keeper.kill()
+            self.cluster.keeper.start()
+        else:
+            way = self.ways[number] if what == "way to a replica" else self.replica(number).to_keeper
+            way.hang()
+            threading.Event().wait(self.rng.choice((0.1, self.CUT_SECONDS)))
+            # What was held back comes late, or never.
+            if self.rng.random() < 0.5:
+                way.go_away()
+            way.behave()
+
+    def replica(self, number: int) -> Replica:
+        return self.cluster.all[number]
+
+    def kill_both(self) -> None:
+        self.kill_gateway()
+        self.kill_engine()
+
+    def are_alike(self) -> bool:
+        """Whether all replicas have the same rows."""
+        for table in self.language.tables:
+            for replica in self.cluster.all:
+                eventually(lambda: replica.direct.sql("SELECT max(is_readonly) FROM system.replicas") == "0", "it is whole again")  # noqa: B023
+                replica.direct.sql(f"SYSTEM SYNC REPLICA {table.name}")
+            sums = {replica.direct.sql(f"SELECT count(), sum(cityHash64(*)) FROM {table.name}") for replica in self.cluster.all}
+            if len(sums) > 1:
+                return False
+        return True
+
+    def stop(self) -> None:
+        self.gateway.stop()
+        for kept in self.kept:
+            kept.stop()
+        for way in self.ways:
+            way.stop()
+        self.cluster.stop()

@@ -14,6 +14,7 @@ import pytest
 from harness.endpoint import Endpoint, Reply
 from harness.eventually import eventually
 from harness.inserts import HELD, Background, ids, make_table, rows
+from harness.engine import Engine
 from harness.kept_engine import KeptEngine
 from harness.load import Load
 from harness.middle import PASSED_ON, Closing, Fate, Middle
@@ -41,7 +42,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("phases")
-    kept = KeptEngine(folder / "engine")
+    kept = KeptEngine(Engine(folder / "engine"))
     with Middle(kept.direct.port) as middle:
         gateway = RemoteGateway(folder / "gateway", backend_url(TESTER, middle.address), kept.direct)
         yield Stage(kept, middle, gateway)

@@ -11,6 +11,7 @@ from harness.eventually import eventually
 from harness.kafka import Broker
 from harness.kafka_numbers import DuckDbTarget, Target
 from harness.kafka_topics import Topics
+from harness.engine import Engine
 from harness.kept_engine import KeptEngine
 from harness.dead_letters import DeadLetters
 from harness.pipelines import Seen, clickhouse_gateway, duckdb_gateway, pipeline
@@ -109,7 +110,7 @@ class OnClickHouse(KafkaStage):
 
     def __init__(self, folder: Path, broker: Broker, gateways: int):
         super().__init__(broker)
-        self.engine = KeptEngine(folder / "engine")
+        self.engine = KeptEngine(Engine(folder / "engine"))
         self.target = Target(self.engine.direct, more=f", CONSTRAINT sound CHECK id % {REFUSED_ONE_IN} != 17")
         settings = (self.settings(self.target.full_name),)
         self.seen = [Seen(clickhouse_gateway(folder / f"gateway-{n}", self.direct, settings)) for n in range(gateways)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 from harness.endpoint import Endpoint
 from harness.engine import Engine, Fallen
@@ -14,8 +13,8 @@ LOOKED_AFTER_SECONDS = 0.1
 class KeptEngine:
     """`falls` counts its ends that nobody asked for."""
 
-    def __init__(self, folder: Path, port: int | None = None):
-        self.engine = Engine(folder, port)
+    def __init__(self, engine: Engine):
+        self.engine = engine
         self.falls, self._ending, self._lock = 0, threading.Event(), threading.Lock()
         self._trouble: Exception | None = None
         self._keeper = threading.Thread(target=self._keep, daemon=True)

@@ -33,6 +33,8 @@ PATHS = {
     "/api/v1/settings": (200, 405),
     "/api/v1/buffers": (200, 405),
     "/api/v1/kafka": (200, 405),
+    "/api/v1/replicas": (200, 405),
+    "/api/v1/replicas/drain": (405, 400),
     "/api/v1/reload": (405, 200),
     LETTERS: (200, 405),
     f"{LETTERS}/1": (404, 405),

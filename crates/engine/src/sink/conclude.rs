@@ -7,7 +7,7 @@
 //!
 //! A batch over several partitions is written as several parts, all of them before the first is kept (`spread.rs`).
 //! What can fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been
-//! taken by then.
+//! taken by then. If the table has a window, and such an error passes, the same batch is sent again.
 
 use windrow_clickhouse::Exception;
 
@@ -27,8 +27,15 @@ pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_pa
     }
     match stores_nothing(&exception, destination, spans_partitions) {
         true => StoreError::Refused(exception),
+        // Some partitions may have their rows, and will know them again.
+        false if exception.is_passing() && knows_every_part_again(destination) => StoreError::Unknown(exception.line),
         false => StoreError::Failed(exception),
     }
+}
+
+/// Whether the same batch may be sent again, however much of it is stored.
+fn knows_every_part_again(destination: &Destination) -> bool {
+    destination.deduplicates && !destination.has_views && !destination.hands_on
 }
 
 fn stores_nothing(exception: &Exception, destination: &Destination, spans_partitions: bool) -> bool {
@@ -126,6 +133,21 @@ mod tests {
             ));
             assert!(!refused(252, "Too many parts (300): while pushing to view d.v.", has_views, false));
         }
+    }
+
+    #[test]
+    fn a_part_of_a_batch_that_a_window_knows_is_sent_again() {
+        let read_only = || Exception::new(242, "Table is in readonly mode: replica_path=/d/t/replicas/1.", "");
+        let is_sent_again = |destination: &Destination, exception: Exception| {
+            matches!(conclude(exception, destination, true), StoreError::Unknown(_))
+        };
+        let known = Destination { deduplicates: true, ..destination(false, false) };
+        assert!(is_sent_again(&known, read_only()));
+        assert!(!is_sent_again(&known, Exception::new(432, "Unknown codec family code", "")), "it does not pass");
+        assert!(!is_sent_again(&destination(false, false), read_only()), "a repeat would not be known");
+        let viewed = Destination { deduplicates: true, ..destination(true, false) };
+        assert!(!is_sent_again(&viewed, read_only()), "a view would get its rows twice, or not at all");
+        assert!(matches!(conclude(read_only(), &known, false), StoreError::Refused(_)), "one part is stored or not");
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl AdminServer {
             });
         }
         Ok(match path {
-            DRAIN => Answer::text(405, "only POST\n"),
+            "/api/v1/replicas/drain" => Answer::text(405, "only POST\n"),
             "/api/v1/reload" if *head.method() == Method::Post => self.reload(),
             "/api/v1/reload" => Answer::text(405, "only POST\n"),
             _ if !matches!(head.method(), Method::Get | Method::Head) => Answer::text(405, "only GET\n"),
