@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from harness.remote import RemoteGateway, backend_url
-from harness.replicas import Replica, ReplicatedCluster, unavailable
+from harness.replicas import Replica, ReplicatedCluster, needs_replicas
 from harness.users import TESTER
 
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
-    if why := unavailable():
-        pytest.skip(why)
+    needs_replicas()
     started = ReplicatedCluster(tmp_path_factory.mktemp("cluster"))
     yield started
     started.stop()

@@ -1,7 +1,7 @@
 """A real ClickHouse cluster: shards of replicas that really replicate, with a ZooKeeper.
 
 The embedded engine opens no interserver port by itself; `interserver.c` opens one, in one build for x86-64 only. Where
-that is not at hand, `unavailable` says why.
+that is not at hand, tests that need it say why they don't run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+import pytest
 
 from harness.engine import LISTEN_FOR_EVER, Engine
 from harness.paths import CACHE, engine_library
@@ -28,13 +30,12 @@ CLUSTER = "cluster"
 SESSION_TIMEOUT_MS = 3000
 
 
-def unavailable() -> str | None:
-    """Why there can be no replicas here, if so."""
+def needs_replicas() -> None:
+    """Leaves a test out where there can be none."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
-        return "the embedded ClickHouse can be given an interserver port on Linux on x86-64 only"
+        pytest.skip("the embedded ClickHouse can be given an interserver port on Linux on x86-64 only")
     if engine_library().parent.name != KNOWN_PACKAGE:
-        return "the interserver port is known of the embedded ClickHouse in embedded/node_modules only"
-    return None
+        pytest.skip("the interserver port is known of the embedded ClickHouse in embedded/node_modules only")
 
 
 def launcher() -> Path:

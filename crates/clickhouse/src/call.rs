@@ -9,7 +9,7 @@ use windrow_http::{ClientError, ResponseHead};
 
 use crate::dial::told_http_port;
 use crate::pool::{Client, ConnectError, Lease};
-use crate::replicas::Purpose;
+use crate::replicas::{is_without_keeper, Purpose};
 use crate::url::push_param;
 
 /// Who asks. Never shown: the password stays out of logs and errors.
@@ -161,13 +161,18 @@ impl fmt::Display for CallError {
 impl std::error::Error for CallError {}
 
 impl Client {
-    /// Sends a request and reads the whole answer. A question whose answer was lost is put to another replica.
+    /// Sends a request and reads the whole answer. A question is put to another replica if its answer was lost; and so is
+    /// one whether rows would be taken, to a replica that can take none now.
     pub async fn call(&self, call: Call<'_>) -> Result<Answer, CallError> {
         let mut replicas_left = self.replicas().ids().count();
         loop {
             replicas_left -= 1;
             match self.call_once(&call).await {
-                Err(CallError::Unknown(_)) if call.purpose == Purpose::Question && replicas_left > 0 => {}
+                Err(CallError::Unknown(_)) if call.purpose.may_be_repeated() && replicas_left > 0 => {}
+                Err(CallError::Exception(exception))
+                    if matches!(call.purpose, Purpose::Probe { .. })
+                        && is_without_keeper(exception.code)
+                        && replicas_left > 0 => {}
                 outcome => return outcome,
             }
         }
@@ -175,7 +180,7 @@ impl Client {
 
     async fn call_once(&self, call: &Call<'_>) -> Result<Answer, CallError> {
         let Begun { mut lease, head } = self.begin(call).await?;
-        let body = self.body(&mut lease, &head, call.timeout).await?;
+        let body = self.body(&mut lease, &head, call).await?;
         self.has_answered.store(true, Ordering::Relaxed);
         self.replicas().did(lease.replica(), call.purpose);
         lease.give_back(&head);
@@ -190,7 +195,7 @@ impl Client {
 
     async fn begin_over(&self, mut lease: Lease, call: &Call<'_>) -> Result<Begun, CallError> {
         let authority = lease.endpoint().authority();
-        let there = lease.there();
+        let there = lease.there(call.purpose);
         let connection = lease.connection();
         let exchange = async {
             let sent = send(connection, call, &authority).await;
@@ -208,7 +213,7 @@ impl Client {
         if head.status() == 200 && code.is_none() && is_of_clickhouse(&head) {
             return Ok(Begun { lease, head });
         }
-        let body = self.body(&mut lease, &head, call.timeout).await?;
+        let body = self.body(&mut lease, &head, call).await?;
         match Exception::from_answer(code.as_deref(), &body) {
             Some(exception) => {
                 self.has_answered.store(true, Ordering::Relaxed);
@@ -216,20 +221,24 @@ impl Client {
                 lease.give_back(&head);
                 Err(CallError::Exception(exception.with_summary(head.field_str("x-clickhouse-summary"))))
             }
-            None => Err(CallError::Unknown(format!("{} {}", lease.endpoint(), strange(head.status(), &body)))),
+            None => {
+                let strange = strange(head.status(), &body);
+                lease.lost(&strange);
+                Err(CallError::Unknown(format!("{} {strange}", lease.endpoint())))
+            }
         }
     }
 
-    async fn body(&self, lease: &mut Lease, head: &ResponseHead, timeout: Duration) -> Result<Bytes, CallError> {
-        let there = lease.there();
-        let body = there.wait_for(lease.connection().body(head).collect(MAX_ANSWER_BYTES, timeout)).await;
+    async fn body(&self, lease: &mut Lease, head: &ResponseHead, call: &Call<'_>) -> Result<Bytes, CallError> {
+        let there = lease.there(call.purpose);
+        let body = there.wait_for(lease.connection().body(head).collect(MAX_ANSWER_BYTES, call.timeout)).await;
         body.unwrap_or_else(gone).map_err(|error| unknown(lease, error))
     }
 }
 
 /// Another replica is asked next, until this one answers a ping.
 fn unknown(lease: &Lease, error: ClientError) -> CallError {
-    lease.lost(&error);
+    lease.lost(&error.to_string());
     CallError::Unknown(format!("{}: {error}", lease.endpoint()))
 }
 

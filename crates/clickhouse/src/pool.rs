@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windrow_http::{ClientConnection, ClientError, ResponseHead};
+use windrow_http::{ClientConnection, ResponseHead};
 
 use crate::endpoint::Endpoint;
 use crate::replicas::{Choice, Purpose, ReplicaId, Replicas, There, Use};
@@ -209,13 +209,14 @@ impl Lease {
     }
 
     /// A request on it has got no answer.
-    pub(crate) fn lost(&self, error: &ClientError) {
-        self.used.replicas.failed(self.used.replica, &io::Error::other(error.to_string()));
+    pub(crate) fn lost(&self, why: &str) {
+        self.used.replicas.failed(self.used.replica, &io::Error::other(why));
     }
 
-    /// Whether its replica is there still.
-    pub(crate) fn there(&self) -> There {
-        There { replicas: self.used.replicas.clone(), replica: self.used.replica }
+    /// Whether its replica is there still, for what can be done elsewhere if it is not.
+    pub(crate) fn there(&self, purpose: Purpose) -> There {
+        let can_go_elsewhere = !matches!(purpose, Purpose::Only(_) | Purpose::InSession(_));
+        There { of: can_go_elsewhere.then(|| (self.used.replicas.clone(), self.used.replica)) }
     }
 
     pub fn connection(&mut self) -> &mut ClientConnection {

@@ -44,6 +44,7 @@ const MAX_READ_ONLY: usize = 20_000;
 const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
 const NO_ZOOKEEPER: i32 = 225;
 const TABLE_IS_READ_ONLY: i32 = 242;
+const NOT_INITIALIZED: i32 = 667;
 const KEEPER_EXCEPTION: i32 = 999;
 
 /// Which replica is asked, of those that are there.
@@ -67,20 +68,44 @@ pub enum Purpose {
     Question,
     /// A client's statement.
     Statement,
-    /// A client's statement in a session that is on no replica yet: like a question, to be found again.
-    Session,
-    /// Rows for a table: of several with the same hash none is the worse for it.
+    /// A client's statement that is better sent where others of its kind were: like a question, to the first.
+    InOrder,
+    /// A client's statement in a session that this replica has.
+    InSession(ReplicaId),
+    /// Rows for a table, by a hash of its name.
     Insert { table: u64 },
+    /// Whether rows for a table would be taken. It does nothing, and may be asked twice.
+    Probe { table: u64 },
     /// What only this replica can do.
     Only(ReplicaId),
 }
 
 impl Purpose {
     pub fn insert_into(database: &str, table: &str) -> Purpose {
-        let mut hasher = DefaultHasher::new();
-        (database, table).hash(&mut hasher);
-        Purpose::Insert { table: hasher.finish() }
+        Purpose::Insert { table: hash_of(database, table) }
     }
+
+    pub fn probe_of(database: &str, table: &str) -> Purpose {
+        Purpose::Probe { table: hash_of(database, table) }
+    }
+
+    /// Whether it does nothing, so that whoever has got no answer may ask another replica.
+    pub(crate) fn may_be_repeated(self) -> bool {
+        matches!(self, Purpose::Question | Purpose::Probe { .. })
+    }
+
+    fn table(self) -> Option<u64> {
+        match self {
+            Purpose::Insert { table } | Purpose::Probe { table } => Some(table),
+            _ => None,
+        }
+    }
+}
+
+fn hash_of(database: &str, table: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (database, table).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A replica's place in the list.
@@ -151,16 +176,20 @@ impl Health {
     }
 
     fn is_read_only(&self, purpose: Purpose, now: Instant) -> bool {
-        let Purpose::Insert { table } = purpose else { return false };
-        self.read_only.get(&table).is_some_and(|read_only| now < read_only.until)
+        let read_only = purpose.table().and_then(|table| self.read_only.get(&table));
+        read_only.is_some_and(|read_only| now < read_only.until)
     }
 
     fn note_read_only(&mut self, table: u64, now: Instant) {
         if self.read_only.len() >= MAX_READ_ONLY {
             self.read_only.clear();
         }
-        let longer = |before: &ReadOnly| (before.length * 2).min(LONGEST_READ_ONLY);
-        let length = self.read_only.get(&table).map_or(FIRST_READ_ONLY, longer);
+        let length = match self.read_only.get(&table) {
+            // Several batches were refused at once.
+            Some(before) if now < before.until => return,
+            Some(before) if now < before.until + LONGEST_READ_ONLY => (before.length * 2).min(LONGEST_READ_ONLY),
+            _ => FIRST_READ_ONLY,
+        };
         self.read_only.insert(table, ReadOnly { until: now + length, length });
     }
 }
@@ -172,7 +201,9 @@ impl Replica {
 
     /// Smaller is nearer.
     fn distance(health: &Health) -> u32 {
-        health.ping.map_or(u32::MAX, |ping| (ping.as_micros() / NEAR.as_micros()).checked_ilog2().map_or(0, |log| log + 1))
+        health
+            .ping
+            .map_or(u32::MAX, |ping| (ping.as_micros() / NEAR.as_micros()).checked_ilog2().map_or(0, |log| log + 1))
     }
 }
 
@@ -203,7 +234,8 @@ impl Replicas {
 
     /// The replica at this address.
     pub fn at(&self, address: &str) -> Option<ReplicaId> {
-        let is_meant = |named: &str| named == address || named.split_once("://").is_some_and(|(_, named)| named == address);
+        let is_meant =
+            |named: &str| named == address || named.split_once("://").is_some_and(|(_, named)| named == address);
         self.ids().find(|id| is_meant(&self.endpoint(*id).to_string()))
     }
 
@@ -214,7 +246,9 @@ impl Replicas {
         }
         let now = Instant::now();
         let turn = match (purpose, self.choice) {
-            (Purpose::Statement | Purpose::Insert { .. }, Choice::RoundRobin) => self.turn.fetch_add(1, Ordering::Relaxed),
+            (Purpose::Statement | Purpose::Insert { .. }, Choice::RoundRobin) => {
+                self.turn.fetch_add(1, Ordering::Relaxed)
+            }
             _ => 0,
         };
         let rank = |id: ReplicaId| {
@@ -222,15 +256,22 @@ impl Replicas {
             let health = replica.lock();
             let is_passed_over = (health.down.is_some(), health.is_read_only(purpose, now), health.is_busy(now));
             let chosen = match (purpose, self.choice) {
-                (Purpose::Question | Purpose::Session | Purpose::Only(_), _) | (_, Choice::InOrder) => 0,
-                (_, Choice::Nearest) => Replica::distance(&health) as usize,
-                (_, Choice::RoundRobin) => (id.index() + self.list.len() - turn % self.list.len()) % self.list.len(),
-                (_, Choice::LeastLoaded) => replica.requests.load(Ordering::Relaxed),
+                (Purpose::Statement | Purpose::Insert { .. }, Choice::Nearest) => Replica::distance(&health) as usize,
+                (Purpose::Statement | Purpose::Insert { .. }, Choice::RoundRobin) => {
+                    (id.index() + self.list.len() - turn % self.list.len()) % self.list.len()
+                }
+                (Purpose::Statement | Purpose::Insert { .. }, Choice::LeastLoaded) => {
+                    replica.requests.load(Ordering::Relaxed)
+                }
+                _ => 0,
             };
             (is_passed_over, chosen)
         };
-        let is_possible = |id: &ReplicaId| {
-            !self.list[id.index()].lock().is_drained && !matches!(purpose, Purpose::Only(only) if only != *id)
+        let is_possible = |id: &ReplicaId| match purpose {
+            // It has begun before the replica was drained.
+            Purpose::InSession(there) => there == *id,
+            Purpose::Only(only) if only != *id => false,
+            _ => !self.list[id.index()].lock().is_drained,
         };
         let mut order: Vec<_> = self.ids().filter(is_possible).map(|id| (rank(id), id)).collect();
         order.sort_unstable();
@@ -245,28 +286,24 @@ impl Replicas {
     /// Of all that could serve the purpose.
     pub(crate) fn names(&self, purpose: Purpose) -> String {
         match purpose {
-            Purpose::Only(id) => self.endpoint(id).to_string(),
+            Purpose::Only(id) | Purpose::InSession(id) => self.endpoint(id).to_string(),
             _ => self.to_string(),
         }
     }
 
     pub(crate) async fn connect(&self, id: ReplicaId) -> io::Result<Stream> {
-        let connecting = self.list[id.index()].dialer.connect();
-        if !self.are_several() {
-            // For as long as whoever waits is patient.
-            return connecting.await;
-        }
-        tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        let connecting = tokio::time::timeout(self.patience(Duration::MAX), self.list[id.index()].dialer.connect());
+        connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// It can't be connected to.
+    /// It can't be connected to, or has not answered: others come before it until it answers a ping.
     pub(crate) fn failed(&self, id: ReplicaId, error: &io::Error) {
         if self.are_several() {
-            self.is_down(id, error);
+            self.note_down(id, error);
         }
     }
 
-    fn is_down(&self, id: ReplicaId, error: &io::Error) {
+    fn note_down(&self, id: ReplicaId, error: &io::Error) {
         let replica = &self.list[id.index()];
         let mut health = replica.lock();
         let (since, why) = health.down.get_or_insert_with(|| {
@@ -281,7 +318,7 @@ impl Replicas {
         }
     }
 
-    fn is_up(&self, id: ReplicaId, ping: Duration) {
+    fn note_up(&self, id: ReplicaId, ping: Duration) {
         let replica = &self.list[id.index()];
         let mut health = replica.lock();
         health.ping = Some(ping);
@@ -294,17 +331,15 @@ impl Replicas {
 
     /// What a replica's refusal says of itself: not of the rows, which another one may take.
     pub fn refused(&self, id: ReplicaId, purpose: Purpose, exception: &Exception) {
-        if !self.are_several() {
+        if !self.are_several() || !says_something_of_a_server(exception) {
             return;
         }
         let now = Instant::now();
         let mut health = self.list[id.index()].lock();
-        match (exception.code, purpose) {
-            (NO_ZOOKEEPER | TABLE_IS_READ_ONLY | KEEPER_EXCEPTION, Purpose::Insert { table }) => {
-                health.note_read_only(table, now);
-            }
+        match (exception.code, purpose.table()) {
+            (code, Some(table)) if is_without_keeper(code) => health.note_read_only(table, now),
             // Not of one user alone: others are no worse off.
-            (TOO_MANY_SIMULTANEOUS_QUERIES, _) if !exception.line.contains("user") => {
+            (TOO_MANY_SIMULTANEOUS_QUERIES, _) if exception.line.contains("Too many simultaneous queries. ") => {
                 health.busy_until = Some(now + BUSY);
             }
             _ => {}
@@ -312,9 +347,18 @@ impl Replicas {
     }
 
     /// It has done what it was asked.
-    pub(crate) fn did(&self, id: ReplicaId, purpose: Purpose) {
+    pub fn did(&self, id: ReplicaId, purpose: Purpose) {
         if let (Purpose::Insert { table }, true) = (purpose, self.are_several()) {
             self.list[id.index()].lock().read_only.remove(&table);
+        }
+    }
+
+    /// How long one of several replicas may take to be connected to, for whoever is patient for so long.
+    pub fn patience(&self, patience: Duration) -> Duration {
+        if self.are_several() {
+            patience.min(CONNECT_TIMEOUT)
+        } else {
+            patience
         }
     }
 
@@ -366,15 +410,16 @@ impl Replicas {
         let lost = |error: ClientError| io::Error::other(error.to_string());
         let head = connection.read_head(false, PING_TIMEOUT).await.map_err(lost)?;
         // Read to its end: a server reports a connection that is reset while it writes.
-        connection.body(&head).collect(MAX_PONG_BYTES, PING_TIMEOUT).await.map_err(lost)?;
-        match head.status() {
-            200 => Ok(()),
-            status => Err(io::Error::other(format!("it answers a ping with status {status}"))),
+        let pong = connection.body(&head).collect(MAX_PONG_BYTES, PING_TIMEOUT).await.map_err(lost)?;
+        match (head.status(), pong.trim_ascii()) {
+            (200, b"Ok.") => Ok(()),
+            (200, _) => Err(io::Error::other("it does not answer a ping as ClickHouse does")),
+            (status, _) => Err(io::Error::other(format!("it answers a ping with status {status}"))),
         }
     }
 
     /// Ends when this replica is gone. Never, if it is the only one.
-    async fn is_gone(&self, id: ReplicaId) {
+    async fn wait_until_gone(&self, id: ReplicaId) {
         if !self.are_several() {
             return std::future::pending().await;
         }
@@ -388,6 +433,16 @@ impl Replicas {
     }
 }
 
+/// A replica's tables can't be written to: it has lost its Keeper, or has not found it yet.
+pub(crate) fn is_without_keeper(code: i32) -> bool {
+    matches!(code, NO_ZOOKEEPER | TABLE_IS_READ_ONLY | NOT_INITIALIZED | KEEPER_EXCEPTION)
+}
+
+/// Not what another server has said, nor what a user makes it say.
+fn says_something_of_a_server(exception: &Exception) -> bool {
+    !exception.is_of_another_server() && !exception.line.contains("while executing 'FUNCTION")
+}
+
 /// It says `Ok.`.
 const MAX_PONG_BYTES: usize = 4096;
 
@@ -395,9 +450,9 @@ async fn watch(replicas: Weak<Replicas>, id: ReplicaId) {
     while let Some(replicas) = replicas.upgrade() {
         let began = Instant::now();
         match tokio::time::timeout(PING_TIMEOUT, replicas.ping(id)).await {
-            Ok(Ok(())) => replicas.is_up(id, began.elapsed()),
-            Ok(Err(error)) => replicas.is_down(id, &error),
-            Err(_) => replicas.is_down(id, &io::ErrorKind::TimedOut.into()),
+            Ok(Ok(())) => replicas.note_up(id, began.elapsed()),
+            Ok(Err(error)) => replicas.note_down(id, &error),
+            Err(_) => replicas.note_down(id, &io::ErrorKind::TimedOut.into()),
         }
         drop(replicas);
         tokio::time::sleep(PING_INTERVAL).await;
@@ -435,18 +490,19 @@ impl Drop for Use {
 
 /// Knows whether a replica is there still.
 pub(crate) struct There {
-    pub(crate) replicas: Arc<Replicas>,
-    pub(crate) replica: ReplicaId,
+    /// `None`: it is waited for, wherever it is.
+    pub(crate) of: Option<(Arc<Replicas>, ReplicaId)>,
 }
 
 impl There {
     /// Waits for an answer as long as its replica is there. `None`: it has not been heard of for so long that whoever
     /// waits had better look elsewhere. A server alone is waited for, since there is nowhere else to look.
     pub(crate) async fn wait_for<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
+        let Some((replicas, replica)) = &self.of else { return Some(answer.await) };
         tokio::select! {
             biased;
             answer = answer => Some(answer),
-            () = self.replicas.is_gone(self.replica) => None,
+            () = replicas.wait_until_gone(*replica) => None,
         }
     }
 }
@@ -482,7 +538,7 @@ mod tests {
         replicas.failed(ReplicaId(0), &refused());
         assert_eq!(ports(&replicas, Purpose::Statement), [2, 3, 1]);
         assert_eq!(replicas.health()[0].error.as_deref(), Some("connection refused"));
-        replicas.is_up(ReplicaId(0), NEAR);
+        replicas.note_up(ReplicaId(0), NEAR);
         assert_eq!(ports(&replicas, Purpose::Question), [1, 2, 3]);
     }
 
@@ -509,6 +565,9 @@ mod tests {
         };
         refused(0, "Too many simultaneous queries for user ann. Current: 3, maximum: 3");
         assert_eq!(ports(&replicas, Purpose::Statement), [1, 2, 3]);
+        refused(0, "Too many simultaneous queries. : while executing 'FUNCTION throwIf(1, 'x', 202)'");
+        refused(0, "Received from b:9000. Too many simultaneous queries. Maximum: 100");
+        assert_eq!(ports(&replicas, Purpose::Statement), [1, 2, 3]);
         refused(0, "Too many simultaneous queries. Maximum: 100");
         assert_eq!(ports(&replicas, Purpose::Statement), [2, 3, 1]);
         let exception = Exception::new(60, "Table d.t does not exist", "");
@@ -527,6 +586,14 @@ mod tests {
         assert!(replicas.drain(ReplicaId(0), true) && replicas.drain(ReplicaId(2), true));
         assert!(!replicas.drain(ReplicaId(1), true), "nobody would be left");
         assert_eq!(ports(&replicas, Purpose::Statement), [2]);
+    }
+
+    #[test]
+    fn a_session_goes_on_at_a_drained_replica() {
+        let replicas = three(Choice::RoundRobin);
+        assert!(replicas.drain(ReplicaId(1), true));
+        assert_eq!(ports(&replicas, Purpose::InSession(ReplicaId(1))), [2]);
+        assert_eq!(ports(&replicas, Purpose::InOrder), [1, 3]);
     }
 
     #[test]
@@ -550,9 +617,9 @@ mod tests {
     #[test]
     fn the_nearest_comes_first_and_those_as_near_in_order() {
         let replicas = three(Choice::Nearest);
-        replicas.is_up(ReplicaId(0), Duration::from_millis(20));
-        replicas.is_up(ReplicaId(1), Duration::from_micros(400));
-        replicas.is_up(ReplicaId(2), Duration::from_micros(90));
+        replicas.note_up(ReplicaId(0), Duration::from_millis(20));
+        replicas.note_up(ReplicaId(1), Duration::from_micros(400));
+        replicas.note_up(ReplicaId(2), Duration::from_micros(90));
         assert_eq!(ports(&replicas, Purpose::insert_into("d", "t")), [2, 3, 1]);
     }
 
@@ -562,19 +629,19 @@ mod tests {
         let alone = Replicas::new(vec![endpoint], Choice::InOrder, &ClientOptions::default()).unwrap();
         alone.failed(ReplicaId::FIRST, &refused());
         assert!(alone.health()[0].is_up, "nobody asks how it does");
-        assert!(is_waiting(std::pin::pin!(alone.is_gone(ReplicaId::FIRST))).await);
+        assert!(is_waiting(std::pin::pin!(alone.wait_until_gone(ReplicaId::FIRST))).await);
     }
 
     #[tokio::test]
     async fn who_is_gone_is_not_waited_for_any_more() {
         let replicas = Arc::new(three(Choice::InOrder));
-        replicas.is_down(ReplicaId(0), &refused());
-        let there = There { replicas: replicas.clone(), replica: ReplicaId(0) };
+        replicas.note_down(ReplicaId(0), &refused());
+        let there = There { of: Some((replicas.clone(), ReplicaId(0))) };
         let mut waiting = std::pin::pin!(there.wait_for(std::future::pending::<()>()));
         assert!(is_waiting(waiting.as_mut()).await);
         let long_ago = Instant::now().checked_sub(GONE_AFTER).expect("the machine is not that young");
         replicas.list[0].lock().down = Some((long_ago, String::new()));
-        replicas.is_down(ReplicaId(0), &refused());
+        replicas.note_down(ReplicaId(0), &refused());
         assert_eq!(waiting.await, None);
         assert_eq!(there.wait_for(std::future::pending::<()>()).await, None, "nor if one comes later");
     }

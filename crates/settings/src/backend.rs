@@ -103,7 +103,8 @@ impl Backend {
 
 /// A list of addresses with commas in between. One within a password is none of those: a scheme follows them.
 fn split_addresses(text: &str) -> Vec<&str> {
-    let is_begin = |rest: &str| ["http://", "https://", "tcp://", "tcps://"].iter().any(|scheme| rest.starts_with(scheme));
+    let is_begin =
+        |rest: &str| ["http://", "https://", "tcp://", "tcps://"].iter().any(|scheme| rest.starts_with(scheme));
     let (mut addresses, mut start) = (Vec::new(), 0);
     for (comma, _) in text.match_indices(',') {
         if is_begin(text[comma + 1..].trim_start()) {
@@ -137,7 +138,10 @@ fn check_replicas(replicas: &[ClickHouseUrl]) -> Result<(), String> {
             let address = replica.authority();
             return Err(format!("all replicas must have the same user and password; those of {address} differ"));
         }
-        if replicas[..number].iter().any(|before| (&before.host, before.named_port()) == (&replica.host, replica.named_port())) {
+        if replicas[..number]
+            .iter()
+            .any(|before| (&before.host, before.named_port()) == (&replica.host, replica.named_port()))
+        {
             return Err(format!("the replica {} is named twice", replica.authority()));
         }
     }
@@ -194,7 +198,9 @@ fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
         return Err("the URL must end after host and port, without path or parameters".to_owned());
     }
     if address.contains(',') {
-        return Err("each of several addresses must begin with its scheme, as in http://a:8123,http://b:8123".to_owned());
+        return Err(
+            "each of several addresses must begin with its scheme, as in http://a:8123,http://b:8123".to_owned()
+        );
     }
     let (host, port) = split_port(address)?;
     if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {

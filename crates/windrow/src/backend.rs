@@ -165,8 +165,7 @@ fn server(settings: &Settings, url: &ClickHouseUrl) -> Result<Server, String> {
 fn clickhouse(settings: &Settings, servers: Vec<Server>) -> Result<ClickHouse, String> {
     let options = client_options(settings);
     let advise = |error: TlsError| format!("{error}; {TLS_ADVICE}");
-    let dialer =
-        |(endpoint, (host, port)): &Server| Dialer::new(host, *port, endpoint.tls, &options).map_err(advise);
+    let dialer = |(endpoint, (host, port)): &Server| Dialer::new(host, *port, endpoint.tls, &options).map_err(advise);
     let dialers = servers.iter().map(dialer).collect::<Result<_, _>>()?;
     let endpoints = servers.into_iter().map(|(endpoint, _)| endpoint).collect();
     let replicas = Arc::new(Replicas::new(endpoints, choice(settings), &options).map_err(advise)?);

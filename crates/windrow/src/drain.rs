@@ -80,7 +80,8 @@ fn text(answer: &Value) -> String {
             Some(tables) => format!(", {tables} tables are read-only"),
         };
         let address = replica["address"].as_str().unwrap_or_default();
-        format!("{address}  {state}{read_only}, {} requests under way", replica["requests"]).replace(char::is_control, " ")
+        format!("{address}  {state}{read_only}, {} requests under way", replica["requests"])
+            .replace(char::is_control, " ")
     };
     replicas(answer).iter().map(|replica| line(replica) + "\n").collect()
 }
@@ -100,7 +101,8 @@ mod tests {
             replica("http://b:8123", true, false, 0, None),
             replica("tcp://c:9000", false, false, 0, Some("connection\nrefused")),
         ] });
-        let told = "http://a:8123  drained, 2 tables are read-only, 2 requests under way\nhttp://b:8123  up, 0 requests \
+        let told =
+            "http://a:8123  drained, 2 tables are read-only, 2 requests under way\nhttp://b:8123  up, 0 requests \
                     under way\ntcp://c:9000  down: connection refused, 0 requests under way\n";
         assert_eq!(text(&answer), told);
         assert!(is_busy(&answer, "a:8123") && is_busy(&answer, "http://a:8123"));

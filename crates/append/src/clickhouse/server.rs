@@ -76,7 +76,8 @@ impl Session {
         let mut call = Call::new(&self.account, order.statement)
             .param("query_id", order.query_id)
             .param("async_insert", "0")
-            .purpose(WHERE).timeout(LONG);
+            .purpose(WHERE)
+            .timeout(LONG);
         for (name, value) in order.settings {
             call = call.param(name, value);
         }
@@ -88,7 +89,8 @@ impl Session {
         let call = Call::new(&self.account, statement)
             .param("allow_suspicious_low_cardinality_types", "1")
             .param("allow_suspicious_codecs", "1")
-            .purpose(WHERE).timeout(LONG);
+            .purpose(WHERE)
+            .timeout(LONG);
         self.server.client.call(call).await.map(drop)
     }
 }

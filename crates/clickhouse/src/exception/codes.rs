@@ -112,6 +112,7 @@ pub(crate) fn is_passing(code: i32) -> bool {
         | 279 // ALL_CONNECTION_TRIES_FAILED
         | 285 // TOO_FEW_LIVE_REPLICAS
         | 319 // UNKNOWN_STATUS_OF_INSERT
+        | 667 // NOT_INITIALIZED: a replicated table that has not found its Keeper yet
         | 999 // KEEPER_EXCEPTION
     )
 }

@@ -85,6 +85,7 @@ fn encode_partitioning(partitioning: Option<&Partitioning>, out: &mut Writer) {
 pub fn decode_context(bytes: &[u8]) -> Result<RecordedContext, RecordError> {
     let mut bytes = Bytes(bytes);
     bytes.version(VERSION, "a destination")?;
+    // One byte for two answers: see `encode_context`.
     let bits;
     let destination = Destination {
         database: bytes.text()?.to_owned(),

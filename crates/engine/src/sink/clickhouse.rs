@@ -6,6 +6,7 @@ use windrow_clickhouse::{Call, CallError, Client, Credentials, Purpose, ReplicaI
 use windrow_columns::{native_pieces, Rows};
 use windrow_sql::{backquote, quote_string};
 
+use crate::isolate::shows_stale_schema;
 use crate::sink::batch::{Batch, Destination, Form, TableKey};
 use crate::sink::conclude::conclude;
 use crate::sink::contract::{Load, PartCount, Sink, StoreError, Stored};
@@ -34,8 +35,9 @@ impl ClickHouseSink {
 /// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
 pub const ONE_BLOCK: [(&str, &str); 2] =
     [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
-/// A replica that has lost its Keeper would try for two minutes before it says so. Another one may have its own.
-const BRIEFLY_AT_ONE_REPLICA: (&str, &str) = ("insert_keeper_max_retries", "1");
+/// A replica that has lost its Keeper would try for two minutes before it says so. Another one knows the batch if it is
+/// stored.
+const BRIEFLY_AT_ONE_REPLICA: (&str, &str) = ("insert_keeper_max_retries", "0");
 /// More than a batch of text can have.
 const MANY_ROWS: &str = "16777216";
 
@@ -46,7 +48,9 @@ pub fn settings_of_flushes(
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_text = matches!(destination.form, Form::Text { .. });
     let one_block = ONE_BLOCK.into_iter().filter(move |_| is_text);
-    let briefly = destination.is_replicated.then_some(BRIEFLY_AT_ONE_REPLICA);
+    let is_told_itself = destination.settings.iter().any(|(name, _)| name == BRIEFLY_AT_ONE_REPLICA.0);
+    let goes_elsewhere = destination.is_replicated && destination.deduplicates && !is_told_itself;
+    let briefly = goes_elsewhere.then_some(BRIEFLY_AT_ONE_REPLICA);
     one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE)).chain(briefly)
 }
 
@@ -141,8 +145,14 @@ impl Sink for ClickHouseSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
         let body = body(batch);
         let spans_partitions = may_span_partitions(batch);
-        let call = insert_call(batch, &self.client.endpoint().credentials, spans_partitions).body(&body);
-        match self.client.call(call).await {
+        let call = || insert_call(batch, &self.client.endpoint().credentials, spans_partitions).body(&body);
+        let mut outcome = self.client.call(call()).await;
+        if matches!(&outcome, Err(CallError::Exception(exception)) if batch.destination.is_replicated && shows_stale_schema(exception.code))
+        {
+            // A replica may not know yet what the first one, which was asked for the schema, does. Nothing is stored.
+            outcome = self.client.call(call().purpose(Purpose::InOrder)).await;
+        }
+        match outcome {
             Ok(answer) => {
                 let written_rows = answer.head.field_str("x-clickhouse-summary").and_then(written_rows);
                 if let Some(written_rows) = written_rows {

@@ -16,13 +16,14 @@ use crate::sink::contract::StoreError;
 
 const TOO_MANY_PARTS: i32 = 252;
 const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+const TABLE_IS_READ_ONLY: i32 = 242;
 const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 
 pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_partitions: bool) -> StoreError {
     if exception.code == QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING {
         return StoreError::StillRunning(exception.line);
     }
-    if exception.leaves_outcome_open() {
+    if exception.leaves_outcome_open() || is_read_only_at_last(&exception) {
         return StoreError::Unknown(exception.line);
     }
     match stores_nothing(&exception, destination, spans_partitions) {
@@ -31,6 +32,12 @@ pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_pa
         false if exception.is_passing() && knows_every_part_again(destination) => StoreError::Unknown(exception.line),
         false => StoreError::Failed(exception),
     }
+}
+
+/// A replica that loses its Keeper while it commits tries again, and finds its table read-only then: what it tried first
+/// may be stored.
+fn is_read_only_at_last(exception: &Exception) -> bool {
+    exception.code == TABLE_IS_READ_ONLY && !exception.before_writing
 }
 
 /// Whether the same batch may be sent again, however much of it is stored.
@@ -137,17 +144,28 @@ mod tests {
 
     #[test]
     fn a_part_of_a_batch_that_a_window_knows_is_sent_again() {
-        let read_only = || Exception::new(242, "Table is in readonly mode: replica_path=/d/t/replicas/1.", "");
+        let away = || Exception::new(225, "Cannot get ZooKeeper", "");
         let is_sent_again = |destination: &Destination, exception: Exception| {
             matches!(conclude(exception, destination, true), StoreError::Unknown(_))
         };
         let known = Destination { deduplicates: true, ..destination(false, false) };
-        assert!(is_sent_again(&known, read_only()));
+        assert!(is_sent_again(&known, away()));
         assert!(!is_sent_again(&known, Exception::new(432, "Unknown codec family code", "")), "it does not pass");
-        assert!(!is_sent_again(&destination(false, false), read_only()), "a repeat would not be known");
+        assert!(!is_sent_again(&destination(false, false), away()), "a repeat would not be known");
         let viewed = Destination { deduplicates: true, ..destination(true, false) };
-        assert!(!is_sent_again(&viewed, read_only()), "a view would get its rows twice, or not at all");
-        assert!(matches!(conclude(read_only(), &known, false), StoreError::Refused(_)), "one part is stored or not");
+        assert!(!is_sent_again(&viewed, away()), "a view would get its rows twice, or not at all");
+        assert!(matches!(conclude(away(), &known, false), StoreError::Refused(_)), "one part is stored or not");
+    }
+
+    #[test]
+    fn a_table_that_is_read_only_at_last_may_have_the_rows() {
+        let mut exception = Exception::new(242, "Table is in readonly mode: replica_path=/d/t/replicas/1.", "");
+        for spans_partitions in [false, true] {
+            let concluded = conclude(exception.clone(), &destination(false, false), spans_partitions);
+            assert!(matches!(concluded, StoreError::Unknown(_)), "{concluded}");
+        }
+        exception.before_writing = true;
+        assert!(matches!(conclude(exception, &destination(false, false), true), StoreError::Refused(_)));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use serde_json::{json, Value};
 use windrow_clickhouse::code_name;
 use windrow_engine::{Gatherer, Held, TableFigures, TableKey, OTHER_TABLES};
 
-use super::replicas;
 use super::history::History;
+use super::replicas;
 use crate::backend::{Backend, BackendSink};
 use crate::metrics::{Tallies, TallyCounts};
 use crate::state::State;

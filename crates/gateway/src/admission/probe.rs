@@ -1,6 +1,6 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use windrow_clickhouse::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client, Purpose, ReplicaId};
 use windrow_engine::sink::{settings_of_flushes, Destination, Form};
 use windrow_sql::backquote;
 
@@ -66,7 +66,11 @@ impl Probe<'_> {
         if !to.quota_key.is_empty() {
             call = call.param("quota_key", &to.quota_key);
         }
-        put(client, call).await
+        let where_the_rows_go = match to.is_replicated {
+            true => Purpose::probe_of(&to.database, &to.table),
+            false => Purpose::Only(ReplicaId::FIRST),
+        };
+        put(client, call.purpose(where_the_rows_go)).await
     }
 }
 
@@ -99,5 +103,5 @@ pub(super) async fn ask_for_columns(
     if !key.quota_key.is_empty() {
         call = call.param("quota_key", &key.quota_key);
     }
-    put(client, call).await
+    put(client, call.purpose(Purpose::probe_of(&table.database, &table.table))).await
 }

@@ -555,13 +555,30 @@ mod tests {
         replicated_seconds: 3_600,
         async_insert: false,
         replicated_async_insert: false,
+        has_replicas: false,
     };
 
-    fn window(name: &str, definition: &str, default_blocks: u64) -> Window {
-        let defaults = EngineDefaults { blocks: default_blocks, ..DEFAULTS };
+    fn engine(name: &str, definition: &str, defaults: EngineDefaults) -> Engine {
         let (name, definition) = (name.to_owned(), definition.to_owned());
         let partition_key = String::new();
-        Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key }.window()
+        Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key }
+    }
+
+    fn window(name: &str, definition: &str, default_blocks: u64) -> Window {
+        engine(name, definition, EngineDefaults { blocks: default_blocks, ..DEFAULTS }).window()
+    }
+
+    #[test]
+    fn rows_of_one_server_are_not_on_all_replicas() {
+        let is_on_all = |name: &str, has_replicas: bool| {
+            engine(name, name, EngineDefaults { has_replicas, ..DEFAULTS }).is_on_all_replicas()
+        };
+        for name in ["ReplicatedMergeTree", "ReplicatedReplacingMergeTree", "SharedMergeTree", "Distributed", "Null"] {
+            assert!(is_on_all(name, true) && !is_on_all(name, false), "{name}");
+        }
+        for name in ["MergeTree", "SummingMergeTree", "Memory", "Log", "Buffer", "unknown"] {
+            assert!(!is_on_all(name, true), "{name}");
+        }
     }
 
     #[test]
@@ -593,9 +610,7 @@ mod tests {
     fn marks_are_found_among_the_parameters() {
         let marks = |name: &str, parameters: &str, default: &str| {
             let definition = format!("{name}{parameters} ORDER BY a SETTINGS index_granularity = 8192");
-            let (name, defaults, partition_key) = (name.to_owned(), DEFAULTS, String::new());
-            let engine =
-                Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key };
+            let engine = engine(name, &definition, DEFAULTS);
             let column = |name: &str| Column::new(name.to_owned(), "Int8".to_owned(), "DEFAULT", default);
             engine.marks(&[column("v"), column("s"), column("x, `y)")]).map(|marks| {
                 let Marks { column, allowed, has_allowed_default } = marks;

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use windrow_clickhouse::{push_param, Client, Exception, Purpose, ReplicaId};
 use windrow_http::{Connection, Method};
-use windrow_sql::{
-    own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse, TableName,
-};
+use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
 
 use super::answer::{self, After};
 use super::body::Read;
@@ -149,7 +147,7 @@ impl Exchange<'_> {
         insert: Option<InsertOutline>,
         changes: &Changes,
     ) -> (After, Option<Exception>) {
-        let purpose = self.purpose(insert.as_ref());
+        let purpose = self.purpose(insert.as_ref(), relay);
         let passage = match insert.filter(|_| self.request.is_post()) {
             Some(insert) => {
                 let (additions, passage) = self.context().settle_deduplication(&insert).await;
@@ -186,16 +184,17 @@ impl Exchange<'_> {
         (after, exception)
     }
 
-    /// What the backend is wanted for, which says which of several replicas is asked.
-    fn purpose(&self, insert: Option<&InsertOutline>) -> Purpose {
-        if let Some(session) = self.session() {
-            return self.state.sessions.replica_of(session).map_or(Purpose::Session, Purpose::Only);
+    /// What the backend is wanted for, which says which of several replicas is asked. Inserts go in order whatever is
+    /// chosen: the table may be one of the first replica alone.
+    fn purpose(&self, insert: Option<&InsertOutline>, relay: &Client) -> Purpose {
+        if !relay.replicas().are_several() {
+            return Purpose::Statement;
         }
-        match insert.and_then(|insert| insert.table.as_ref()?.resolve(|_| None)) {
-            Some(TableName { database, table }) => {
-                let database = database.as_deref().or(self.request.database()).unwrap_or("default");
-                Purpose::insert_into(database, &table)
-            }
+        if let Some(session) = self.session() {
+            return self.state.sessions.replica_of(session).map_or(Purpose::InOrder, Purpose::InSession);
+        }
+        match insert {
+            Some(_) => Purpose::InOrder,
             None => Purpose::Statement,
         }
     }
@@ -224,7 +223,7 @@ impl Exchange<'_> {
                 Ok((body, client)) => {
                     replica = lease.replica();
                     if let (Some(session), true) = (self.session(), changes.session) {
-                        self.state.sessions.is_on(session, replica);
+                        self.state.sessions.stays_on(session, replica);
                     }
                     // Whoever hears the answer may send an insert at once, on another connection.
                     let when_done: WhenDone<'_> = &|| {

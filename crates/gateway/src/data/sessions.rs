@@ -82,7 +82,7 @@ impl Sessions {
     }
 
     /// If it is a changed one, it is there from now on.
-    pub(crate) fn is_on(&self, key: SessionKey, replica: ReplicaId) {
+    pub(crate) fn stays_on(&self, key: SessionKey, replica: ReplicaId) {
         if let Some(session) = self.lock().sessions.get_mut(&key.0) {
             session.replica = Some(replica);
         }
@@ -124,8 +124,8 @@ mod tests {
         assert!(!sessions.is_changed(sessions.key("joe", "2")));
         assert!(!sessions.is_changed(sessions.key("ann", "1")));
         assert_eq!(sessions.replica_of(sessions.key("joe", "1")), None);
-        sessions.is_on(sessions.key("joe", "1"), ReplicaId::FIRST);
-        sessions.is_on(sessions.key("ann", "1"), ReplicaId::FIRST);
+        sessions.stays_on(sessions.key("joe", "1"), ReplicaId::FIRST);
+        sessions.stays_on(sessions.key("ann", "1"), ReplicaId::FIRST);
         assert!(!sessions.mark_changed(sessions.key("joe", "1")));
         assert_eq!(sessions.replica_of(sessions.key("joe", "1")), Some(ReplicaId::FIRST));
         assert_eq!(sessions.replica_of(sessions.key("ann", "1")), None, "never changed");

@@ -137,8 +137,8 @@ impl Session<'_> {
             call = call.field("traceparent", &trace.traceparent(flags)).field("tracestate", &trace.state);
         }
         let purpose = match (in_session, self.http_session_is_at) {
-            (true, Some(replica)) => Purpose::Only(replica),
-            (true, None) => Purpose::Session,
+            (true, Some(replica)) => Purpose::InSession(replica),
+            (true, None) => Purpose::InOrder,
             (false, _) => Purpose::Statement,
         };
         let revision = self.client.revision.to_string();

@@ -130,7 +130,7 @@ impl NativeBackend {
         let mut last = io::Error::other("all replicas are drained");
         for replica in self.replicas.order(Purpose::Statement) {
             let connecting = self.dialers[replica.index()].connect();
-            match tokio::time::timeout(self.connect_timeout, connecting).await {
+            match tokio::time::timeout(self.replicas.patience(self.connect_timeout), connecting).await {
                 Ok(Ok(stream)) => {
                     stream.keep_alive();
                     return Ok((Wire::new(stream, SILENCE), Use::begin(self.replicas.clone(), replica)));

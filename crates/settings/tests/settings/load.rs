@@ -43,9 +43,14 @@ fn replicas_are_a_list_a_text_or_a_section() {
     let text = "[backend]\nreplicas = [\"http://a\", \"http://b\"]\nchoice = \"least_loaded\"\n";
     let settings = load_text("replicas", text).expect("valid settings");
     assert_eq!(settings.backend_choice, ReplicaChoice::LeastLoaded);
+    let file = File::new("replicas", "[backend]\nreplicas = [\"http://a\"]\n");
     let flags = [("backend", "--backend", "http://c,http://d")];
-    let over = load(Some("[backend]\nreplicas = [\"http://a\"]\n"), &[], &flags).expect("valid settings");
-    assert_eq!(over.backend.to_string(), "http://default@c:8123,http://default@d:8123", "one setting, however it is named");
+    let over = load(Some(&file), &[], &flags).expect("valid settings");
+    assert_eq!(
+        over.backend.to_string(),
+        "http://default@c:8123,http://default@d:8123",
+        "one setting, however it is named"
+    );
 }
 
 #[test]

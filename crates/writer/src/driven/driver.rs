@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use windrow_clickhouse::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client, Purpose};
 
 use crate::failure::Failure;
 use crate::gathering::{Gathering, Next, Outgoing};
@@ -90,6 +90,7 @@ impl Driver {
             .param("async_insert", "0")
             .param("insert_deduplication_token", &outgoing.id.to_string())
             .timeout(STORE_TIMEOUT)
+            .purpose(Purpose::Statement)
             .body(&body);
         if outgoing.body.count() > BLOCK_ROWS || body[1].len() > BLOCK_BYTES {
             let rows = outgoing.body.count().to_string();
