@@ -186,6 +186,23 @@ def test_a_table_that_is_not_replicated_keeps_to_the_first(replicas: list[Replic
     assert numbers(first) == list(range(20)) and numbers(second) == []
 
 
+def test_a_table_of_the_first_alone_waits_for_it(replicas: list[Replica], start_gateway: Start) -> None:
+    """The other one has never heard of it, which is no reason to refuse an insert."""
+    first, second = replicas
+    first.direct.sql(PLAIN)
+    gateway = start_gateway("[gather]\nschema_ttl_ms = 50\nadmission_ttl_ms = 50\n")
+    assert gateway.http.insert(INTO_T, rows(0), **ON_DISK).status == 200
+    stored(first, 1)
+    first.kill()
+    eventually(lambda: gateway.http.sql(WHICH) == "2", "the other one answers")
+    with Load(gateway.http, first=1, **ON_DISK) as load:
+        eventually(load.acknowledged_more(2000), "inserts are kept, long after nobody confirms the table any more")
+    assert not load.written.refused and not load.written.uncertain
+    first.start()
+    stored(first, 1 + len(load.written.acknowledged))
+    assert second.direct.sql("EXISTS TABLE t") == "0"
+
+
 def test_sessions_stay_and_the_rest_goes_around(replicas: list[Replica], start_gateway: Start) -> None:
     make(replicas)
     gateway = start_gateway("[backend]\nchoice = 'round_robin'\n")

@@ -239,6 +239,12 @@ impl Replicas {
         self.ids().find(|id| is_meant(&self.endpoint(*id).to_string()))
     }
 
+    /// Whether others of several replicas answer in place of the first.
+    pub fn is_first_passed_over(&self) -> bool {
+        let health = self.list[ReplicaId::FIRST.index()].lock();
+        self.are_several() && (health.is_drained || health.down.is_some())
+    }
+
     /// The ones to be tried, the best first. Empty: all that could do it are drained.
     pub fn order(&self, purpose: Purpose) -> Vec<ReplicaId> {
         if !self.are_several() {

@@ -214,16 +214,18 @@ impl Core {
     async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
         let rows = self.rows(keys).await?;
         let defaults = self.engine_defaults().await;
-        let mut answers: Answers<_, _> =
-            keys.iter().map(|key| (key.clone(), Err(NotAdmitted::Forward("refused")))).collect();
+        let is_first_passed_over = self.client.replicas().is_first_passed_over();
+        let refused = if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward("refused") };
+        let mut answers: Answers<_, _> = keys.iter().map(|key| (key.clone(), Err(refused.clone()))).collect();
         let mut state = self.lock();
         for row in rows {
             let (key, mark) = (row.key(), row.mark());
-            if let Some(schema) = row.schema(began, self.watch.clone(), defaults) {
+            let schema = row.schema(began, self.watch.clone(), defaults);
+            if let Some(schema) = schema.filter(|schema| schema.is_replicated || !is_first_passed_over) {
                 answers.insert(key.clone(), Ok(state.keep(key, schema, mark, began)));
             }
         }
-        for (key, _) in answers.iter().filter(|(_, answer)| answer.is_err()) {
+        for (key, _) in answers.iter().filter(|(_, answer)| answer.is_err() && !is_first_passed_over) {
             state.lose(key);
         }
         Ok(answers)
@@ -242,7 +244,12 @@ impl Core {
 
     async fn describe(&self, key: &TableKey) -> Learnt {
         let began = Moment::now();
-        let schema = schema::ask_as(&self.client, key, &self.viewer.credentials).await?;
+        let schema = schema::ask_as(&self.client, key, &self.viewer.credentials).await;
+        let is_known_here = |schema: &Result<TableSchema, _>| schema.as_ref().is_ok_and(|schema| schema.is_replicated);
+        if self.client.replicas().is_first_passed_over() && !is_known_here(&schema) {
+            return Err(of_the_first_alone());
+        }
+        let schema = schema?;
         Ok(self.lock().keep(key.clone(), schema, None, began))
     }
 
@@ -433,6 +440,11 @@ impl Row {
         let stamp = self.stamp().filter(|stamp| stamp.changed > 0)?;
         Some(Mark { stamp, is_young: stamp.is_young(self.now()) })
     }
+}
+
+/// What another replica says of a table that is not replicated is of another table.
+fn of_the_first_alone() -> NotAdmitted {
+    NotAdmitted::Unreachable("the first replica is away, and the table may be one of that server alone".to_owned())
 }
 
 /// A condition that these tables meet. By database, since ClickHouse then looks into those only.
