@@ -91,7 +91,8 @@ def drained(stage: Stage, load: Load) -> Count:
         if fewest is None or to_come < fewest:
             fewest, end = to_come, time.monotonic() + STANDSTILL_SECONDS
         if not to_come or time.monotonic() > end:
-            return counted
+            stage.settle()
+            return count(stage, load)
 
 
 def found_in(stage: Stage, table: Table, load: Load) -> dict[int, dict[int, Found]]:

@@ -78,6 +78,9 @@ class Stage(ABC):
         self.gateway.start()
         self.opened()
 
+    def settle(self) -> None:
+        """Lets the database find out at once what it would find out by itself."""
+
     def left_from_before(self) -> int:
         """Inserts that the gateway found in its journal when it was started last."""
         events = self.gateway.log_events()
@@ -257,11 +260,23 @@ class OfReplicas(Stage):
         self.kill_gateway()
         self.kill_engine()
 
+    def settle(self) -> None:
+        """A part of which a replica does not know whether its Keeper has it is shown until it looks, after five minutes."""
+        for replica in self.cluster.all:
+            for table in self.language.tables:
+                self.is_whole(replica)
+                replica.direct.sql(f"SYSTEM RESTART REPLICA {table.name}")
+            self.is_whole(replica)
+
+    def is_whole(self, replica: Replica) -> None:
+        writable = "SELECT max(is_readonly) FROM system.replicas"
+        eventually(lambda: replica.direct.answers() and replica.direct.sql(writable) == "0", "the replica is whole again")
+
     def are_alike(self) -> bool:
         """Whether all replicas have the same rows."""
         for table in self.language.tables:
             for replica in self.cluster.all:
-                eventually(lambda: replica.direct.sql("SELECT max(is_readonly) FROM system.replicas") == "0", "it is whole again")  # noqa: B023
+                self.is_whole(replica)
                 replica.direct.sql(f"SYSTEM SYNC REPLICA {table.name}")
             sums = {replica.direct.sql(f"SELECT count(), sum(cityHash64(*)) FROM {table.name}") for replica in self.cluster.all}
             if len(sums) > 1:

@@ -35,9 +35,10 @@ impl ClickHouseSink {
 /// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
 pub const ONE_BLOCK: [(&str, &str); 2] =
     [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
-/// A replica that has lost its Keeper would try for two minutes before it says so. Another one knows the batch if it is
-/// stored.
-const BRIEFLY_AT_ONE_REPLICA: (&str, &str) = ("insert_keeper_max_retries", "0");
+/// A replica that has lost its Keeper would try for two minutes before it says so; like this it takes 6 s. Another one
+/// knows the batch if it is stored. With fewer attempts, a Keeper that is away for a moment would leave more parts of
+/// which the replica does not know for five minutes whether they count.
+const BRIEFLY_AT_ONE_REPLICA: (&str, &str) = ("insert_keeper_max_retries", "6");
 /// More than a batch of text can have.
 const MANY_ROWS: &str = "16777216";
 
