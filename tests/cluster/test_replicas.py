@@ -151,10 +151,14 @@ def test_a_replica_without_its_keeper_gets_no_inserts(replicas: list[Replica], s
         assert gateway.http.insert(INTO_T, rows(number)).status == 200
     assert numbers(second) == list(range(1, 30)), "all have gone there"
     assert gateway.http.sql(WHICH) == "1", "the first one is up, and answers"
+    for number in range(30, 32):
+        # The first of them hears it from the first replica.
+        eventually(lambda number=number: gateway.http.request(f"INSERT INTO t SELECT {number}").status == 200, "it is forwarded")
+    assert numbers(second) == list(range(1, 32))
     first.to_keeper.behave()
-    stores = lambda: gateway.http.insert(INTO_T, rows(30)).status == 200 and not seen(gateway, first)["read_only_tables"]  # noqa: E731
+    stores = lambda: gateway.http.insert(INTO_T, rows(32)).status == 200 and not seen(gateway, first)["read_only_tables"]  # noqa: E731
     eventually(stores, "it stores again")
-    assert sorted(set(synced(replicas))) == list(range(1, 31))
+    assert sorted(set(synced(replicas))) == list(range(1, 33))
 
 
 def test_without_a_keeper_inserts_wait(replicas: list[Replica], start_gateway: Start) -> None:

@@ -68,12 +68,14 @@ pub enum Purpose {
     Question,
     /// A client's statement.
     Statement,
-    /// A client's statement that is better sent where others of its kind were: like a question, to the first.
+    /// What is better done where others of its kind were: like a question, to the first.
     InOrder,
     /// A client's statement in a session that this replica has.
     InSession(ReplicaId),
     /// Rows for a table, by a hash of its name.
     Insert { table: u64 },
+    /// A client's own insert. In order, since the table may be one of the first replica alone.
+    Forwarded { table: u64 },
     /// Whether rows for a table would be taken. It does nothing, and may be asked twice.
     Probe { table: u64 },
     /// What only this replica can do.
@@ -83,6 +85,10 @@ pub enum Purpose {
 impl Purpose {
     pub fn insert_into(database: &str, table: &str) -> Purpose {
         Purpose::Insert { table: hash_of(database, table) }
+    }
+
+    pub fn forwarded_into(database: &str, table: &str) -> Purpose {
+        Purpose::Forwarded { table: hash_of(database, table) }
     }
 
     pub fn probe_of(database: &str, table: &str) -> Purpose {
@@ -96,7 +102,7 @@ impl Purpose {
 
     fn table(self) -> Option<u64> {
         match self {
-            Purpose::Insert { table } | Purpose::Probe { table } => Some(table),
+            Purpose::Insert { table } | Purpose::Forwarded { table } | Purpose::Probe { table } => Some(table),
             _ => None,
         }
     }
@@ -354,7 +360,7 @@ impl Replicas {
 
     /// It has done what it was asked.
     pub fn did(&self, id: ReplicaId, purpose: Purpose) {
-        if let (Purpose::Insert { table }, true) = (purpose, self.are_several()) {
+        if let (Purpose::Insert { table } | Purpose::Forwarded { table }, true) = (purpose, self.are_several()) {
             self.list[id.index()].lock().read_only.remove(&table);
         }
     }
@@ -373,8 +379,8 @@ impl Replicas {
     pub fn drain(&self, id: ReplicaId, is_drained: bool) -> bool {
         // One after the other: two at once could leave none.
         let _alone = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = self.ids().filter(|other| *other != id);
-        let is_last = others.into_iter().all(|other| self.list[other.index()].lock().is_drained);
+        let mut others = self.ids().filter(|other| *other != id);
+        let is_last = others.all(|other| self.list[other.index()].lock().is_drained);
         if is_drained && is_last {
             return false;
         }
@@ -554,6 +560,9 @@ mod tests {
         let (into_t, into_u) = (Purpose::insert_into("d", "t"), Purpose::insert_into("d", "u"));
         replicas.refused(ReplicaId(0), into_t, &Exception::new(TABLE_IS_READ_ONLY, "Table is in readonly mode", ""));
         assert_eq!(ports(&replicas, into_t), [2, 3, 1]);
+        for same in [Purpose::forwarded_into("d", "t"), Purpose::probe_of("d", "t")] {
+            assert_eq!(ports(&replicas, same), [2, 3, 1]);
+        }
         for other in [into_u, Purpose::Statement] {
             assert_eq!(ports(&replicas, other), [1, 2, 3]);
         }

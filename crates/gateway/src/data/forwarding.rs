@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use windrow_clickhouse::{push_param, Client, Exception, Purpose, ReplicaId};
 use windrow_http::{Connection, Method};
-use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
+use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse, TableName};
 
 use super::answer::{self, After};
 use super::body::Read;
@@ -184,8 +184,7 @@ impl Exchange<'_> {
         (after, exception)
     }
 
-    /// What the backend is wanted for, which says which of several replicas is asked. Inserts go in order whatever is
-    /// chosen: the table may be one of the first replica alone.
+    /// What the backend is wanted for, which says which of several replicas is asked.
     fn purpose(&self, insert: Option<&InsertOutline>, relay: &Client) -> Purpose {
         if !relay.replicas().are_several() {
             return Purpose::Statement;
@@ -193,8 +192,12 @@ impl Exchange<'_> {
         if let Some(session) = self.session() {
             return self.state.sessions.replica_of(session).map_or(Purpose::InOrder, Purpose::InSession);
         }
-        match insert {
-            Some(_) => Purpose::InOrder,
+        match insert.map(|insert| insert.table.as_ref().and_then(|table| table.resolve(|_| None))) {
+            Some(Some(TableName { database, table })) => {
+                let database = database.as_deref().or(self.request.database()).unwrap_or("default");
+                Purpose::forwarded_into(database, &table)
+            }
+            Some(None) => Purpose::InOrder,
             None => Purpose::Statement,
         }
     }
@@ -246,8 +249,10 @@ impl Exchange<'_> {
         if may_have_changed_more {
             self.state.have_changed(changes).await;
         }
-        if let Ok(Relayed { exception: Some(exception), .. }) = &result {
-            client.replicas().refused(replica, purpose, exception);
+        match &result {
+            Ok(Relayed { exception: Some(exception), .. }) => client.replicas().refused(replica, purpose, exception),
+            Ok(Relayed { is_done: true, .. }) => client.replicas().did(replica, purpose),
+            _ => {}
         }
         match result {
             Ok(relayed) => Passed {
