@@ -71,5 +71,6 @@ class ZooKeeperBroker(Broker):
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}",
             "zookeeper.connection.timeout.ms": 60_000,
-            "zookeeper.session.timeout.ms": 3 * TICK_MS,
+            # On a busy machine a shorter one expires: the controller takes a broker for dead that is just slow.
+            "zookeeper.session.timeout.ms": 12 * TICK_MS,
         }
