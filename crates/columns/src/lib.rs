@@ -5,7 +5,9 @@
 //! columns are appended to each other and encoded as one Native block.
 
 mod block;
+mod calendar;
 mod column;
+mod expression;
 mod format;
 mod json_key;
 mod native;
@@ -19,6 +21,7 @@ mod reader;
 pub mod results;
 mod rows;
 mod settings;
+mod sharding;
 mod types;
 pub mod value_text;
 mod view;
@@ -39,6 +42,7 @@ pub use read::{read_json_each_row, read_values, NotParsed, NotParsedReason, Pars
 pub use read::{BlockBuilder, ColumnData, Series, SeriesError, StringData, TextValues};
 pub use rows::Rows;
 pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
+pub use sharding::{cut_by_shard, ShardingKey};
 pub use types::{write_identifier, CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
 pub use view::{ColumnView, Layout, Strings};
 pub use zone::ZoneChange;

@@ -11,9 +11,9 @@
 //! Sizes are claims until proved: the compressed one must be there, the other one must be reachable from it (LZ4 can't
 //! expand more than 255 times, ZSTD is decoded step by step), before anything is allocated.
 
-use crate::city::cityhash128;
 use crate::decompress::{read_capped, zstd_reader};
 use crate::DecompressError;
+use windrow_hash::cityhash128;
 
 const CHECKSUM_BYTES: usize = 16;
 const HEADER_BYTES: usize = 9;

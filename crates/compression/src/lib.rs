@@ -6,7 +6,6 @@
 
 mod blocks;
 mod brotli;
-mod city;
 mod compress;
 mod decompress;
 mod encoding;
@@ -16,9 +15,9 @@ mod stream;
 mod xz;
 
 pub use blocks::{clickhouse_block_bytes, compress_clickhouse, decompress_clickhouse_block, ClickHouseMethod};
-pub use city::cityhash128;
 pub use compress::compress;
 pub use decompress::decompress;
 pub use encoding::{AnswerEncoding, Encoding};
 pub use error::DecompressError;
 pub use stream::{Step, StreamCompressor, StreamDecompressor};
+pub use windrow_hash::cityhash128;

@@ -1,6 +1,6 @@
 //! One element of a partition key, and its values in a column.
 
-use super::calendar::{LocalTime, Unit};
+use crate::calendar::{LocalTime, Unit, DAY_SECONDS};
 use crate::column::Column;
 use crate::types::DataType;
 use crate::wire::{read_varint, varint_length};
@@ -24,8 +24,6 @@ impl Function {
         Function::Calendar { unit, timezone: None }
     }
 }
-
-const DAY_SECONDS: i64 = 86_400;
 
 impl Element {
     /// Mixes the element's value of each row into the row's key.

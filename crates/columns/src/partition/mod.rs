@@ -8,7 +8,6 @@
 //! keys nothing is said; the batch is stored as it is, and cut when ClickHouse refuses it. A mistake here costs an
 //! attempt, too.
 
-mod calendar;
 mod element;
 mod parse;
 

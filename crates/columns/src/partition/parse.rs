@@ -1,49 +1,45 @@
-//! Reads a partition key as `system.tables` shows it: ClickHouse's own formatting, so spaces and quotes are where it
-//! puts them, and what is written otherwise is not understood.
+//! Reads a partition key as `system.tables` shows it.
 
-use super::calendar::Unit;
 use super::element::{Element, Function};
+use crate::calendar::Unit;
+use crate::expression::Expression;
 
-const MAX_LENGTH: usize = 4096;
 const MAX_ELEMENTS: usize = 16;
 
 pub(super) fn elements(expression: &str) -> Option<Vec<Element>> {
-    if expression.len() > MAX_LENGTH {
-        return None;
-    }
-    let inner = expression.strip_prefix("tuple").unwrap_or(expression);
-    match inner.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
-        Some(inner) => split(inner)?.into_iter().map(element).collect(),
-        None => Some(vec![element(expression)?]),
+    let elements = match Expression::parse(expression)? {
+        Expression::Tuple(elements) => elements,
+        Expression::Call { function, arguments } if function == "tuple" => arguments,
+        element => vec![element],
+    };
+    (elements.len() <= MAX_ELEMENTS).then_some(())?;
+    elements.iter().map(element).collect()
+}
+
+fn element(expression: &Expression) -> Option<Element> {
+    match expression {
+        Expression::Column(column) => Some(Element { column: column.clone(), function: Function::Value }),
+        Expression::Call { function, arguments } => call(function, arguments),
+        _ => None,
     }
 }
 
-fn element(text: &str) -> Option<Element> {
-    if let Some(column) = identifier(text) {
-        return Some(Element { column, function: Function::Value });
-    }
-    if let Some((column, divisor)) = text.rsplit_once(" % ") {
-        return Some(Element { column: identifier(column)?, function: Function::Remainder(divisor_of(divisor)?) });
-    }
-    let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
-    call(name, &split(arguments)?)
-}
-
-fn call(name: &str, arguments: &[&str]) -> Option<Element> {
-    let (column, function) = match (name, arguments) {
-        ("intDiv", [column, divisor]) => (column, Function::Quotient(divisor_of(divisor)?)),
-        ("modulo" | "moduloLegacy", [column, divisor]) => (column, Function::Remainder(divisor_of(divisor)?)),
-        ("CAST", [column, "'Date'" | "'Date32'"]) => (column, Function::calendar(Unit::Day)),
-        ("toStartOfInterval", [column, interval]) => (column, Function::calendar(interval_unit(interval)?)),
-        (_, [column]) => (column, Function::calendar(unit(name)?)),
-        (_, [column, zone]) => {
+fn call(name: &str, arguments: &[Expression]) -> Option<Element> {
+    let [Expression::Column(column), others @ ..] = arguments else { return None };
+    let function = match (name, others) {
+        ("intDiv", [divisor]) => Function::Quotient(divisor_of(divisor)?),
+        ("modulo" | "moduloLegacy", [divisor]) => Function::Remainder(divisor_of(divisor)?),
+        ("CAST", [Expression::Text(to)]) if to == "Date" || to == "Date32" => Function::calendar(Unit::Day),
+        ("toStartOfInterval", [interval]) => Function::calendar(interval_unit(interval)?),
+        (_, []) => Function::calendar(unit(name)?),
+        (_, [Expression::Text(zone)]) => {
             // The second argument of a week is its mode.
             let unit = unit(name).filter(|unit| *unit != Unit::WeekFromSunday)?;
-            (column, Function::Calendar { unit, timezone: Some(quoted(zone)?) })
+            Function::Calendar { unit, timezone: Some(zone.clone()) }
         }
         _ => return None,
     };
-    Some(Element { column: identifier(column)?, function })
+    Some(Element { column: column.clone(), function })
 }
 
 fn unit(function: &str) -> Option<Unit> {
@@ -62,59 +58,23 @@ fn unit(function: &str) -> Option<Unit> {
     })
 }
 
-fn interval_unit(interval: &str) -> Option<Unit> {
-    Some(match interval {
-        "toIntervalHour(1)" => Unit::Hour,
-        "toIntervalDay(1)" => Unit::Day,
-        "toIntervalWeek(1)" => Unit::WeekFromMonday,
-        "toIntervalMonth(1)" => Unit::Month,
-        "toIntervalQuarter(1)" => Unit::Quarter,
-        "toIntervalYear(1)" => Unit::Year,
+fn interval_unit(interval: &Expression) -> Option<Unit> {
+    let Expression::Call { function, arguments } = interval else { return None };
+    (arguments[..] == [Expression::Number(1)]).then_some(())?;
+    Some(match function.as_str() {
+        "toIntervalHour" => Unit::Hour,
+        "toIntervalDay" => Unit::Day,
+        "toIntervalWeek" => Unit::WeekFromMonday,
+        "toIntervalMonth" => Unit::Month,
+        "toIntervalQuarter" => Unit::Quarter,
+        "toIntervalYear" => Unit::Year,
         _ => return None,
     })
 }
 
-fn divisor_of(text: &str) -> Option<i64> {
-    text.parse().ok().filter(|divisor| *divisor > 0)
-}
-
-/// A text in quotes without anything that would have to be escaped.
-fn quoted(text: &str) -> Option<String> {
-    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
-    (!inner.contains(['\\', '\''])).then(|| inner.to_owned())
-}
-
-fn identifier(text: &str) -> Option<String> {
-    if let Some(inner) = text.strip_prefix('`').and_then(|inner| inner.strip_suffix('`')) {
-        return (!inner.is_empty() && !inner.contains(['`', '\\'])).then(|| inner.to_owned());
-    }
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let starts_a_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    (starts_a_name && text.chars().all(is_word)).then(|| text.to_owned())
-}
-
-/// Cuts a list at the commas that are in no parentheses and no quotes.
-fn split(list: &str) -> Option<Vec<&str>> {
-    if list.is_empty() {
-        return Some(Vec::new());
-    }
-    let (mut parts, mut start, mut depth, mut quote) = (Vec::new(), 0, 0u32, None);
-    for (at, byte) in list.bytes().enumerate() {
-        match (quote, byte) {
-            (_, b'\\') => return None,
-            (Some(open), _) => quote = Some(open).filter(|_| byte != open),
-            (None, b'\'' | b'`') => quote = Some(byte),
-            (None, b'(') => depth += 1,
-            (None, b')') => depth = depth.checked_sub(1)?,
-            (None, b',') if depth == 0 => {
-                parts.push(list[start..at].trim_start());
-                start = at + 1;
-            }
-            (None, _) => {}
-        }
-    }
-    parts.push(list[start..].trim_start());
-    (depth == 0 && quote.is_none() && parts.len() <= MAX_ELEMENTS).then_some(parts)
+fn divisor_of(expression: &Expression) -> Option<i64> {
+    let Expression::Number(number) = expression else { return None };
+    i64::try_from(*number).ok().filter(|divisor| *divisor > 0)
 }
 
 #[cfg(test)]

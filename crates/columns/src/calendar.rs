@@ -1,10 +1,10 @@
-//! Days of the calendar, and the units that partition keys are made of.
+//! Days of the calendar, and the units that partition keys and sharding keys are made of.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Hour,
     Day,
     WeekFromMonday,
@@ -17,11 +17,11 @@ pub(super) enum Unit {
     DayOfWeek,
 }
 
-const DAY_SECONDS: i64 = 86_400;
+pub(crate) const DAY_SECONDS: i64 = 86_400;
 
 impl Unit {
     /// Which unit it is that holds a local time, in seconds since 1970.
-    pub(super) fn of(self, local: i64) -> i64 {
+    pub(crate) fn of(self, local: i64) -> i64 {
         let day = local.div_euclid(DAY_SECONDS);
         match self {
             Unit::Hour => local.div_euclid(3600),
@@ -39,16 +39,16 @@ impl Unit {
     }
 }
 
-struct Date {
-    year: i64,
+pub(crate) struct Date {
+    pub(crate) year: i64,
     /// From 0.
-    month: i64,
-    day: i64,
+    pub(crate) month: i64,
+    pub(crate) day: i64,
 }
 
 impl Date {
     /// In years that begin with March the leap day is a year's last, and months are 153 days in fives.
-    fn of(day: i64) -> Date {
+    pub(crate) fn of(day: i64) -> Date {
         let days = day + 719_468;
         let era = days.div_euclid(146_097);
         let of_era = days.rem_euclid(146_097);
@@ -66,18 +66,18 @@ impl Date {
 }
 
 /// Moments as local times of a zone. Looks the zone's rules up once for moments that are near each other.
-pub(super) struct LocalTime {
+pub(crate) struct LocalTime {
     zone: TimeZone,
     quarter_hour: i64,
     offset: i64,
 }
 
 impl LocalTime {
-    pub(super) fn of(zone_name: &str) -> Option<LocalTime> {
+    pub(crate) fn of(zone_name: &str) -> Option<LocalTime> {
         Some(LocalTime { zone: TimeZone::get(zone_name).ok()?, quarter_hour: i64::MIN, offset: 0 })
     }
 
-    pub(super) fn of_moment(&mut self, utc: i64) -> i64 {
+    pub(crate) fn of_moment(&mut self, utc: i64) -> i64 {
         let quarter_hour = utc.div_euclid(900);
         if quarter_hour != self.quarter_hour {
             self.quarter_hour = quarter_hour;

@@ -1,5 +1,6 @@
-//! CityHash128 as of version 1.0.2: the checksum of ClickHouse's compressed blocks. Later versions of CityHash give
-//! other values, and ClickHouse stays with this one for ever, since it is on its disks.
+//! CityHash as of version 1.0.2 (Geoff Pike and Jyrki Alakuijala, Google): CityHash128 is the checksum of ClickHouse's
+//! compressed blocks, CityHash64 its `cityHash64` of strings. Later versions of CityHash give other values, and
+//! ClickHouse stays with this one for ever, since it is on its disks.
 //!
 //! Written out in full because it is small, fixed, and checked against bytes that ClickHouse made.
 
@@ -36,6 +37,22 @@ pub fn cityhash128(input: &[u8]) -> [u8; 16] {
     bytes[..8].copy_from_slice(&hash.low.0.to_le_bytes());
     bytes[8..].copy_from_slice(&hash.high.0.to_le_bytes());
     bytes
+}
+
+/// ClickHouse's `cityHash64` of one string.
+pub fn cityhash64(input: &[u8]) -> u64 {
+    let hash = match input.len() {
+        0..=16 => hash_up_to_16(input),
+        17..=32 => hash_up_to_32(input),
+        33..=64 => hash_up_to_64(input),
+        _ => hash_long(input),
+    };
+    hash.0
+}
+
+/// `cityHash64` of several values from that of the first ones and that of the last one.
+pub fn combine_cityhash64(first: u64, last: u64) -> u64 {
+    fold(Wrapping(first), Wrapping(last)).0
 }
 
 fn mix(input: &[u8], seed: Pair) -> Pair {
@@ -148,6 +165,49 @@ fn hash_up_to_16(input: &[u8]) -> Word {
             fold(word(input, 0), rotate(last + length(input), len as u32)) ^ last
         }
     }
+}
+
+fn hash_up_to_32(input: &[u8]) -> Word {
+    let len = input.len();
+    let a = word(input, 0) * K1;
+    let b = word(input, 8);
+    let c = word(input, len - 8) * K2;
+    let d = word(input, len - 16) * K0;
+    fold(rotate(a - b, 43) + rotate(c, 30) + d, a + rotate(b ^ K3, 20) - c + length(input))
+}
+
+fn hash_up_to_64(input: &[u8]) -> Word {
+    let len = input.len();
+    let z = word(input, 24);
+    let first = word(input, 0) + (length(input) + word(input, len - 16)) * K0;
+    let v = half_of_64(first, z, word(input, 8), word(input, 16));
+    let z = word(input, len - 8);
+    let first = word(input, 16) + word(input, len - 32);
+    let w = half_of_64(first, z, word(input, len - 24), word(input, len - 16));
+    let both = shift_mix((v.low + w.high) * K2 + (w.low + v.high) * K0);
+    shift_mix(both * K0 + v.high) * K2
+}
+
+fn half_of_64(first: Word, last: Word, second: Word, third: Word) -> Pair {
+    let two = first + second;
+    let three = two + third;
+    let high = rotate(first + last, 52) + rotate(three, 31) + rotate(first, 37) + rotate(two, 7);
+    Pair { low: three + last, high }
+}
+
+fn hash_long(input: &[u8]) -> Word {
+    let len = input.len();
+    let y = word(input, len - 16) ^ K1;
+    let v = weak_hash_32(&input[len - 64..], length(input), y);
+    let w = weak_hash_32(&input[len - 32..], length(input) * K1, K0);
+    let z = (word(input, len - 56) ^ K0) + shift_mix(v.high) * K1;
+    let mut state = State { x: rotate(z + word(input, 0), 39) * K1, y: rotate(y, 33) * K1, z, v, w };
+    // The last bytes, up to 64 of them, are in what the state began with.
+    for piece in input[..(len - 1) / 64 * 64].chunks_exact(64) {
+        state.eat_64(piece);
+    }
+    let State { x, y, z, v, w } = state;
+    fold(fold(v.low, w.low) + shift_mix(y) * K1 + z, fold(v.high, w.high) + x)
 }
 
 fn weak_hash_32(piece: &[u8], a: Word, b: Word) -> Pair {
