@@ -49,12 +49,16 @@ class Engine:
         """`config`: more elements of ClickHouse's configuration, as XML. `users`: more of them than every server knows."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "users.xml").write_text(users_xml((START_UP_USER, *ALL, *users)))
-        (folder / "config.xml").write_text(config_xml(folder / "users.xml", config))
         self.folder, self.environment = folder, environment
+        self.configure(config)
         self.records_withdrawn = 0
         self.native_port = native_port or free_port()
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
         self.start()
+
+    def configure(self, config: str) -> None:
+        """For the next start."""
+        (self.folder / "config.xml").write_text(config_xml(self.folder / "users.xml", config))
 
     def start(self) -> None:
         """Also after its end, on the same data and port."""

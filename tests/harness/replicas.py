@@ -66,8 +66,15 @@ class Replica(Engine):
         macros = f"<macros><shard>{shard}</shard><replica>{replica}</replica></macros>"
         interserver = f"<interserver_http_port>{self.interserver_port}</interserver_http_port>"
         environment = {"INTERSERVER_PORT": str(self.interserver_port)}
-        config = listens + macros + interserver + keeper_xml(self.to_keeper.port, f"s{shard}r{replica}") + config
-        super().__init__(folder, http_port, config, (), environment, native_port)
+        self.own_config = listens + macros + interserver + keeper_xml(self.to_keeper.port, f"s{shard}r{replica}")
+        super().__init__(folder, http_port, self.own_config + config, (), environment, native_port)
+
+    def know(self, config: str) -> None:
+        """Starts it anew with other clusters."""
+        self.configure(self.own_config + config)
+        if self.child.running():
+            self.kill()
+        self.start()
 
     def command(self, options: list[str]) -> list[str]:
         return [str(launcher()), str(engine_library()), *options, "--query", LISTEN_FOR_EVER]
@@ -77,16 +84,33 @@ class ReplicatedCluster:
     """`servers[shard][replica]`, both counted from 0. The cluster's name in ClickHouse is `cluster`."""
 
     def __init__(self, folder: Path, shards: int = 1, replicas: int = 2) -> None:
+        self.folder = folder
         self.keeper = ZooKeeper(folder / "zookeeper")
         ports = [[(free_port(), free_port()) for _ in range(replicas)] for _ in range(shards)]
         config = remote_servers([[native for _, native in shard] for shard in ports])
         self.servers = [
-            [
-                Replica(folder / f"s{shard}r{replica}", shard + 1, replica + 1, of_replica, self.keeper, config)
-                for replica, of_replica in enumerate(of_shard)
-            ]
+            [self._start(shard + 1, replica + 1, of_replica, config) for replica, of_replica in enumerate(of_shard)]
             for shard, of_shard in enumerate(ports)
         ]
+
+    def _start(self, shard: int, replica: int, ports: tuple[int, int], config: str) -> Replica:
+        return Replica(self.folder / f"s{shard}r{replica}", shard, replica, ports, self.keeper, config)
+
+    def join(self, shard: int, replica: int, database: str) -> Replica:
+        """One more server, which the cluster does not know so far. Both numbers are counted from 1, as its macros have them."""
+        started = self._start(shard, replica, (free_port(), free_port()), self._clusters())
+        started.direct.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
+        started.direct = started.direct.using(database)
+        return started
+
+    def become(self, servers: list[list[Replica]]) -> None:
+        """From now on the cluster is these, as each of them knows."""
+        self.servers = servers
+        for server in self.all:
+            server.know(self._clusters())
+
+    def _clusters(self) -> str:
+        return remote_servers([[replica.native_port for replica in shard] for shard in self.servers])
 
     @property
     def all(self) -> list[Replica]:

@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
     fn quoted(&mut self, quote: char) -> Option<String> {
         let (inside, rest) = self.rest.strip_prefix(quote)?.split_once(quote)?;
         self.rest = rest;
-        let is_plain = !inside.contains('\\') && !rest.starts_with(quote) && !(quote == '`' && inside.is_empty());
+        let is_plain = !(inside.contains('\\') || rest.starts_with(quote) || quote == '`' && inside.is_empty());
         is_plain.then(|| inside.to_owned())
     }
 

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,9 +175,14 @@ impl<S: Sink> Gatherer<S> {
         self.registry.metrics.activities.tick(seconds)
     }
 
-    /// What each table in use holds at this moment. The order is no order.
-    pub fn held_by_tables(&self) -> impl Iterator<Item = (TableKey, Held)> {
-        self.tables_in_use().into_iter().map(|table| (table.name.clone(), table.held()))
+    /// What each table in use holds at this moment, with all its shards.
+    pub fn held_by_tables(&self) -> HashMap<TableKey, Held> {
+        let mut held = HashMap::new();
+        for table in self.tables_in_use() {
+            let of_table: &mut Held = held.entry(table.name.clone()).or_default();
+            *of_table = std::mem::take(of_table).and(table.held());
+        }
+        held
     }
 
     /// What all of them hold, with the age of the oldest.
@@ -197,7 +203,10 @@ impl<S: Sink> Gatherer<S> {
     /// Brings the gauges up to date, before metrics are read.
     pub fn update_gauges(&self) {
         self.registry.metrics.reset_shared();
-        self.tables().iter().for_each(|table| table.update_gauges());
+        for shards in self.tables().chunk_by(|one, other| one.name == other.name) {
+            let held = shards.iter().map(|table| table.held()).fold(Held::default(), Held::and);
+            shards[0].metrics.holds(&held);
+        }
         if let Some(journal) = &self.core.journal {
             self.registry.metrics.journal.update(journal);
         }

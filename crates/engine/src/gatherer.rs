@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::policy::Micros;
-use crate::sink::{Destination, Sink, TableKey};
+use crate::sink::{Destination, PhysicalTable, Sink, TableKey};
 use prometheus_client::registry::Registry;
 
 use crate::budget::Budget;
@@ -56,7 +56,7 @@ impl<S: Sink> Clone for Gatherer<S> {
 
 /// The tables and shapes in use. They live as long as somebody holds a shape: a prepared insert, a buffer, a flight.
 pub(crate) struct Tables {
-    tables: Mutex<HashMap<TableKey, Weak<Table>>>,
+    tables: Mutex<HashMap<PhysicalTable, Weak<Table>>>,
     shapes: Mutex<HashMap<Arc<Destination>, Weak<Shape>>>,
     next_shape: AtomicU64,
     pub(crate) budget: Budget,
@@ -134,7 +134,7 @@ impl<S: Sink> Gatherer<S> {
         }
         forget_unused(&mut shapes);
         let shape = Arc::new(Shape {
-            table: self.table(TableKey { database: destination.database.clone(), table: destination.table.clone() }),
+            table: self.table(destination.physical_table()),
             destination: destination.clone(),
             id: self.registry.next_shape.fetch_add(1, Ordering::Relaxed),
             contexts: Contexts::default(),
@@ -149,24 +149,24 @@ impl<S: Sink> Gatherer<S> {
         self.shape(Destination { own_account: true, ..destination })
     }
 
-    pub(crate) fn table(&self, name: TableKey) -> Arc<Table> {
+    pub(crate) fn table(&self, of: PhysicalTable) -> Arc<Table> {
         let mut tables = self.registry.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = tables.get(&name).and_then(Weak::upgrade) {
+        if let Some(table) = tables.get(&of).and_then(Weak::upgrade) {
             return table;
         }
         forget_unused(&mut tables);
-        let metrics = self.registry.metrics.for_table(&name);
+        let metrics = self.registry.metrics.for_table(&of.name);
         let (budget, clock) = (self.registry.budget.for_table(), self.registry.clock);
         let world = self.core.stores.environment.clone();
-        let table = Table::new(name.clone(), budget, metrics, clock, world, self.core.schedule.clone());
-        tables.insert(name, Arc::downgrade(&table));
+        let table = Table::new(of.clone(), budget, metrics, clock, world, self.core.schedule.clone());
+        tables.insert(of, Arc::downgrade(&table));
         table
     }
 
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         let mut tables = self.tables_in_use();
         // In an order that is the same in every run.
-        tables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        tables.sort_unstable_by(|one, other| (&one.name, one.shard).cmp(&(&other.name, other.shard)));
         tables
     }
 

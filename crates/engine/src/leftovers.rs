@@ -11,7 +11,7 @@ use windrow_log::{Committer, ContextKey, Disk, Log, LogOptions, OpenError, Recor
 use crate::backlog::{LeftPiece, Leftover};
 use crate::insert::DedupKeys;
 use crate::records;
-use crate::sink::TableKey;
+use crate::sink::PhysicalTable;
 
 /// A journal, and what it holds of an earlier life.
 pub struct OpenedJournal {
@@ -38,8 +38,8 @@ pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJour
 /// What was met in the journal, in the order of the records.
 #[derive(Default)]
 pub(crate) struct Scan {
-    tables: BTreeMap<TableKey, Vec<Met>>,
-    contexts: HashMap<ContextKey, Option<TableKey>>,
+    tables: BTreeMap<PhysicalTable, Vec<Met>>,
+    contexts: HashMap<ContextKey, Option<PhysicalTable>>,
     pieces: Vec<LeftPiece>,
     /// Of inserts that are known again when they come again.
     keys: HashMap<u64, DedupKeys>,
@@ -57,7 +57,7 @@ struct Met {
 /// What is to be done about it.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) tables: BTreeMap<TableKey, Leftover>,
+    pub(crate) tables: BTreeMap<PhysicalTable, Leftover>,
     /// What nobody needs any more, in the order in which it may be forgotten.
     pub(crate) dead: Vec<RecordId>,
     /// Inserts that are done but not said to be.
@@ -87,7 +87,7 @@ impl Scan {
         let (key, context) = record.context?;
         let name = self.contexts.entry(key).or_insert_with(|| {
             let destination = records::decode_context(context).ok()?.destination;
-            Some(TableKey { database: destination.database, table: destination.table })
+            Some(destination.physical_table())
         });
         let head = records::decode_insert_head(record.payload).ok()?;
         let met = Met { id: record.id, bytes: u32::try_from(record.payload.len()).unwrap_or(u32::MAX) };
@@ -107,7 +107,7 @@ impl Scan {
         let mut found = Found { unreadable: self.unreadable, ..Found::default() };
         let mut last_piece = latest_pieces(&self.pieces, &self.done);
         let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
-        let mut table_of_piece: Vec<Option<TableKey>> = self.pieces.iter().map(|_| None).collect();
+        let mut table_of_piece: Vec<Option<PhysicalTable>> = self.pieces.iter().map(|_| None).collect();
         for (name, met) in self.tables {
             let mut leftover = Leftover::default();
             for insert in met {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::policy::{
     Arrival, BufferPolicy, FlushEnd, FlushId, Lane as LaneState, Micros, SealReason, TablePolicy, Urgency, Verdict,
 };
-use crate::sink::{BatchId, PartCount, TableKey};
+use crate::sink::{BatchId, PartCount, PhysicalTable, TableKey};
 use tokio::sync::{oneshot, Notify};
 use windrow_clickhouse::Exception;
 use windrow_columns::Rows;
@@ -35,6 +35,8 @@ const MEMBER_BYTES: u64 = 256;
 
 pub(crate) struct Table {
     pub(crate) name: TableKey,
+    /// Of a Distributed table: from 1 on. 0: the table as a whole.
+    pub(crate) shard: u32,
     pub(crate) budget: TableBudget,
     pub(crate) metrics: TableMetrics,
     pub(crate) clock: Clock,
@@ -195,7 +197,7 @@ impl Table {
     pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
 
     pub(crate) fn new(
-        name: TableKey,
+        of: PhysicalTable,
         budget: TableBudget,
         metrics: TableMetrics,
         clock: Clock,
@@ -203,7 +205,8 @@ impl Table {
         schedule: Arc<Schedule>,
     ) -> Arc<Table> {
         Arc::new_cyclic(|me| Table {
-            name,
+            name: of.name,
+            shard: of.shard,
             budget,
             metrics,
             clock,
@@ -616,10 +619,6 @@ impl Table {
     }
 
     /// Brings the gauges up to date; they are only looked at when somebody asks.
-    pub(crate) fn update_gauges(&self) {
-        self.metrics.holds(&self.held());
-    }
-
     pub(crate) fn held(&self) -> Held {
         let (oldest, (backlog_inserts, backlog_bytes)) = {
             let guard = self.lock();

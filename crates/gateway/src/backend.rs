@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use windrow_clickhouse::{Client, Credentials};
+use windrow_clickhouse::{Client, Cluster, Credentials};
 use windrow_duckdb::{DuckDb, DuckDbSink};
 use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
 
@@ -24,6 +24,8 @@ pub struct ClickHouse {
     pub client: Arc<Client>,
     /// For what is forwarded: slow readers can't take the other's connections.
     pub relay: Arc<Client>,
+    /// Whose shards get the rows of its Distributed tables straight.
+    pub cluster: Option<Arc<Cluster>>,
     /// For what native clients send that is not gathered. `None`: none is served.
     pub native: Option<Arc<NativeBackend>>,
 }
@@ -45,7 +47,9 @@ impl Backend {
 
     pub(crate) fn sink(&self) -> BackendSink {
         match self {
-            Backend::ClickHouse(clickhouse) => BackendSink::ClickHouse(ClickHouseSink::new(clickhouse.client.clone())),
+            Backend::ClickHouse(clickhouse) => {
+                BackendSink::ClickHouse(ClickHouseSink::new(clickhouse.client.clone(), clickhouse.cluster.clone()))
+            }
             Backend::DuckDb(backend) => BackendSink::DuckDb(DuckDbSink::new(backend.duckdb.clone())),
         }
     }

@@ -182,6 +182,17 @@ impl Refusal {
         }
     }
 
+    /// Other shards have their part of the insert, or may get it.
+    pub(crate) fn of_a_part(self) -> Refusal {
+        let failure = match &self.text {
+            Text::Backend(line) => without_version(line),
+            Text::Own(text) => text,
+        };
+        let text =
+            format!("Some shards have stored their part of the insert, or may store it, and one has not: {failure}");
+        Refusal { text: Text::Own(text), ..self }
+    }
+
     /// `wait_for_async_insert_timeout` is over and the insert was taken out of its batch.
     pub(crate) fn withdrawn(timeout_ms: u64, last_error: Option<InsertError>) -> Refusal {
         let text = format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert was withdrawn: nothing of it is or will be stored");

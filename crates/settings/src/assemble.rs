@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::backend::{Backend, ReplicaChoice};
+use crate::backend::{parse_shards, Backend, ClickHouseUrl, ReplicaChoice};
 use crate::entries::Entry;
 use crate::explain;
 use crate::kafka;
@@ -24,6 +24,8 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
     Settings {
         backend: layers.backend(),
         backend_choice: ReplicaChoice::named(layers.text("backend.choice")),
+        backend_cluster: layers.text("backend.cluster").to_owned(),
+        backend_shards: layers.shards().unwrap_or_default(),
         data_dir: layers.text("data_dir").into(),
         log: log(layers),
         http: http(layers),
@@ -245,6 +247,17 @@ impl Layers {
         match &self.resolved("backend").value {
             Value::Backend(backend) => backend.clone(),
             other => unreachable!("{KIND}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn is_set(&self, path: &str) -> bool {
+        !matches!(&self.resolved(path).value, Value::Unset)
+    }
+
+    pub(crate) fn shards(&self) -> Result<Vec<Vec<ClickHouseUrl>>, String> {
+        match &self.resolved("backend.shards").value {
+            Value::List(shards) => parse_shards(shards, &self.backend()),
+            _ => Ok(Vec::new()),
         }
     }
 

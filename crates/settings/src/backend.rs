@@ -101,6 +101,24 @@ impl Backend {
     }
 }
 
+/// The replicas of each shard. All are spoken to with the user and password of `backend`.
+pub(crate) fn parse_shards(shards: &[String], backend: &Backend) -> Result<Vec<Vec<ClickHouseUrl>>, String> {
+    let Backend::ClickHouse(servers) = backend else { return Ok(Vec::new()) };
+    let Some(ClickHouseUrl { user, password, .. }) = servers.first() else { return Ok(Vec::new()) };
+    let parse = |address: &str| match address.contains('@') {
+        true => Err("user and password are those of `backend`; leave them out".to_owned()),
+        false => {
+            let url = parse_address(address)?;
+            Ok(ClickHouseUrl { user: user.clone(), password: password.clone(), ..url })
+        }
+    };
+    let shard = |text: &String| match text.split_whitespace().map(parse).collect::<Result<Vec<_>, _>>()? {
+        replicas if replicas.is_empty() => Err("a shard has no address".to_owned()),
+        replicas => check_replicas(&replicas).map(|()| replicas),
+    };
+    shards.iter().map(shard).collect()
+}
+
 /// A list of addresses with commas in between. One within a password is none of those: a scheme follows them.
 fn split_addresses(text: &str) -> Vec<&str> {
     let is_begin =

@@ -17,6 +17,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
         default_password(layers),
         pinned_certificate(layers),
         native_port_of_replicas(layers),
+        cluster(layers),
         journal(layers),
         otlp_endpoint(layers),
         otlp_headers(layers),
@@ -111,6 +112,18 @@ fn native_port_of_replicas(layers: &Layers) -> Option<String> {
          their native ports in `backend`, as in tcp://host:9000"
             .to_owned()
     })
+}
+
+/// Only a ClickHouse that somebody else runs has shards.
+fn cluster(layers: &Layers) -> Option<String> {
+    let set = ["backend.cluster", "backend.shards"].into_iter().find(|path| layers.is_set(path))?;
+    if !matches!(layers.backend(), Backend::ClickHouse(_)) {
+        return Some(format!("`{set}` is set, but `backend` is no address of a ClickHouse; change one of them"));
+    }
+    if !layers.is_set("backend.cluster") {
+        return Some("`backend.shards` is set, and `backend.cluster` does not say of which cluster; set it".to_owned());
+    }
+    layers.shards().err().map(|problem| format!("`backend.shards`: {problem}"))
 }
 
 /// Room is given back a segment at a time: with too few of them, none is ever free to go.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::assemble;
-use crate::backend::{Backend, ReplicaChoice};
+use crate::backend::{Backend, ClickHouseUrl, ReplicaChoice};
 use crate::consistency;
 use crate::errors::SettingsErrors;
 use crate::explain::{self, Difference, Row};
@@ -19,6 +19,10 @@ use crate::table_rules::{TableEntry, TableRules};
 pub struct Settings {
     pub backend: Backend,
     pub backend_choice: ReplicaChoice,
+    /// Whose Distributed tables are cut by shards; empty: none are.
+    pub backend_cluster: String,
+    /// The replicas of each of its shards, where ClickHouse's own addresses are not to be used.
+    pub backend_shards: Vec<Vec<ClickHouseUrl>>,
     pub data_dir: PathBuf,
     pub log: LogSettings,
     pub http: HttpSettings,

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use windrow_clickhouse::{
-    Call, CallError, Choice, Client, ClientOptions, Credentials, Dialer, Endpoint, Replicas, TlsError,
+    Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, TlsError,
 };
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
@@ -36,8 +36,14 @@ impl RunningBackend {
             Backend::DuckDb(place) => Self::duckdb(settings, place).await,
             Backend::ClickHouse(urls) => {
                 let servers = urls.iter().map(|url| server(settings, url)).collect::<Result<_, _>>()?;
-                let clickhouse = clickhouse(settings, servers)?;
+                let mut clickhouse = clickhouse(settings, servers)?;
                 clickhouse.client.replicas().watch();
+                clickhouse.cluster = cluster(settings, &clickhouse.client)?;
+                if let Some(cluster) = &clickhouse.cluster {
+                    // Before anything that was cut by shards is stored or comes again.
+                    let _ = tokio::time::timeout(FIRST_ANSWER, cluster.ask()).await;
+                    cluster.follow();
+                }
                 let available = ask_now_and_then(clickhouse.client.clone()).await;
                 Ok(RunningBackend {
                     name: clickhouse.client.replicas().to_string(),
@@ -121,9 +127,10 @@ impl RunningBackend {
 
     pub(crate) async fn stop(self) {
         match &self.gateway {
-            windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay, .. }) => {
+            windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay, cluster, .. }) => {
                 client.close();
                 relay.close();
+                cluster.iter().for_each(|cluster| cluster.close());
             }
             windrow_gateway::Backend::DuckDb(DuckDbBackend { duckdb, .. }) => duckdb.close().await,
         }
@@ -170,10 +177,25 @@ fn clickhouse(settings: &Settings, servers: Vec<Server>) -> Result<ClickHouse, S
     let endpoints = servers.into_iter().map(|(endpoint, _)| endpoint).collect();
     let replicas = Arc::new(Replicas::new(endpoints, choice(settings), &options).map_err(advise)?);
     Ok(ClickHouse {
+        cluster: None,
         native: Some(Arc::new(NativeBackend::new(replicas.clone(), dialers, options.connect_timeout))),
         client: Arc::new(Client::of(replicas.clone(), &options)),
         relay: Arc::new(Client::of(replicas, &options)),
     })
+}
+
+/// The cluster whose tables are cut by shards.
+fn cluster(settings: &Settings, client: &Arc<Client>) -> Result<Option<Arc<Cluster>>, String> {
+    if settings.backend_cluster.is_empty() {
+        return Ok(None);
+    }
+    let endpoints = |urls: &Vec<ClickHouseUrl>| {
+        urls.iter().map(|url| server(settings, url).map(|(endpoint, _)| endpoint)).collect::<Result<Vec<_>, _>>()
+    };
+    let addresses = settings.backend_shards.iter().map(endpoints).collect::<Result<Vec<_>, _>>()?;
+    let (options, choice) = (client_options(settings), choice(settings));
+    let file = settings.data_dir.join("shards.json");
+    Ok(Some(Arc::new(Cluster::new(&settings.backend_cluster, client.clone(), choice, options, addresses, Some(file)))))
 }
 
 fn choice(settings: &Settings) -> Choice {

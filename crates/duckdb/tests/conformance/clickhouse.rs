@@ -27,7 +27,7 @@ impl InClickHouse {
         let engine = Embedded::start(EmbeddedOptions::new(folder)).await.expect("the engine starts");
         let endpoint = engine.endpoint();
         let client = client(endpoint.http_port, &endpoint.user, &endpoint.password);
-        InClickHouse { sink: Arc::new(ClickHouseSink::new(client.clone())), client, _engine: engine }
+        InClickHouse { sink: Arc::new(ClickHouseSink::new(client.clone(), None)), client, _engine: engine }
     }
 
     async fn sql(&self, statement: &str) -> String {
@@ -49,7 +49,7 @@ impl Store for InClickHouse {
 
     fn away(&self) -> ClickHouseSink {
         // A port that nobody listens on, nor is ever given.
-        ClickHouseSink::new(client(1, "default", ""))
+        ClickHouseSink::new(client(1, "default", ""), None)
     }
 
     fn credentials(&self) -> Credentials {

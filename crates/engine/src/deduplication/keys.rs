@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::sink::Destination;
+use crate::sink::{BatchId, Destination};
 
 use super::claim::{Claim, ClaimHandle};
 
@@ -48,6 +48,13 @@ impl DedupKeys {
         let bounds = DeduplicationBounds { entries: 1_000_000, age_micros: None };
         let table = table_by_name(&destination.database, &destination.table);
         DedupKeys::new(table, key, Vec::new(), bounds)
+    }
+
+    /// Of the rows that go to one shard, in these partitions. Each shard's part is stored, and known again, by itself.
+    /// `cut`: how the rows were cut.
+    pub fn of_shard(&self, cut: u64, shard: u32, partitions: Vec<u64>) -> DedupKeys {
+        let key = BatchId(self.key).derived(cut.to_le_bytes().into_iter().chain(shard.to_le_bytes())).0;
+        DedupKeys { table: self.table, key, partitions, bounds: self.bounds, claim: None }
     }
 
     pub fn encode(&self) -> Vec<u8> {

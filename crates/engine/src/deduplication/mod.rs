@@ -160,6 +160,14 @@ impl DeduplicationIndex {
         }
     }
 
+    /// Whether an insert of this name is stored or on its way.
+    pub fn knows(&self, keys: &DedupKeys) -> bool {
+        let now_micros = self.shared.environment.wall_micros();
+        let knows = self.shared.lock().knows(keys, now_micros);
+        self.release_free_records();
+        knows
+    }
+
     /// Claims what of the insert is new, and says which partitions are not. `None`: another was faster.
     fn claim(&self, keys: &mut DedupKeys, durable_will_do: bool, now_micros: u64) -> Option<Vec<u64>> {
         let mut state = self.shared.lock();

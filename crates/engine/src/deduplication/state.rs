@@ -109,6 +109,12 @@ impl State {
         self.drop_if_empty(table);
     }
 
+    /// Whether an insert of this name is stored, or on its way, with rows of whatever partition.
+    pub(super) fn knows(&mut self, keys: &DedupKeys, now_micros: u64) -> bool {
+        self.expire(keys.table, keys.bounds, now_micros);
+        self.tables.get(&keys.table).is_some_and(|entries| entries.by_key.contains_key(&keys.key))
+    }
+
     /// Whether an insert of this name is stored in every partition that this one has rows for.
     pub(super) fn is_stored(&self, keys: &DedupKeys) -> bool {
         let entries_of_key = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));

@@ -1,12 +1,16 @@
 //! What many inserts share: where they go and as whom, and the statement they came with. No password is ever in it.
 
-use crate::sink::{Destination, Form, Partitioning};
+use std::sync::Arc;
+
+use crate::sink::{Destination, Form, Partitioning, ShardTable};
 use windrow_clickhouse::Credentials;
 use windrow_columns::{DataType, PartitionKey, PassthroughFormat};
 
 use super::bytes::{error, Bytes, RecordError, Writer};
 
 const VERSION: u8 = 1;
+/// The same, and behind it the shard that the rows were cut for.
+const OF_A_SHARD: u8 = 2;
 const NATIVE: u8 = 0;
 const TEXT: u8 = 1;
 
@@ -32,7 +36,7 @@ pub struct RecordedContext {
 pub fn encode_context(context: &ContextRecord<'_>) -> Vec<u8> {
     let destination = context.destination;
     let mut out = Writer::default();
-    out.u8(VERSION);
+    out.u8(if destination.shard.is_some() { OF_A_SHARD } else { VERSION });
     out.bytes(destination.database.as_bytes());
     out.bytes(destination.table.as_bytes());
     out.list(destination.columns.iter().map(String::as_str));
@@ -53,7 +57,28 @@ pub fn encode_context(context: &ContextRecord<'_>) -> Vec<u8> {
     encode_partitioning(destination.partitioning.as_ref(), &mut out);
     out.bytes(context.query.as_bytes());
     out.bytes(context.format.as_bytes());
+    if let Some(shard) = &destination.shard {
+        encode_shard(shard, &mut out);
+    }
     out.0
+}
+
+fn encode_shard(shard: &ShardTable, out: &mut Writer) {
+    out.u32(shard.number);
+    out.u64(shard.topology);
+    out.list(shard.replicas.iter().map(String::as_str));
+    out.bytes(shard.database.as_bytes());
+    out.bytes(shard.table.as_bytes());
+}
+
+fn decode_shard(bytes: &mut Bytes<'_>) -> Result<ShardTable, RecordError> {
+    Ok(ShardTable {
+        number: bytes.u32()?,
+        topology: bytes.u64()?,
+        replicas: bytes.texts()?,
+        database: bytes.text()?.to_owned(),
+        table: bytes.text()?.to_owned(),
+    })
 }
 
 fn encode_form(form: &Form, out: &mut Writer) {
@@ -84,10 +109,13 @@ fn encode_partitioning(partitioning: Option<&Partitioning>, out: &mut Writer) {
 
 pub fn decode_context(bytes: &[u8]) -> Result<RecordedContext, RecordError> {
     let mut bytes = Bytes(bytes);
-    bytes.version(VERSION, "a destination")?;
+    let version = bytes.u8()?;
+    if version != VERSION && version != OF_A_SHARD {
+        return error(format!("a destination of version {version}, and this Windrow knows versions 1 and 2"));
+    }
     // One byte for two answers: see `encode_context`.
     let bits;
-    let destination = Destination {
+    let mut destination = Destination {
         database: bytes.text()?.to_owned(),
         table: bytes.text()?.to_owned(),
         columns: bytes.texts()?,
@@ -105,11 +133,15 @@ pub fn decode_context(bytes: &[u8]) -> Result<RecordedContext, RecordError> {
         has_views: bytes.bool()?,
         hands_on: bytes.bool()?,
         partitioning: decode_partitioning(&mut bytes)?,
+        shard: None,
     };
     if bits > 3 {
         return error(format!("{bits} has more than two bits"));
     }
     let (query, format) = (bytes.text()?.to_owned(), bytes.text()?.to_owned());
+    if version == OF_A_SHARD {
+        destination.shard = Some(Arc::new(decode_shard(&mut bytes)?));
+    }
     bytes.end()?;
     let layout = layout(&destination)?;
     Ok(RecordedContext { destination, query, format, layout })

@@ -102,6 +102,7 @@ pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
         credentials: Credentials { user: "joe".into(), password: "secret".into() },
         roles: Vec::new(),
         quota_key: String::new(),
+        shard: None,
         settings: Vec::new(),
         deduplicates,
         has_views: false,

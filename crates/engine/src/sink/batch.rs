@@ -81,6 +81,36 @@ pub struct Destination {
     pub hands_on: bool,
     /// Where the table has a partition key.
     pub partitioning: Option<Partitioning>,
+    /// Where the table is Distributed and its rows were cut by shards: the one that these are of.
+    pub shard: Option<Arc<ShardTable>>,
+}
+
+impl Destination {
+    pub(crate) fn physical_table(&self) -> PhysicalTable {
+        let name = TableKey { database: self.database.clone(), table: self.table.clone() };
+        PhysicalTable { name, shard: self.shard.as_ref().map_or(0, |shard| shard.number) }
+    }
+}
+
+/// A table of one shard, which stores rows of a Distributed one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ShardTable {
+    /// The shard's number, from 1 on, when the rows were cut.
+    pub number: u32,
+    /// Which shards there were then.
+    pub topology: u64,
+    /// Addresses of the shard's replicas then.
+    pub replicas: Vec<String>,
+    pub database: String,
+    pub table: String,
+}
+
+/// What has a flush policy and a backlog of its own: a table, or one shard of a Distributed one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PhysicalTable {
+    pub(crate) name: TableKey,
+    /// From 1 on; 0: the table as a whole.
+    pub(crate) shard: u32,
 }
 
 /// A table's partitions.

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Purpose, ReplicaId};
+use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Purpose, ReplicaId};
 use windrow_columns::{native_pieces, Rows};
 use windrow_sql::{backquote, quote_string};
 
@@ -22,11 +22,22 @@ const MOST_TABLES_ASKED: usize = 2_000;
 /// in.
 pub struct ClickHouseSink {
     client: Arc<Client>,
+    /// For what was cut by shards.
+    cluster: Option<Arc<Cluster>>,
 }
 
 impl ClickHouseSink {
-    pub fn new(client: Arc<Client>) -> ClickHouseSink {
-        ClickHouseSink { client }
+    pub fn new(client: Arc<Client>, cluster: Option<Arc<Cluster>>) -> ClickHouseSink {
+        ClickHouseSink { client, cluster }
+    }
+
+    /// Whom the rows go to.
+    fn client_of(&self, destination: &Destination) -> Result<Cow<'_, Arc<Client>>, StoreError> {
+        let Some(shard) = &destination.shard else { return Ok(Cow::Borrowed(&self.client)) };
+        let cluster = self.cluster.as_ref().ok_or_else(|| {
+            StoreError::NotSent(format!("its rows were cut for shard {}: set `backend.cluster` again", shard.number))
+        })?;
+        cluster.client_of(shard.topology, &shard.replicas).map(Cow::Owned).map_err(StoreError::NotSent)
     }
 }
 
@@ -55,13 +66,22 @@ pub fn settings_of_flushes(
     one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE)).chain(briefly)
 }
 
+/// The database and the table that take the rows.
+fn stored_in(destination: &Destination) -> (&str, &str) {
+    match &destination.shard {
+        Some(shard) => (&shard.database, &shard.table),
+        None => (&destination.database, &destination.table),
+    }
+}
+
 /// The statement that writes to `destination`.
 fn insert_statement(destination: &Destination) -> String {
     let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
     statement.push_str("INSERT INTO ");
-    statement.push_str(&backquote(&destination.database));
+    let (database, table) = stored_in(destination);
+    statement.push_str(&backquote(database));
     statement.push('.');
-    statement.push_str(&backquote(&destination.table));
+    statement.push_str(&backquote(table));
     statement.push_str(" (");
     for (index, column) in destination.columns.iter().enumerate() {
         if index > 0 {
@@ -108,8 +128,9 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
 
 /// Where no other replica has the rows, none may get them: it would not know a repeat, and readers would not find them.
 fn purpose(destination: &Destination) -> Purpose {
+    let (database, table) = stored_in(destination);
     match destination.is_replicated {
-        true => Purpose::insert_into(&destination.database, &destination.table),
+        true => Purpose::insert_into(database, table),
         false => Purpose::Only(ReplicaId::FIRST),
     }
 }
@@ -144,14 +165,15 @@ fn check_count(batch: &Batch, written_rows: u64) {
 
 impl Sink for ClickHouseSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
+        let client = self.client_of(&batch.destination)?;
         let body = body(batch);
         let spans_partitions = may_span_partitions(batch);
-        let call = || insert_call(batch, &self.client.endpoint().credentials, spans_partitions).body(&body);
-        let mut outcome = self.client.call(call()).await;
+        let call = || insert_call(batch, &client.endpoint().credentials, spans_partitions).body(&body);
+        let mut outcome = client.call(call()).await;
         if matches!(&outcome, Err(CallError::Exception(exception)) if batch.destination.is_replicated && shows_stale_schema(exception.code))
         {
             // A replica may not know yet what the first one, which was asked for the schema, does. Nothing is stored.
-            outcome = self.client.call(call().purpose(Purpose::InOrder)).await;
+            outcome = client.call(call().purpose(Purpose::InOrder)).await;
         }
         match outcome {
             Ok(answer) => {
@@ -227,6 +249,7 @@ mod tests {
             has_views: false,
             hands_on: false,
             partitioning: None,
+            shard: None,
         };
         assert_eq!(insert_statement(&destination), "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native");
     }

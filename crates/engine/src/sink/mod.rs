@@ -8,6 +8,7 @@ mod conclude;
 mod contract;
 mod spread;
 
-pub use batch::{Batch, BatchId, Destination, Form, Partitioning, TableKey};
+pub(crate) use batch::PhysicalTable;
+pub use batch::{Batch, BatchId, Destination, Form, Partitioning, ShardTable, TableKey};
 pub use clickhouse::{settings_of_flushes, ClickHouseSink, ONE_BLOCK};
 pub use contract::{Load, PartCount, Sink, StoreError, Stored};

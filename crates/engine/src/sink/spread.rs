@@ -50,6 +50,7 @@ mod tests {
             own_account: false,
             roles: vec![],
             quota_key: String::new(),
+            shard: None,
             settings: vec![],
             deduplicates: false,
             is_replicated: false,

@@ -28,6 +28,7 @@ fn destination(form: Form) -> Destination {
         own_account: true,
         roles: vec!["writer".into()],
         quota_key: "key".into(),
+        shard: None,
         settings: vec![("insert_null_as_default".into(), "1".into())],
         deduplicates: true,
         is_replicated: false,

@@ -7,7 +7,7 @@ use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, Par
 use windrow_columns::{Format, ReadSettings, Rows};
 use windrow_engine::{
     records::*,
-    sink::{BatchId, Destination, Form, Partitioning},
+    sink::{BatchId, Destination, Form, Partitioning, ShardTable},
 };
 use windrow_log::RecordId;
 
@@ -44,6 +44,7 @@ fn typed() -> (Destination, Rows) {
         own_account: false,
         roles: vec!["writer".into()],
         quota_key: "key".into(),
+        shard: None,
         settings: vec![("insert_null_as_default".into(), "1".into())],
         deduplicates: true,
         is_replicated: true,
@@ -81,7 +82,16 @@ fn head() -> InsertHead {
 
 #[test]
 fn destinations_come_back_without_the_password() {
-    for (destination, _) in [typed(), text()] {
+    let of_shard = ShardTable {
+        number: 2,
+        topology: u64::MAX,
+        replicas: vec!["tcp://a:9000".into(), "tcp://b:9000".into()],
+        database: "default".into(),
+        table: "local".into(),
+    };
+    let (cut, rows) = typed();
+    let cut = Destination { shard: Some(Arc::new(of_shard)), ..cut };
+    for (destination, _) in [typed(), text(), (cut, rows)] {
         let bytes = context(&destination);
         assert!(!bytes.windows(6).any(|window| window == b"secret"));
         let back = decode_context(&bytes).unwrap();

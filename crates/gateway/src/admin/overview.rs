@@ -1,7 +1,5 @@
 //! What the dashboard shows of this moment, as JSON that others may read as well: docs/dashboard.md describes it.
 
-use std::collections::HashMap;
-
 use serde_json::{json, Value};
 use windrow_clickhouse::code_name;
 use windrow_engine::{Gatherer, Held, TableFigures, TableKey, OTHER_TABLES};
@@ -102,7 +100,7 @@ impl TableQuery {
 pub(super) fn tables(gatherer: &Gatherer<BackendSink>, has_parts: bool, query: &TableQuery) -> Value {
     let activity = gatherer.activity();
     let total = activity.len();
-    let mut held: HashMap<TableKey, Held> = gatherer.held_by_tables().collect();
+    let mut held = gatherer.held_by_tables();
     let of = |(name, figures)| Row { held: held.remove(&name).unwrap_or_default(), name, figures };
     let mut rows: Vec<Row> = activity.into_iter().map(of).collect();
     // What is left belongs to tables that share their figures.

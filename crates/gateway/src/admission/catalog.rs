@@ -148,11 +148,11 @@ impl Catalog {
         self.watching.running_since()
     }
 
-    /// The table is surely not as it was learnt.
-    pub(super) fn forget(&self, key: &TableKey) {
-        if let Some(known) = self.core.lock().tables.remove(key) {
-            known.schema.standing.end();
-        }
+    /// The table is surely not as it was learnt, which is returned.
+    pub(super) fn forget(&self, key: &TableKey) -> Option<Arc<TableSchema>> {
+        let known = self.core.lock().tables.remove(key)?;
+        known.schema.standing.end();
+        Some(known.schema)
     }
 
     pub(super) fn viewer(&self) -> &UserKey {

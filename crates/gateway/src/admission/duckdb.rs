@@ -115,6 +115,8 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         marks: None,
         uuid: 0,
         has_views: false,
+        distributed: None,
+        has_replicated_engine: false,
         hands_on: false,
         is_replicated: false,
         partition_key: String::new(),

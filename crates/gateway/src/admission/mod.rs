@@ -26,6 +26,7 @@ mod probe;
 mod remembered;
 mod rounds;
 mod schema;
+mod sharding;
 mod standing;
 mod user;
 mod windows;
@@ -47,6 +48,8 @@ pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 use remembered::Remembered;
 pub(crate) use schema::{Column, Marks, TableSchema, Target};
+use sharding::Shards;
+pub(crate) use sharding::{ShardOfCut, Sharding, SHARDING_KEY};
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 #[cfg(test)]
@@ -117,6 +120,8 @@ pub(crate) struct Admission {
     /// Counts the reloads of settings.
     reloads: AtomicU64,
     pub(crate) windows: Windows,
+    /// Where the backend has a cluster whose tables are cut by shards.
+    shards: Option<Shards>,
 }
 
 /// What is known of the backend, and how it is found out.
@@ -145,6 +150,8 @@ pub(crate) struct Grounds {
     pub(crate) asked_at: Option<Moment>,
     /// So many reloads of the settings had been when they were read.
     pub(crate) reloads: u64,
+    /// The version of the shards that there were, for a table whose rows may be cut by them.
+    pub(crate) topology: Option<u64>,
 }
 
 impl Admission {
@@ -161,7 +168,12 @@ impl Admission {
                 Learnt::DuckDb { accounts: Remembered::new(account_ttl), tables: Remembered::new(table_ttl) }
             }
         };
+        let shards = match &backend {
+            Backend::ClickHouse(it) => it.cluster.clone(),
+            Backend::DuckDb(_) => None,
+        };
         Admission {
+            shards: shards.map(|cluster| Shards::new(cluster, account_ttl, table_ttl, &windows)),
             facts,
             backend,
             learnt,
@@ -184,6 +196,7 @@ impl Admission {
             accounts.clear();
             tables.clear();
         }
+        self.shards.iter().for_each(Shards::doubt);
     }
 
     /// What stands on the settings as they were holds no more.
@@ -281,6 +294,9 @@ impl Admission {
     pub(crate) fn holds(&self, grounds: &Grounds, now: Moment) -> Holds {
         let Grounds { account, schema, asked_at, .. } = grounds;
         if account.standing.is_over() || schema.standing.is_over() {
+            return Holds::Not;
+        }
+        if grounds.topology.is_some() && grounds.topology != self.topology_of(schema) {
             return Holds::Not;
         }
         // By other rules it may be another answer; but while the backend is away there is none.
@@ -413,8 +429,11 @@ impl Admission {
     pub(crate) fn forget_table(&self, key: &TableKey) {
         match &self.learnt {
             Learnt::ClickHouse(it) => {
-                it.own.forget(key);
-                it.others.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|other| other.forget(key));
+                let others = it.others.lock().unwrap_or_else(PoisonError::into_inner);
+                let forgotten = others.values().map(|other| other.forget(key)).chain([it.own.forget(key)]);
+                for schema in forgotten.flatten() {
+                    self.shards_of(&schema).inspect(|(shards, distributed)| shards.forget_table(distributed));
+                }
             }
             Learnt::DuckDb { tables, .. } => tables.doubt(key, Duration::ZERO),
         }

@@ -12,6 +12,7 @@ const TOO_MANY_PARTS: i32 = 252;
 
 /// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and
 /// writes nothing.
+#[derive(Clone, Copy)]
 pub(crate) struct Probe<'a> {
     pub(crate) destination: &'a Destination,
     /// Settings of the request that the flush will not carry.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use windrow_clickhouse::{Call, CallError, Client, Credentials};
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, PartitionKey};
-use windrow_sql::unquoted_names;
+use windrow_sql::{unquote_string, unquoted_names};
 
 use super::standing::{Moment, Standing};
 use super::windows::{Bounds, Window};
@@ -31,8 +31,11 @@ pub(crate) struct TableSchema {
     pub(crate) has_views: bool,
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
+    pub(crate) distributed: Option<Distributed>,
     /// Whether there are several replicas, of which each can take its rows.
     pub(crate) is_replicated: bool,
+    /// Whether its engine shares its rows with replicas, be there any or not.
+    pub(super) has_replicated_engine: bool,
     /// As `system.tables` shows it; empty if there is none.
     pub(super) partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
@@ -42,7 +45,17 @@ pub(crate) struct TableSchema {
     pub(crate) asks_for_rights: bool,
 }
 
-#[derive(Debug, PartialEq)]
+/// Where a Distributed table's rows go on to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Distributed {
+    pub(crate) cluster: String,
+    pub(crate) database: String,
+    pub(crate) table: String,
+    /// By which the shard of a row is found.
+    pub(crate) key: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) type_name: String,
@@ -332,25 +345,28 @@ impl Engine {
 
     /// The columns among its parameters; `None` if they are not plain names, as in the old syntax.
     fn named_columns(&self) -> Option<Vec<String>> {
-        let parameters = self.definition.strip_prefix(&self.name)?.strip_prefix('(')?;
-        let (mut names, mut start, mut quote) = (Vec::new(), 0, None);
-        let mut characters = parameters.char_indices();
+        // The others are where a replicated table is kept.
+        let names = self.parameters()?.into_iter().filter(|parameter| !parameter.starts_with('\''));
+        names.map(|name| <[String; 1]>::try_from(unquoted_names(name)?).ok().map(|[name]| name)).collect()
+    }
+
+    /// What stands in parentheses behind its name, each as it was written. Empty: nothing does.
+    fn parameters(&self) -> Option<Vec<&str>> {
+        let text = self.definition.strip_prefix(&self.name)?.strip_prefix('(')?;
+        let (mut parameters, mut start, mut quote, mut depth) = (Vec::new(), 0, None, 0);
+        let mut characters = text.char_indices();
         while let Some((at, character)) = characters.next() {
             match (quote, character) {
                 (Some(_), '\\') => drop(characters.next()),
                 (Some(mark), _) if mark == character => quote = None,
                 (Some(_), _) => {}
-                (None, '`' | '\'') => quote = Some(character),
-                (None, '(') => return None,
-                (None, ',' | ')') => {
-                    let parameter = parameters[start..at].trim();
-                    // The others are where a replicated table is kept.
-                    if !parameter.starts_with('\'') {
-                        let [name] = <[String; 1]>::try_from(unquoted_names(parameter)?).ok()?;
-                        names.push(name);
-                    }
+                (None, '`' | '\'' | '"') => quote = Some(character),
+                (None, '(' | '[') => depth += 1,
+                (None, ')' | ']') if depth > 0 => depth -= 1,
+                (None, ',' | ')') if depth == 0 => {
+                    parameters.push(text[start..at].trim());
                     if character == ')' {
-                        return Some(names);
+                        return Some(parameters);
                     }
                     start = at + 1;
                 }
@@ -358,6 +374,14 @@ impl Engine {
             }
         }
         None
+    }
+
+    fn distributed(&self) -> Option<Distributed> {
+        let parameters = self.parameters().filter(|_| self.name == "Distributed")?;
+        let [cluster, database, table, more @ ..] = parameters.as_slice() else { return None };
+        let name = |text: &str| unquote_string(text).or_else(|| unquoted_names(text)?.pop());
+        let key = more.first().map(|key| (*key).to_owned());
+        Some(Distributed { cluster: name(cluster)?, database: name(database)?, table: name(table)?, key })
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
@@ -368,6 +392,11 @@ impl Engine {
 }
 
 impl Column {
+    /// Whether an insert may bring it.
+    pub(super) fn is_written(&self) -> bool {
+        matches!(self.default_kind, DefaultKind::None | DefaultKind::Default)
+    }
+
     fn new(name: String, type_name: String, default_kind: &str, default_expression: &str) -> Column {
         let default_kind = match default_kind {
             "" => DefaultKind::None,
@@ -416,7 +445,9 @@ impl TableSchema {
             uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
             has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
             hands_on,
+            distributed: engine.as_ref().and_then(Engine::distributed),
             is_replicated: engine.as_ref().is_some_and(Engine::is_on_all_replicas),
+            has_replicated_engine: engine.as_ref().is_some_and(Engine::is_replicated),
             partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
         }
     }
@@ -429,6 +460,7 @@ impl TableSchema {
         };
         own(self) == own(other)
             && self.marks == other.marks
+            && self.distributed == other.distributed
             && self.partition_key == other.partition_key
             && self.columns == other.columns
     }
@@ -506,7 +538,7 @@ impl TableSchema {
         named: Option<&[String]>,
         except: &[String],
     ) -> Result<Vec<Target>, NotAdmitted> {
-        let writable = |column: &&Column| matches!(column.default_kind, DefaultKind::None | DefaultKind::Default);
+        let writable = |column: &&Column| column.is_written();
         let targets: Vec<&Column> = match named {
             None => self.columns.iter().filter(writable).filter(|column| !except.contains(&column.name)).collect(),
             Some(names) => {

@@ -76,6 +76,10 @@ impl Windows {
         Windows { manage, reported: Mutex::default() }
     }
 
+    pub(crate) fn manage(&self) -> bool {
+        self.manage
+    }
+
     /// Whether batches will be recognised, if [`settle`](Self::settle) succeeds.
     pub(crate) fn will_recognise_batches(&self, window: Window) -> bool {
         window.recognises_batches() || (self.manage && window == Window::None)

@@ -22,14 +22,16 @@ pub(crate) struct DedupPlan {
 }
 
 impl DedupPlan {
-    pub(crate) fn new(key: &TableKey, schema: &TableSchema, server_timezone: &str) -> DedupPlan {
-        let bounds = match schema.window {
+    /// `shards`: so many parts an insert may be stored in, each known by itself.
+    pub(crate) fn new(key: &TableKey, schema: &TableSchema, server_timezone: &str, shards: u64) -> DedupPlan {
+        let mut bounds = match schema.window {
             Window::Owners(bounds) => DeduplicationBounds {
                 entries: bounds.blocks,
                 age_micros: bounds.age.map(|age| u64::try_from(age.as_micros()).unwrap_or(u64::MAX)),
             },
             Window::Windrows | Window::None | Window::Never => DeduplicationBounds::DEFAULT,
         };
+        bounds.entries = bounds.entries.saturating_mul(shards);
         DedupPlan {
             table: identity(key, schema),
             bounds,
@@ -57,8 +59,16 @@ impl DedupPlan {
             }
             (None, ..) => return None,
         };
-        let partitions = if self.is_partitioned { self.partitions(destination, rows)? } else { Vec::new() };
-        Some(DedupKeys::new(self.table, key, partitions, self.bounds))
+        Some(DedupKeys::new(self.table, key, self.partitions_of(destination, rows)?, self.bounds))
+    }
+
+    /// The partitions of some rows of an insert that has keys.
+    pub(crate) fn partitions_of(&self, destination: &Destination, rows: &Rows) -> Option<Vec<u64>> {
+        if self.is_partitioned {
+            self.partitions(destination, rows)
+        } else {
+            Some(Vec::new())
+        }
     }
 
     fn partitions(&self, destination: &Destination, rows: &Rows) -> Option<Vec<u64>> {

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use windrow_engine::{AckLevel, Insert, Ticket, Withdrawal};
+use futures::future::join_all;
+use windrow_engine::{AckLevel, Insert, PushError, Ticket, Withdrawal};
 use windrow_trace::RequestTrace;
 
 use super::candidate::Origin;
-use super::parse::Parsed;
+use super::parse::{OfShard, Parsed, ReadRows};
 use super::prepared::Prepared;
-use super::readers::{BatchCompatibility, Gatherable};
+use super::readers::BatchCompatibility;
 use crate::error::Refusal;
 use crate::state::State;
 
@@ -36,9 +37,8 @@ pub(crate) async fn hand_over(
     origin: Origin<'_>,
     progress: &mut impl Progress,
 ) -> Result<Summary, Refusal> {
-    let Parsed { prepared, read: Gatherable { rows: brought, compatibility }, payload_bytes, query_id, dedup, ack } =
-        parsed;
-    let (rows, bytes) = (brought.count() as u64, brought.bytes() as u64);
+    let Parsed { prepared, compatibility, rows: brought, payload_bytes, query_id, ack } = parsed;
+    let (rows, bytes) = (brought.count(), brought.bytes());
     if let Some(trace) = origin.trace {
         tell(trace, state, &prepared);
         trace.note("clickhouse.query_id", query_id.to_string());
@@ -51,9 +51,8 @@ pub(crate) async fn hand_over(
         state.gatherer.log_without_batch(destination, kind, query_id, payload_bytes, None);
         return Ok(Summary::default());
     }
-    let shape = prepared.shape(&compatibility, &state.gatherer);
-    let insert = Insert {
-        rows: brought,
+    let insert = |rows, dedup, payload_bytes| Insert {
+        rows,
         payload_bytes,
         writer: origin.connection_id,
         ack,
@@ -61,11 +60,27 @@ pub(crate) async fn hand_over(
         at_once: prepared.at_once,
         dedup,
         history: None,
-        query_id,
+        query_id: query_id.clone(),
         kind: prepared.kind(&compatibility),
         trace: origin.trace.map(|trace| Box::new(trace.lasting_context())),
     };
-    let ticket = state.gatherer.push(&shape, insert).await.map_err(|error| Refusal::push(&error))?;
+    let taken = match brought {
+        ReadRows::Whole(rows, dedup) => {
+            let shape = prepared.shape(&compatibility, None, &state.gatherer);
+            let ticket = state.gatherer.push(&shape, insert(rows, dedup, payload_bytes)).await;
+            Taken::Whole(ticket.map_err(|error| Refusal::push(&error))?)
+        }
+        ReadRows::ByShard(parts) => {
+            let pushes = parts.into_iter().map(|OfShard { shard, rows, dedup }| {
+                let shape = prepared.shape(&compatibility, Some(shard), &state.gatherer);
+                // As much of the payload as the rows are of the whole.
+                let share = payload_bytes * rows.bytes() as u64 / bytes.max(1);
+                let insert = insert(rows, dedup, share);
+                async move { state.gatherer.push(&shape, insert).await }
+            });
+            Taken::ByShard(all_or_none(join_all(pushes).await).await?)
+        }
+    };
     // At level `disk` it stands in the journal now; else it has its place in a batch.
     origin.mark(if ack == AckLevel::Disk { "record" } else { "place" });
     state.metrics.accepted.inc();
@@ -75,17 +90,59 @@ pub(crate) async fn hand_over(
         BatchCompatibility::BackendRead => _ = state.metrics.backend_read.inc(),
     }
     let summary = Summary { rows, bytes, elapsed_ns: 0 };
-    let Some(ticket) = ticket else {
+    if taken.is_nothing_left() {
         state.metrics.insert_latency.observe(origin.arrived.elapsed());
         // A repeat of what is stored is told what the first was told.
         return Ok(if ack == AckLevel::Stored { summary } else { Summary::default() });
+    }
+    let outcome = match taken {
+        Taken::Whole(None) => Ok(()),
+        Taken::Whole(Some(ticket)) => wait(ticket, prepared.wait_timeout, &summary, progress).await,
+        Taken::ByShard(tickets) => wait_for_all(tickets, prepared.wait_timeout, &summary, progress).await,
     };
-    let outcome = wait(ticket, prepared.wait_timeout, &summary, progress).await;
     origin.mark("wait");
     outcome?;
     let elapsed = origin.arrived.elapsed();
     state.metrics.insert_latency.observe(elapsed);
     Ok(Summary { elapsed_ns: elapsed.as_nanos() as u64, ..summary })
+}
+
+/// What the gatherer has given for an insert. No ticket: there is nothing to wait for.
+enum Taken {
+    Whole(Option<Ticket>),
+    /// Of the parts that are to be waited for.
+    ByShard(Vec<Ticket>),
+}
+
+impl Taken {
+    fn is_nothing_left(&self) -> bool {
+        match self {
+            Taken::Whole(ticket) => ticket.is_none(),
+            Taken::ByShard(tickets) => tickets.is_empty(),
+        }
+    }
+}
+
+/// The tickets of an insert's parts. Where one was not taken, the others are taken back, or it is said that they may
+/// not be.
+async fn all_or_none(pushed: Vec<Result<Option<Ticket>, PushError>>) -> Result<Vec<Ticket>, Refusal> {
+    let (mut tickets, mut error, mut is_kept) = (Vec::new(), None, false);
+    for pushed in pushed {
+        match pushed {
+            Ok(Some(ticket)) => tickets.push(ticket),
+            // It is stored already, or stands in the journal.
+            Ok(None) => is_kept = true,
+            Err(failure) => _ = error.get_or_insert(failure),
+        }
+    }
+    let Some(error) = error else { return Ok(tickets) };
+    for ticket in tickets {
+        is_kept |= !matches!(ticket.withdraw().await, Withdrawal::Withdrawn { .. } | Withdrawal::Done(Err(_)));
+    }
+    Err(match is_kept {
+        true => Refusal::push(&error).of_a_part(),
+        false => Refusal::push(&error),
+    })
 }
 
 /// What a trace says of an insert. Not its statement, which may hold values.
@@ -120,4 +177,44 @@ async fn wait(
         Withdrawal::Withdrawn { last_error } => Err(Refusal::withdrawn(timeout_ms, last_error)),
         Withdrawal::InFlight => Err(Refusal::in_flight(timeout_ms)),
     }
+}
+
+/// The end of all parts of an insert that was cut by shards.
+async fn wait_for_all(
+    mut tickets: Vec<Ticket>,
+    timeout: Duration,
+    summary: &Summary,
+    progress: &mut impl Progress,
+) -> Result<(), Refusal> {
+    if tickets.len() == 1 {
+        return wait(tickets.remove(0), timeout, summary, progress).await;
+    }
+    let count = tickets.len();
+    let each = |ticket| async move { wait(ticket, timeout, summary, &mut Silent).await };
+    let mut ends = std::pin::pin!(join_all(tickets.into_iter().map(each)));
+    let ends = loop {
+        let Some(interval) = progress.interval() else { break ends.await };
+        match tokio::time::timeout(interval, ends.as_mut()).await {
+            Ok(ends) => break ends,
+            Err(_) => progress.tell(summary.rows, summary.bytes).await,
+        }
+    };
+    let failures: Vec<Refusal> = ends.into_iter().filter_map(Result::err).collect();
+    let is_stored_in_part = failures.len() < count;
+    match failures.into_iter().next() {
+        None => Ok(()),
+        Some(failure) if is_stored_in_part => Err(failure.of_a_part()),
+        Some(failure) => Err(failure),
+    }
+}
+
+/// For parts of an insert, of which nobody is told by itself.
+struct Silent;
+
+impl Progress for Silent {
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
+
+    async fn tell(&mut self, _rows: u64, _bytes: u64) {}
 }

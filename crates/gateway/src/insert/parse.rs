@@ -6,15 +6,16 @@
 use std::sync::Arc;
 
 use windrow_clickhouse::Exception;
-use windrow_engine::{AckLevel, DedupKeys, QueryId};
+use windrow_columns::Rows;
+use windrow_engine::{sink::Destination, AckLevel, DedupKeys, QueryId};
 
 use super::admit::{admit_anew, Admitted};
 use super::answer_form::AnswerForm;
 use super::backend_reader::memory_to_ask;
 use super::candidate::{query_id, Candidate, NotGathered};
 use super::prepared::Prepared;
-use super::readers::{Gatherable, NotGatherable, Unread};
-use crate::admission::NotAdmitted;
+use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread};
+use crate::admission::{NotAdmitted, ShardOfCut, Sharding, SHARDING_KEY};
 use crate::backend::Backend;
 use crate::state::State;
 
@@ -22,14 +23,46 @@ use crate::state::State;
 const DEDUPLICATION: &str = "deduplication";
 /// Its table collapses rows by a column in which ClickHouse may refuse a value.
 const SIGN: &str = "sign";
+
 /// An insert that is ready to be handed over.
 pub(crate) struct Parsed {
     pub(super) prepared: Arc<Prepared>,
-    pub(super) read: Gatherable,
+    pub(super) compatibility: BatchCompatibility,
+    pub(super) rows: ReadRows,
     pub(super) payload_bytes: u64,
     pub(crate) query_id: QueryId,
-    pub(super) dedup: Option<DedupKeys>,
     pub(super) ack: AckLevel,
+}
+
+/// The rows of an insert, with what they are known by when they come again.
+pub(super) enum ReadRows {
+    Whole(Rows, Option<DedupKeys>),
+    /// Cut by the shards that they go to.
+    ByShard(Vec<OfShard>),
+}
+
+impl ReadRows {
+    pub(super) fn count(&self) -> u64 {
+        self.all().map(|rows| rows.count() as u64).sum()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.all().map(|rows| rows.bytes() as u64).sum()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Rows> {
+        let (whole, parts) = match self {
+            ReadRows::Whole(rows, _) => (Some(rows), [].as_slice()),
+            ReadRows::ByShard(parts) => (None, parts.as_slice()),
+        };
+        whole.into_iter().chain(parts.iter().map(|part| &part.rows))
+    }
+}
+
+pub(super) struct OfShard {
+    pub(super) shard: ShardOfCut,
+    pub(super) rows: Rows,
+    pub(super) dedup: Option<DedupKeys>,
 }
 
 impl Parsed {
@@ -49,7 +82,7 @@ impl Parsed {
 
     /// Whether its payload had all columns that it was to bring.
     pub(crate) fn has_all_columns(&self) -> bool {
-        self.prepared.is_whole(&self.read.compatibility)
+        self.prepared.is_whole(&self.compatibility)
     }
 
     /// Whether it may have been read against a table that has changed since.
@@ -112,10 +145,65 @@ fn was_read(
     if ack != AckLevel::Stored && prepared.has_doubtful_marks(&read) {
         return Err(NotGathered::NotRead { unread: Unread::because(SIGN, payload_bytes), prepared, query_id });
     }
-    match dedup_keys(state, &prepared, &read, token) {
-        Ok(dedup) => Ok(Parsed { prepared, read, payload_bytes, query_id, dedup, ack }),
+    let compatibility = read.compatibility.clone();
+    match known_rows(state, &prepared, read, token) {
+        Ok(rows) => Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, ack }),
         Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id }),
     }
+}
+
+/// The rows as they are handed over. An error is a reason to forward them.
+fn known_rows(
+    state: &State,
+    prepared: &Prepared,
+    read: Gatherable,
+    token: Option<&str>,
+) -> Result<ReadRows, &'static str> {
+    let dedup = dedup_keys(state, prepared, &read, token)?;
+    let Some(sharding) = &prepared.sharding else { return Ok(ReadRows::Whole(read.rows, dedup)) };
+    // As if they were not cut.
+    let shape = prepared.shape(&read.compatibility, None, &state.gatherer);
+    let destination = shape.destination();
+    // A repeat goes where the first went.
+    let draw = dedup.as_ref().map_or_else(|| fastrand::u64(..), |keys| keys.key as u64);
+    let (cut, shards) = cut_of(state, sharding, &read.rows, destination, draw, dedup.as_ref()).ok_or(SHARDING_KEY)?;
+    let how = &sharding.cuts()[cut];
+    let of_shard = |(shard, rows): (u32, Rows)| {
+        let dedup = match prepared.dedup.as_ref().zip(dedup.as_ref()) {
+            Some((plan, whole)) => {
+                let partitions = plan.partitions_of(destination, &rows).ok_or(DEDUPLICATION)?;
+                Some(how.keys(whole, shard, partitions))
+            }
+            None => None,
+        };
+        Ok::<_, &'static str>(OfShard { shard: ShardOfCut { cut, shard }, rows, dedup })
+    };
+    let parts = Sharding::cut(how, read.rows, &shards).into_iter().map(of_shard);
+    Ok(ReadRows::ByShard(parts.collect::<Result<_, _>>()?))
+}
+
+/// How the rows are cut, and the shard of each: as there are shards now; but who was cut otherwise when he came first is
+/// cut so again, or his rows would not be known on their new shards.
+fn cut_of(
+    state: &State,
+    sharding: &Sharding,
+    rows: &Rows,
+    destination: &Destination,
+    draw: u64,
+    dedup: Option<&DedupKeys>,
+) -> Option<(usize, Vec<u32>)> {
+    if let (Some(whole), Some(deduplication)) = (dedup, state.gatherer.deduplication()) {
+        for (at, cut) in sharding.cuts().iter().enumerate().skip(1) {
+            let Some(shards) = sharding.shards_of_rows(cut, rows, destination, draw) else { continue };
+            let mut used = shards.clone();
+            used.sort_unstable();
+            used.dedup();
+            if used.iter().any(|shard| deduplication.knows(&cut.keys(whole, *shard, Vec::new()))) {
+                return Some((at, shards));
+            }
+        }
+    }
+    Some((0, sharding.shards_of_rows(&sharding.cuts()[0], rows, destination, draw)?))
 }
 
 /// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the
@@ -128,7 +216,7 @@ async fn ask_to_read(
     query_id: QueryId,
 ) -> Result<Parsed, NotGathered> {
     // Rows that were read, but can't be told apart or may be refused, would be no better known.
-    let may_ask = unread.reason != DEDUPLICATION && unread.reason != SIGN;
+    let may_ask = ![DEDUPLICATION, SIGN, SHARDING_KEY].contains(&unread.reason);
     let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };
@@ -173,7 +261,7 @@ fn dedup_keys(
     token: Option<&str>,
 ) -> Result<Option<DedupKeys>, &'static str> {
     let Some(plan) = &prepared.dedup else { return Ok(None) };
-    let shape = prepared.shape(&read.compatibility, &state.gatherer);
+    let shape = prepared.shape(&read.compatibility, None, &state.gatherer);
     plan.keys(token, shape.destination(), &read.rows).map(Some).ok_or(DEDUPLICATION)
 }
 

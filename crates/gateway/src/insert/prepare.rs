@@ -23,8 +23,8 @@ use super::query_settings::QuerySettings;
 use super::readers::{ParsingReader, PassthroughReader, Readers};
 use super::role::{role, Role};
 use crate::admission::{
-    Account, Admission, Grounds, Moment, NotAdmitted, Probe, TableKey, TableSchema, Target, UserContext, UserKey,
-    Window,
+    Account, Admission, Grounds, Moment, NotAdmitted, Probe, Sharding, TableKey, TableSchema, Target, UserContext,
+    UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
 
@@ -58,7 +58,12 @@ pub(crate) async fn prepare(
     request: &InsertRequest,
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
-    match prepare_gathered(admission, with, request, since).await {
+    let prepared = match prepare_gathered(admission, with, request, since, true).await {
+        // The rows go through the Distributed table.
+        Err(Unprepared::ByShards) => prepare_gathered(admission, with, request, since, false).await,
+        prepared => prepared,
+    };
+    match prepared.map_err(NotAdmitted::from) {
         // There is nobody to forward it to.
         Err(NotAdmitted::Forward(reason)) if !admission.backend().takes_requests() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
@@ -78,12 +83,35 @@ pub(crate) fn canonical_database(database: Option<&str>) -> String {
     database.filter(|name| *name != "main").unwrap_or("default").to_owned()
 }
 
+enum Unprepared {
+    NotAdmitted(NotAdmitted),
+    /// The rows can't be cut by the shards of their table.
+    ByShards,
+}
+
+impl From<NotAdmitted> for Unprepared {
+    fn from(error: NotAdmitted) -> Self {
+        Unprepared::NotAdmitted(error)
+    }
+}
+
+impl From<Unprepared> for NotAdmitted {
+    fn from(error: Unprepared) -> Self {
+        match error {
+            Unprepared::NotAdmitted(error) => error,
+            Unprepared::ByShards => NotAdmitted::Forward("sharding"),
+        }
+    }
+}
+
+/// `by_shards`: the rows of a Distributed table are cut, where that is possible.
 async fn prepare_gathered(
     admission: &Admission,
     with: PrepareWith<'_>,
     request: &InsertRequest,
     since: Moment,
-) -> Result<Prepared, NotAdmitted> {
+    by_shards: bool,
+) -> Result<Prepared, Unprepared> {
     let PrepareWith { settings, reloads, plans } = with;
     let statement = &request.statement;
     let mut by_role = SettingsByRole::new(&request.settings)?;
@@ -94,7 +122,7 @@ async fn prepare_gathered(
     let alone_here = !admission.backend().takes_requests();
     let names = request.settings.iter().map(|(name, _)| name.as_str());
     if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
-        return Err(NotAdmitted::Refused(Arc::new(refusal)));
+        return Err(NotAdmitted::Refused(Arc::new(refusal)).into());
     }
     let (format_name, logged_format) = match request.data_kind {
         DataKind::Parsed => by_role.query.format(statement, &user).map(|format| (format, format))?,
@@ -105,33 +133,40 @@ async fn prepare_gathered(
     let passthrough_format = PassthroughFormat::named(format_name);
     let may_ask = !alone_here && may_be_asked_for(format_name, format);
     if format.is_none() && passthrough_format.is_none() && !may_ask {
-        return Err(NotAdmitted::Forward("format"));
+        return Err(NotAdmitted::Forward("format").into());
     }
     let database = request.table.database.as_ref().unwrap_or(&user.database);
     let database = if alone_here { canonical_database(Some(database)) } else { database.clone() };
     let of_duckdb = alone_here && database == "pg_catalog";
     if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
-        return Err(NotAdmitted::Forward("system_table"));
+        return Err(NotAdmitted::Forward("system_table").into());
     }
     let key = TableKey { database, table: request.table.table.clone() };
     let schema = admission.table_at(&key, &user_key, since).await?;
+    let topology = admission.topology_of(&schema);
+    let sharding = match by_shards && topology.is_some() && !request.names_shard(&user) {
+        true => admission.sharding(&schema, &user_key, &user.timezone, since).await?,
+        false => None,
+    };
+    let schema = sharding.as_ref().map_or(schema, |sharding| sharding.schema.clone());
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
     let table =
         TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
     let own = by_role.requested(&user)?.resolve(&rules, &settings.gather, table);
     let dedup = by_role.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
-    let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone));
+    let shards = sharding.as_ref().map_or(1, Sharding::count);
+    let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone, shards));
     // One that names itself goes the way of its repeats, of which some may be asynchronous.
     let names_itself = dedup.is_some() && by_role.dedup.token().is_some();
     let at_once = !own.async_insert && (alone_here || names_itself);
     if !own.async_insert && !at_once {
-        return Err(NotAdmitted::Forward("async_insert=0"));
+        return Err(NotAdmitted::Forward("async_insert=0").into());
     }
     if !schema.gatherable {
-        return Err(NotAdmitted::Forward("engine"));
+        return Err(NotAdmitted::Forward("engine").into());
     }
     if dedup.as_ref().is_some_and(|dedup| !dedup.tells_partitions()) {
-        return Err(NotAdmitted::Forward("deduplication"));
+        return Err(NotAdmitted::Forward("deduplication").into());
     }
     let deduplicates = admission.windows.will_recognise_batches(schema.window);
     if !alone_here && (deduplicates || schema.has_views) {
@@ -154,6 +189,7 @@ async fn prepare_gathered(
         own_account: false,
         roles: request.roles.clone(),
         quota_key: request.quota_key.clone(),
+        shard: None,
         settings: Vec::new(),
         deduplicates,
         has_views: schema.has_views,
@@ -173,7 +209,14 @@ async fn prepare_gathered(
         parsing.take_all();
     }
     let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && by_role.dedup.token().is_some();
-    let passthrough_format = passthrough_format.filter(|_| !alone_here);
+    if let Some(sharding) = &sharding {
+        let Ok(ParsingReader { destination, .. }) = &parsing else { return Err(Unprepared::ByShards) };
+        let Form::Native { types } = &destination.form else { return Err(Unprepared::ByShards) };
+        if !sharding.understands(&destination.columns, types) {
+            return Err(Unprepared::ByShards);
+        }
+    }
+    let passthrough_format = passthrough_format.filter(|_| !alone_here && sharding.is_none());
     let passthrough = passthrough_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
         let formatting = if schema.computes { by_role.formatting.as_slice() } else { &[] };
         let (targets, user, settings, kind) = (targets.as_slice(), &*user, by_role.shape.as_slice(), &kind);
@@ -201,23 +244,42 @@ async fn prepare_gathered(
     let database = request.database.as_deref().filter(|database| *database != key.database);
     let asker = Asker { admission, account: &account, schema: &schema, other_settings: &by_role.others, database };
     let mut readers = asker.admitted_readers(parsing, passthrough, backend.flatten()).await?;
+    if let Some(sharding) = &sharding {
+        let probe = Probe { destination: readers.any_destination(), other_settings: &by_role.others, database: None };
+        if !sharding.admits(&probe, &user_key, since).await? {
+            return Err(Unprepared::ByShards);
+        }
+    }
     // Not before: a table is changed for those only who may insert into it.
-    if !admission.settle_window(&key, schema.window).await && deduplicates {
+    let is_settled = match &sharding {
+        Some(sharding) => sharding.settle_windows().await,
+        None => admission.settle_window(&key, schema.window).await,
+    };
+    if !is_settled && deduplicates {
         readers.no_repeat_is_recognised();
     }
     let ack = if at_once { AckLevel::Stored } else { own.ack };
     let answer_form = by_role.answer_form(&user);
     // Nothing else tells whether that database is there still, or what roles may do that the request names.
-    let is_limited = database.is_some() || account.grants.is_none();
+    let may_be_cut_later = sharding.is_none() && topology.is_some();
+    let is_limited = database.is_some() || account.grants.is_none() || may_be_cut_later;
     let asked_at = is_limited.then_some(asked_at);
-    let grounds = Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at, reloads };
+    let grounds =
+        Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at, reloads, topology };
     let mut prepared = Prepared::new(readers, ack, own.wait_timeout, kind, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = answer_form;
+    prepared.sharding = sharding;
     Ok(prepared)
 }
 
 impl InsertRequest {
+    /// Whether it says itself which shard its rows are for.
+    fn names_shard(&self, user: &UserContext) -> bool {
+        let mut all = user.changed_settings.iter().chain(&self.settings);
+        all.rfind(|(name, _)| name == "insert_shard_id").is_some_and(|(_, value)| value != "0")
+    }
+
     pub(crate) fn user_key(&self) -> UserKey {
         UserKey {
             credentials: self.credentials.clone(),

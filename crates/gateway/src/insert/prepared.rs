@@ -13,7 +13,7 @@ use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::questions::{Leave, Questions};
 use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Readers};
-use crate::admission::{Grounds, Standing};
+use crate::admission::{Grounds, ShardOfCut, Sharding, Standing};
 use crate::recent::Recent;
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) at_once: bool,
     /// Where repeats are to be recognised.
     pub(crate) dedup: Option<DedupPlan>,
+    /// Where rows are cut by the shards of their table.
+    pub(crate) sharding: Option<Sharding>,
     pub(crate) wait_timeout: Duration,
     pub(crate) answer_form: AnswerForm,
     pub(crate) kind: Arc<InsertKind>,
@@ -31,8 +33,15 @@ pub(crate) struct Prepared {
     pub(crate) grounds: Grounds,
     /// Of the yes itself, where only time can tell whether it holds.
     pub(crate) renewal: Standing,
-    /// One for each batch compatibility that payloads have had so far.
-    shapes: RwLock<Vec<(BatchCompatibility, Arc<Shape>)>>,
+    /// One for each batch compatibility that payloads have had so far, and of each shard.
+    shapes: RwLock<Vec<KnownShape>>,
+}
+
+struct KnownShape {
+    compatibility: BatchCompatibility,
+    /// Where rows are cut.
+    shard: Option<ShardOfCut>,
+    shape: Arc<Shape>,
 }
 
 impl Prepared {
@@ -48,6 +57,7 @@ impl Prepared {
             ack,
             at_once: false,
             dedup: None,
+            sharding: None,
             wait_timeout,
             answer_form: AnswerForm::default(),
             kind: Arc::new(kind),
@@ -141,22 +151,36 @@ impl Prepared {
         }
     }
 
-    /// The shape of payloads that are compatible in this.
-    pub(crate) fn shape<S: Sink>(&self, compatibility: &BatchCompatibility, gatherer: &Gatherer<S>) -> Arc<Shape> {
+    /// The shape of payloads that are compatible in this; where rows are cut, of those for this shard.
+    pub(crate) fn shape<S: Sink>(
+        &self,
+        compatibility: &BatchCompatibility,
+        shard: Option<ShardOfCut>,
+        gatherer: &Gatherer<S>,
+    ) -> Arc<Shape> {
         let known = self.shapes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, shape)) = known.iter().find(|(known, _)| known == compatibility) {
-            return shape.clone();
+        let is_meant = |known: &&KnownShape| known.shard == shard && known.compatibility == *compatibility;
+        if let Some(known) = known.iter().find(is_meant) {
+            return known.shape.clone();
         }
         drop(known);
-        let shape = gatherer.shape(self.readers.destination(compatibility));
+        let destination = self.readers.destination(compatibility);
+        let shape = gatherer.shape(match self.sharding.as_ref().zip(shard) {
+            Some((sharding, shard)) => Arc::new(sharding.destination(&destination, shard)),
+            None => destination,
+        });
         let mut shapes = self.shapes.write().unwrap_or_else(PoisonError::into_inner);
-        if shapes.len() < 64 {
+        let shards = self.sharding.as_ref().map_or(1, |sharding| sharding.count() as usize);
+        if shapes.len() < MAX_SHAPES.max(4 * shards) {
             shapes.reserve_exact(1);
-            shapes.push((compatibility.clone(), shape.clone()));
+            shapes.push(KnownShape { compatibility: compatibility.clone(), shard, shape: shape.clone() });
         }
         shape
     }
 }
+
+/// Payloads of a statement that lack some column or other: more kinds than anybody sends.
+const MAX_SHAPES: usize = 64;
 
 /// The inserts that have been admitted lately, by what they have in common besides the payload.
 pub(crate) struct PreparedInserts {

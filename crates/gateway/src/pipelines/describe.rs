@@ -37,6 +37,7 @@ pub(super) async fn describe(
         own_account: true,
         roles: Vec::new(),
         quota_key: String::new(),
+        shard: None,
         settings: user.flush_settings,
         deduplicates: schema.window.recognises_batches(),
         has_views: schema.has_views,

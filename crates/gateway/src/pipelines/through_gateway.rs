@@ -43,6 +43,7 @@ impl TablesThroughGateway {
             own_account: true,
             roles: Vec::new(),
             quota_key: String::new(),
+            shard: None,
             settings: Vec::new(),
             deduplicates: true,
             is_replicated: false,

@@ -54,7 +54,7 @@ impl CheckTables {
         let tables: Box<dyn Tables> = match settings.backend {
             Backend::DuckDb(_) => Box::new(TablesThroughGateway::new(client)),
             Backend::Embedded | Backend::ClickHouse(_) => {
-                let clickhouse = ClickHouse { client: client.clone(), relay: client, native: None };
+                let clickhouse = ClickHouse { client: client.clone(), relay: client, cluster: None, native: None };
                 Box::new(BackendTables::alone(windrow_gateway::Backend::ClickHouse(clickhouse), settings))
             }
         };

@@ -79,6 +79,7 @@ pub fn shape_of(table: &str, role: &str) -> Destination {
         own_account: false,
         roles: vec![role.into()],
         quota_key: String::new(),
+        shard: None,
         settings: Vec::new(),
         deduplicates: false,
         is_replicated: false,

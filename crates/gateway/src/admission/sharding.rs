@@ -1,0 +1,349 @@
+//! What is behind a Distributed table: tables of shards, which may get its rows straight.
+//!
+//! Each shard is asked like a server of its own, by an [`Admission`] of its own: for the table, for the user's account,
+//! and whether this user may insert there. Wherever a shard's table is not what the Distributed one says, or somebody
+//! may not insert into it, rows go through the Distributed table.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use windrow_clickhouse::{Cluster, Shard, Topology};
+use windrow_columns::{cut_by_shard, Block, DataType, Rows, ShardingKey};
+use windrow_engine::sink::{Destination, Form, ShardTable};
+use windrow_engine::DedupKeys;
+
+use super::schema::{Column, Distributed, TableSchema};
+use super::standing::{Moment, Standing};
+use super::{Admission, NotAdmitted, Probe, TableKey, UserKey, Windows};
+use crate::backend::{Backend, ClickHouse};
+
+/// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
+const OTHERS_MAY_TAKE: Duration = Duration::from_millis(500);
+
+/// The shards of the backend's cluster, with what is known of each.
+pub(super) struct Shards {
+    pub(super) cluster: Arc<Cluster>,
+    account_ttl: Duration,
+    table_ttl: Duration,
+    manages_windows: bool,
+    /// By the addresses of a shard's replicas.
+    admissions: Mutex<HashMap<Arc<[String]>, Arc<Admission>>>,
+}
+
+impl Shards {
+    pub(super) fn new(cluster: Arc<Cluster>, account_ttl: Duration, table_ttl: Duration, windows: &Windows) -> Shards {
+        Shards { cluster, account_ttl, table_ttl, manages_windows: windows.manage(), admissions: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<[String]>, Arc<Admission>>> {
+        self.admissions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admission(&self, shard: &Shard) -> Arc<Admission> {
+        let mut admissions = self.lock();
+        if let Some(known) = admissions.get(&shard.replicas) {
+            return known.clone();
+        }
+        let client = shard.client.clone();
+        let backend = ClickHouse { relay: client.clone(), client, cluster: None, native: None };
+        let windows = Windows::new(self.manages_windows);
+        let admission = Admission::new(Backend::ClickHouse(backend), self.account_ttl, self.table_ttl, windows);
+        let admission = Arc::new(admission);
+        // Of shards that are gone, nobody asks any more.
+        admissions.retain(|_, known| Arc::strong_count(known) > 1);
+        admissions.insert(shard.replicas.clone(), admission.clone());
+        admission
+    }
+
+    pub(super) fn forget_table(&self, distributed: &Distributed) {
+        self.lock().values().for_each(|admission| admission.forget_table(&distributed.local()));
+    }
+
+    pub(super) fn doubt(&self) {
+        self.lock().values().for_each(|admission| admission.doubt());
+    }
+}
+
+impl Distributed {
+    /// The table at each shard.
+    fn local(&self) -> TableKey {
+        TableKey { database: self.database.clone(), table: self.table.clone() }
+    }
+}
+
+/// How the rows of a Distributed table are cut.
+pub(crate) struct Sharding {
+    /// `None`: there is one shard only.
+    key: Option<ShardingKey>,
+    /// The shards that there are, and then those that there were, the latest first.
+    cuts: Vec<Cut>,
+    /// Of those shards that have answered.
+    admissions: Vec<Arc<Admission>>,
+    local: TableKey,
+    /// The Distributed table with what its shards' tables make of the rows.
+    pub(crate) schema: Arc<TableSchema>,
+}
+
+/// A shard by its position, and how rows are cut by the position of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardOfCut {
+    pub(crate) cut: usize,
+    pub(crate) shard: u32,
+}
+
+/// How rows are cut by the shards of one time.
+pub(crate) struct Cut {
+    id: u64,
+    weights: Vec<u32>,
+    tables: Vec<Arc<ShardTable>>,
+}
+
+impl Cut {
+    fn of(topology: &Topology, local: &TableKey) -> Cut {
+        let tables = topology.shards.iter().map(|shard| {
+            Arc::new(ShardTable {
+                number: shard.number,
+                topology: topology.version,
+                replicas: shard.replicas.to_vec(),
+                database: local.database.clone(),
+                table: local.table.clone(),
+            })
+        });
+        Cut { id: topology.cut, weights: topology.weights(), tables: tables.collect() }
+    }
+
+    /// What the rows of its shard are known by of an insert with such keys.
+    pub(crate) fn keys(&self, whole: &DedupKeys, shard: u32, partitions: Vec<u64>) -> DedupKeys {
+        whole.of_shard(self.id, self.tables[shard as usize].number, partitions)
+    }
+}
+
+/// Why rows can't be cut here: the reason to forward an insert that lacks a column of the sharding key.
+pub(crate) const SHARDING_KEY: &str = "sharding_key";
+
+impl Admission {
+    /// How the table's rows are cut, if they are. With no answer from before `since`.
+    pub(crate) async fn sharding(
+        &self,
+        schema: &Arc<TableSchema>,
+        asker: &UserKey,
+        server_timezone: &str,
+        since: Moment,
+    ) -> Result<Option<Sharding>, NotAdmitted> {
+        let Some((shards, distributed)) = self.shards_of(schema) else { return Ok(None) };
+        let Some(topology) = shards.cluster.topology() else {
+            let name = shards.cluster.name();
+            return Err(NotAdmitted::Unreachable(format!("nobody has said yet which shards the cluster {name} has")));
+        };
+        let key = match &distributed.key {
+            Some(text) => match ShardingKey::parse(text, server_timezone) {
+                Some(key) => Some(key),
+                None => return Ok(None),
+            },
+            None if topology.shards.len() == 1 => None,
+            None => return Ok(None),
+        };
+        let admissions: Vec<_> = topology.shards.iter().map(|shard| shards.admission(shard)).collect();
+        let local = distributed.local();
+        let answers = ask_all(&admissions, &local, asker, since).await;
+        let mut known: Vec<(Arc<Admission>, Arc<TableSchema>)> = Vec::new();
+        let mut failure = None;
+        for (admission, answer) in admissions.into_iter().zip(answers) {
+            match answer {
+                Some(Ok(schema)) => known.push((admission, schema)),
+                Some(Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy))) => failure = Some(error),
+                // There is no such table; the Distributed table will say so.
+                Some(Err(_)) => return Ok(None),
+                None => {}
+            }
+        }
+        let Some((_, model)) = known.first() else {
+            return match failure {
+                Some(error) => Err(error),
+                None => Ok(None),
+            };
+        };
+        let are_alike = known.iter().all(|(_, other)| model.stores_like(other));
+        let has_replicas = topology.shards.iter().any(|shard| shard.replicas.len() > 1);
+        let is_one_of_many = has_replicas && !model.has_replicated_engine;
+        if !are_alike || is_one_of_many || !model.takes_rows_of(schema) {
+            return Ok(None);
+        }
+        let merged = Arc::new(TableSchema::of_shards(schema, known.iter().map(|(_, local)| &**local)));
+        let former = shards.cluster.former();
+        let cuts = std::iter::once(&topology).chain(&former).map(|topology| Cut::of(topology, &local)).collect();
+        Ok(Some(Sharding {
+            key,
+            cuts,
+            admissions: known.into_iter().map(|(admission, _)| admission).collect(),
+            local,
+            schema: merged,
+        }))
+    }
+
+    /// Which shards there are, for a table whose rows may be cut by them.
+    pub(crate) fn topology_of(&self, schema: &TableSchema) -> Option<u64> {
+        let (shards, _) = self.shards_of(schema)?;
+        Some(shards.cluster.topology().map_or(0, |topology| topology.version))
+    }
+
+    pub(super) fn shards_of<'a>(&'a self, schema: &'a TableSchema) -> Option<(&'a Shards, &'a Distributed)> {
+        let distributed = schema.distributed.as_ref()?;
+        let shards = self.shards.as_ref().filter(|shards| shards.cluster.name() == distributed.cluster)?;
+        Some((shards, distributed))
+    }
+}
+
+/// The answers of all shards, or none of one that takes longer than another.
+async fn ask_all(
+    admissions: &[Arc<Admission>],
+    table: &TableKey,
+    asker: &UserKey,
+    since: Moment,
+) -> Vec<Option<Result<Arc<TableSchema>, NotAdmitted>>> {
+    let mut answers: Vec<_> = admissions.iter().map(|_| None).collect();
+    let mut asking = tokio::task::JoinSet::new();
+    for (at, admission) in admissions.iter().enumerate() {
+        let (admission, table, asker) = (admission.clone(), table.clone(), asker.clone());
+        asking.spawn(async move { (at, admission.table_at(&table, &asker, since).await) });
+    }
+    let mut others_until: Option<tokio::time::Instant> = None;
+    while !asking.is_empty() {
+        let next = match others_until {
+            Some(until) => tokio::time::timeout_at(until, asking.join_next()).await,
+            None => Ok(asking.join_next().await),
+        };
+        let Ok(Some(Ok((at, answer)))) = next else { break };
+        if answer.is_ok() {
+            others_until.get_or_insert_with(|| tokio::time::Instant::now() + OTHERS_MAY_TAKE);
+        }
+        answers[at] = Some(answer);
+    }
+    // Whoever comes next finds what they answer.
+    asking.detach_all();
+    answers
+}
+
+impl TableSchema {
+    /// Whether rows are stored alike in both.
+    fn stores_like(&self, other: &TableSchema) -> bool {
+        let of = |it: &TableSchema| (it.gatherable, it.async_insert, it.window, it.has_replicated_engine);
+        of(self) == of(other) && self.partition_key == other.partition_key && self.marks == other.marks
+    }
+
+    /// Whether rows of the Distributed table can go into this one, and become what it would have made of them.
+    fn takes_rows_of(&self, distributed: &TableSchema) -> bool {
+        let written = distributed.columns.iter().filter(|column| column.is_written());
+        let has_same = |column: &Column| {
+            self.columns.iter().any(|own| {
+                own.name == column.name
+                    && own.type_name == column.type_name
+                    && own.default_kind == column.default_kind
+                    && own.default_expression == column.default_expression
+            })
+        };
+        self.gatherable && !self.hands_on && { written }.all(has_same)
+    }
+
+    fn of_shards<'a>(
+        distributed: &'a TableSchema,
+        locals: impl Iterator<Item = &'a TableSchema> + Clone,
+    ) -> TableSchema {
+        let all = || std::iter::once(distributed).chain(locals.clone());
+        let confirmed = all().map(TableSchema::confirmed).min().unwrap_or_default();
+        let model = locals.clone().next().unwrap_or(distributed);
+        TableSchema {
+            standing: Standing::confirmed_at(confirmed),
+            // Of several watches: only the time that has passed tells.
+            watch: None,
+            columns: distributed.columns.clone(),
+            gatherable: true,
+            async_insert: model.async_insert,
+            marks: model.marks.clone(),
+            window: model.window,
+            // Each shard has a table of its own.
+            uuid: 0,
+            has_views: locals.clone().any(|local| local.has_views),
+            hands_on: false,
+            distributed: distributed.distributed.clone(),
+            // A shard may get more replicas, or have had them.
+            is_replicated: model.has_replicated_engine,
+            has_replicated_engine: model.has_replicated_engine,
+            partition_key: model.partition_key.clone(),
+            computes: all().any(|table| table.computes),
+            asks_for_rights: all().any(|table| table.asks_for_rights),
+        }
+    }
+}
+
+impl Sharding {
+    /// So many parts an insert may become.
+    pub(crate) fn count(&self) -> u64 {
+        self.cuts[0].tables.len() as u64
+    }
+
+    /// The shards that there are, and then those that there were.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        &self.cuts
+    }
+
+    /// Whether rows in these columns can be cut.
+    pub(crate) fn understands(&self, columns: &[String], types: &[DataType]) -> bool {
+        let empty = Block::empty(types);
+        self.key
+            .as_ref()
+            .is_none_or(|key| key.shards_of_rows(columns, types, &empty, &self.cuts[0].weights, 0).is_some())
+    }
+
+    /// For every row the position of its shard. `None`: it can't be told here. `draw` decides where chance does.
+    pub(crate) fn shards_of_rows(&self, cut: &Cut, rows: &Rows, to: &Destination, draw: u64) -> Option<Vec<u32>> {
+        let Form::Native { types } = &to.form else { return None };
+        // Without a key there is one shard, or was.
+        let Some(key) = &self.key else { return (cut.tables.len() == 1).then(|| vec![0; rows.count()]) };
+        let mut shards = Vec::with_capacity(rows.count());
+        for block in rows.blocks()? {
+            shards.extend(key.shards_of_rows(&to.columns, types, block, &cut.weights, draw)?);
+        }
+        Some(shards)
+    }
+
+    /// The rows of each shard that gets some, by its position.
+    pub(crate) fn cut(cut: &Cut, rows: Rows, shards: &[u32]) -> Vec<(u32, Rows)> {
+        cut_by_shard(rows, shards, cut.tables.len())
+    }
+
+    /// Where rows of the shard go which else would go to `destination`.
+    pub(crate) fn destination(&self, destination: &Destination, shard: ShardOfCut) -> Destination {
+        let table = &self.cuts[shard.cut].tables[shard.shard as usize];
+        Destination { shard: Some(table.clone()), ..destination.clone() }
+    }
+
+    /// May rows like these be inserted at each shard that answers?
+    pub(crate) async fn admits(&self, probe: &Probe<'_>, asker: &UserKey, since: Moment) -> Result<bool, NotAdmitted> {
+        let destination = Destination {
+            database: self.local.database.clone(),
+            table: self.local.table.clone(),
+            ..probe.destination.clone()
+        };
+        let probe = Probe { destination: &destination, database: None, ..*probe };
+        let asked = self.admissions.iter().map(|admission| async {
+            let account = admission.account_at(asker, since).await?;
+            admission.probe(probe, &account, &self.schema).await
+        });
+        for answer in futures::future::join_all(asked).await {
+            match answer {
+                Ok(()) => {}
+                Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => return Err(error),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the tables of all shards that answer have a window now.
+    pub(crate) async fn settle_windows(&self) -> bool {
+        let settled = self.admissions.iter().map(|admission| admission.settle_window(&self.local, self.schema.window));
+        futures::future::join_all(settled).await.into_iter().all(|is_settled| is_settled)
+    }
+}
