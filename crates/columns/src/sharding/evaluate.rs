@@ -5,7 +5,7 @@ use super::integer::Integer;
 use super::key::{DatePart, Node};
 use super::values::Values;
 use crate::block::Block;
-use crate::calendar::{Date, LocalTime, DAY_SECONDS};
+use crate::calendar::{Date, DAY_SECONDS};
 use crate::types::DataType;
 use crate::view::Layout;
 
@@ -18,7 +18,6 @@ pub(super) struct Input<'a, N> {
 
 /// What a Date32 can be: from 1900 to 2299. Where it says something else ClickHouse takes the nearest day, or none.
 const DATE32_DAYS: std::ops::RangeInclusive<i64> = -25_567..=120_529;
-const QUARTER_HOUR_SECONDS: i64 = 900;
 
 impl<'a, N: AsRef<str>> Input<'a, N> {
     pub(super) fn evaluate(&self, node: &'a Node) -> Option<Values<'a>> {
@@ -64,7 +63,7 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
                 Values::Numbers(result, numbers)
             }
             Node::Number64(integer, inner) => {
-                let (_, mut numbers) = self.evaluate(inner)?.into_stored()?;
+                let (_, mut numbers) = self.not_of(inner, |of| *of == DataType::Ipv4)?.into_stored()?;
                 numbers.iter_mut().for_each(|number| *number = integer.wrap(*number));
                 Values::Numbers(*integer, numbers)
             }
@@ -109,18 +108,19 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
 
     /// What `intHash32` and `intHash64` take. An Enum is none of it.
     fn hashable_numbers(&self, node: &'a Node) -> Option<Vec<u64>> {
-        let values = self.evaluate(node)?;
-        if matches!(values, Values::Fixed { data_type: DataType::Enum8(_) | DataType::Enum16(_), .. }) {
-            return None;
-        }
+        let values = self.not_of(node, |of| matches!(of, DataType::Enum8(_) | DataType::Enum16(_)))?;
         Some(values.into_stored()?.1)
+    }
+
+    /// Values that are not a column's of some types.
+    fn not_of(&self, node: &'a Node, without: impl Fn(&DataType) -> bool) -> Option<Values<'a>> {
+        self.evaluate(node).filter(|values| !matches!(values, Values::Fixed { data_type, .. } if without(data_type)))
     }
 
     /// Of Bool the text is another one.
     fn texts(&self, node: &'a Node) -> Option<Values<'a>> {
-        let (integer, numbers) = match self.evaluate(node)? {
+        let (integer, numbers) = match self.not_of(node, |of| *of == DataType::Bool)? {
             strings @ Values::Strings(_) => return Some(strings),
-            Values::Fixed { data_type: DataType::Bool, .. } => return None,
             values => values.into_numbers()?,
         };
         let text = |number: &u64| match integer.is_signed {
@@ -165,19 +165,16 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
         };
         let numbers = values.into_stored()?.1.into_iter().map(|number| number as i64);
         match own_timezone {
-            Some(own) => {
-                let mut local = local_time(timezone.or(own).unwrap_or(self.server_timezone))?;
-                Some(numbers.map(|moment| local.of_moment(moment).div_euclid(DAY_SECONDS)).collect())
-            }
-            // ClickHouse refuses a time zone for dates.
+            Some(own) => is_utc(timezone.or(own).unwrap_or(self.server_timezone))
+                .then(|| numbers.map(|moment| moment.div_euclid(DAY_SECONDS)).collect()),
+            // Dates know no time zone. What ClickHouse does with one was not tried.
             None if timezone.is_some() => None,
             None => numbers.map(|day| DATE32_DAYS.contains(&day).then_some(day)).collect(),
         }
     }
 }
 
-/// `None` also for the one zone that was off by minutes and seconds after 1970: ClickHouse rounds them.
-fn local_time(timezone: &str) -> Option<LocalTime> {
-    let mut local = LocalTime::of(timezone)?;
-    (local.of_moment(0) % QUARTER_HOUR_SECONDS == 0).then_some(local)
+/// Of other zones the server may know other rules than are known here, and ClickHouse rounds some offsets.
+fn is_utc(timezone: &str) -> bool {
+    matches!(timezone, "UTC" | "Etc/UTC" | "UCT" | "Etc/UCT" | "GMT" | "Etc/GMT")
 }

@@ -128,6 +128,3 @@ impl Shares {
         self.ends.partition_point(|end| *end <= remainder) as u32
     }
 }
-
-#[cfg(test)]
-mod tests;

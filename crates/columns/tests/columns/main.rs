@@ -19,6 +19,7 @@ mod results;
 mod row_binary;
 mod samples;
 mod settings;
+mod sharding;
 mod support;
 mod types;
 mod values;
