@@ -117,12 +117,13 @@ impl<'a> Reader<'a> {
         word
     }
 
-    /// What is in quotes, without anything that would have to be escaped. Neither is empty as a name.
+    /// What is in quotes, without anything that would have to be escaped.
     fn quoted(&mut self, quote: char) -> Option<String> {
         let (inside, rest) = self.rest.strip_prefix(quote)?.split_once(quote)?;
         self.rest = rest;
-        let is_plain = !(inside.contains('\\') || rest.starts_with(quote) || quote == '`' && inside.is_empty());
-        is_plain.then(|| inside.to_owned())
+        let is_empty_name = quote == '`' && inside.is_empty();
+        let is_escaped = inside.contains('\\') || rest.starts_with(quote);
+        (!is_empty_name && !is_escaped).then(|| inside.to_owned())
     }
 
     fn eat(&mut self, text: &str) -> bool {

@@ -174,7 +174,7 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
     }
 }
 
-/// Of other zones the server may know other rules than are known here, and ClickHouse rounds some offsets.
+/// Of other zones the server may know other rules than are known here.
 fn is_utc(timezone: &str) -> bool {
     matches!(timezone, "UTC" | "Etc/UTC" | "UCT" | "Etc/UCT" | "GMT" | "Etc/GMT")
 }

@@ -79,7 +79,8 @@ impl ShardingKey {
     /// all rows go to the shard that `draw` hits, a number of which every one is equally likely.
     ///
     /// `None`: it isn't sure what ClickHouse would do. A column isn't in the block (ClickHouse takes its default), or has
-    /// a type for which the key isn't understood. `names` and `types` are those of the block's columns, in order.
+    /// a type for which the key isn't understood. `names` and `types` are those of the block's columns, in order; the
+    /// types are the Distributed table's, which may be others than those of its shards.
     pub fn shards_of_rows<N: AsRef<str>>(
         &self,
         names: &[N],
