@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::backend::{parse_shards, Backend, ClickHouseUrl, ReplicaChoice};
+use crate::cluster;
 use crate::entries::Entry;
 use crate::explain;
 use crate::kafka;
@@ -67,6 +68,7 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             tls: tls_files(layers, "native.tls_certificate", "native.tls_key", Some("native.tls_client_ca")),
         },
         backend_native_address: layers.optional_text("backend_native.address").map(str::to_owned),
+        cluster: cluster::assemble(layers),
         flight: FlightSettings {
             listen: layers.optional_address("flight.listen"),
             idle_timeout_ms: layers.integer("flight.idle_timeout_ms"),
@@ -285,11 +287,11 @@ impl Layers {
         self.optional_text(path).unwrap_or_default()
     }
 
-    fn path(&self, path: &str) -> Option<PathBuf> {
+    pub(crate) fn path(&self, path: &str) -> Option<PathBuf> {
         self.optional_text(path).map(PathBuf::from)
     }
 
-    fn secret(&self, path: &str) -> Option<Secret> {
+    pub(crate) fn secret(&self, path: &str) -> Option<Secret> {
         self.optional_text(path).map(Secret::new)
     }
 
@@ -321,7 +323,7 @@ impl Layers {
         Some(self.integer(path)).filter(|number| *number > 0)
     }
 
-    fn boolean(&self, path: &str) -> bool {
+    pub(crate) fn boolean(&self, path: &str) -> bool {
         self.optional_boolean(path).unwrap_or_else(|| unreachable!("{KIND}: {path} has a default"))
     }
 

@@ -208,7 +208,7 @@ fn parse_place(text: &str) -> Result<DuckDbPlace, String> {
     Ok(DuckDbPlace::File(path.into()))
 }
 
-fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
+pub(crate) fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     // The last @ ends the credentials: passwords with a bare @ are common.
     let (credentials, address) = authority.rsplit_once('@').unwrap_or(("", authority));

@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS};
+use crate::cluster;
 use crate::entries::Entry;
 use crate::errors::SettingsError;
 use crate::kafka;
@@ -30,6 +31,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
     {
         users_of(list, users).into_iter().for_each(&mut conflict);
     }
+    cluster::problems(layers).into_iter().for_each(&mut conflict);
     patterns(layers).into_iter().for_each(&mut conflict);
     kafka::consistency::check(&layers.entries.kafka).into_iter().for_each(&mut conflict);
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::backend::Backend;
+use crate::cluster::gateway_address;
 use crate::kafka::KafkaStart;
 use crate::units::{parse_duration_ms, parse_size_bytes, show_duration_ms, show_size_bytes};
 
@@ -10,6 +11,10 @@ use crate::units::{parse_duration_ms, parse_size_bytes, show_duration_ms, show_s
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Backend,
+    /// The address of a gateway.
+    Gateway,
+    /// Those of several, as a list or with commas between.
+    Gateways,
     Text,
     /// A text that is never shown.
     Secret,
@@ -96,12 +101,20 @@ impl Kind {
             };
             return backend.map(Value::Backend);
         }
+        if let (Self::Gateway | Self::Gateways, Some(addresses)) = (self, raw.texts()) {
+            let addresses = addresses.into_iter().map(gateway_address).collect::<Result<Vec<_>, _>>()?;
+            return match (self, addresses.as_slice()) {
+                (Self::Gateways, [_, ..]) => Ok(Value::List(addresses)),
+                (Self::Gateway, [address]) => Ok(Value::Text(address.clone())),
+                _ => Err(self.expected_got(raw)),
+            };
+        }
         self.accept(raw).ok_or_else(|| self.expected_got(raw))
     }
 
     fn accept(self, raw: &Raw) -> Option<Value> {
         match self {
-            Self::Backend => None,
+            Self::Backend | Self::Gateway | Self::Gateways => None,
             Self::Text | Self::Secret => raw.text().map(|text| Value::Text(text.to_owned())),
             Self::Path => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Text(text.to_owned())),
             Self::AddressOrOff if raw.text()?.is_empty() => Some(Value::Unset),
@@ -138,6 +151,8 @@ impl Kind {
     pub(crate) fn expected(self) -> String {
         match self {
             Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port`, several of such addresses, or `duckdb:///path/file.db`".to_owned(),
+            Self::Gateway => "an address such as `http://windrow-0.windrow:8123`".to_owned(),
+            Self::Gateways => "addresses such as `http://windrow-0.windrow:8123`, as a list or with commas between".to_owned(),
             Self::Text | Self::Secret => "a text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Address => "an address and port such as `127.0.0.1:8123` or `[::]:8123`".to_owned(),
@@ -235,6 +250,14 @@ impl Raw {
         match self {
             Self::Word(text) | Self::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Of a list, or of a text with commas.
+    fn texts(&self) -> Option<Vec<&str>> {
+        match self {
+            Self::List(items) => items.iter().map(Self::text).collect(),
+            _ => self.text().map(|text| words(text).collect()),
         }
     }
 

@@ -8,6 +8,7 @@
 mod assemble;
 mod backend;
 mod catalogue;
+mod cluster;
 mod consistency;
 mod entries;
 mod errors;
@@ -27,6 +28,7 @@ mod units;
 mod variables;
 
 pub use backend::{Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice};
+pub use cluster::{ClusterSecret, ClusterSettings};
 pub use errors::{SettingsError, SettingsErrors};
 pub use explain::Difference;
 pub use kafka::{

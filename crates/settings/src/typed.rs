@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::assemble;
 use crate::backend::{Backend, ClickHouseUrl, ReplicaChoice};
+use crate::cluster::ClusterSettings;
 use crate::consistency;
 use crate::errors::SettingsErrors;
 use crate::explain::{self, Difference, Row};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub native: NativeSettings,
     /// Where the backend's native port is, as `host:port`, if that is said.
     pub backend_native_address: Option<String>,
+    /// `None`: this gateway is alone.
+    pub cluster: Option<ClusterSettings>,
     pub flight: FlightSettings,
     /// `None`: nothing is traced.
     pub tracing: Option<TracingSettings>,

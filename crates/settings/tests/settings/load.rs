@@ -53,6 +53,50 @@ fn replicas_are_a_list_a_text_or_a_section() {
     );
 }
 
+const GATEWAYS: &str =
+    "backend = \"http://db\"\n[cluster]\ngateways = [\"http://A\", \"https://b:1\"]\nself = \"https://b:1\"\n";
+
+#[test]
+fn gateways_are_a_list_or_a_text_and_one_of_them_is_this_one() {
+    let given = format!("{GATEWAYS}secret = \"geheim-geheim-geheim\"\n");
+    let cluster = load_text("gateways", &given).expect("valid settings").cluster.expect("a cluster");
+    assert_eq!((cluster.gateways.as_slice(), cluster.own), (&["http://a:8123".into(), "https://b:1".into()][..], 1));
+    assert!(cluster.stretch_holds);
+    let variables = [
+        ("WINDROW_CLUSTER_GATEWAYS", "http://a, http://b"),
+        ("WINDROW_CLUSTER_SELF", "http://a"),
+        ("WINDROW_CLUSTER_SECRET_FILE", "/run/secret"),
+        ("WINDROW_BACKEND", "http://db"),
+    ];
+    let cluster = load(None, &variables, &[]).expect("valid settings").cluster.expect("a cluster");
+    assert_eq!((cluster.gateways.len(), cluster.own), (2, 0));
+    assert!(load_text("gateways", "").expect("valid settings").cluster.is_none());
+}
+
+#[test]
+fn what_gateways_lack_is_said() {
+    for (more, needle) in [
+        ("", "a secret that they share"),
+        ("secret = \"short\"\n", "16 to 1024"),
+        ("secret = \"geheim-geheim-geheim\"\nsecret_file = \"x\"\n", "both set"),
+    ] {
+        let errors = load_text("gateways", &format!("{GATEWAYS}{more}")).expect_err(more).to_string();
+        assert!(errors.contains(needle) && !errors.contains("short\""), "{errors}");
+    }
+    let secret = "secret = \"geheim-geheim-geheim\"\n";
+    for (text, needle) in [
+        (format!("{GATEWAYS}{secret}").replace("backend = \"http://db\"", ""), "in front of one ClickHouse server"),
+        (format!("{GATEWAYS}{secret}").replace("self = \"https://b:1\"", ""), "`cluster.self` is not"),
+        (format!("{GATEWAYS}{secret}").replace("self = \"https://b:1\"", "self = \"http://c\""), "which is none of"),
+        (format!("{GATEWAYS}{secret}").replace("http://A\"", "http://A\", \"http://a:8123\""), "twice"),
+        (format!("[cluster]\n{secret}"), "`cluster.gateways` is not"),
+        (format!("{GATEWAYS}{secret}").replace("http://A", "a:8123"), "http://windrow-0.windrow:8123"),
+    ] {
+        let errors = load_text("gateways", &text).expect_err(needle).to_string();
+        assert!(errors.contains(needle) && !errors.contains("geheim"), "{errors}");
+    }
+}
+
 #[test]
 fn duckdb_appends_and_flight_sql_have_settings() {
     let text = "backend = \"duckdb:x.db\"\n[duckdb]\nmemory_limit_bytes = \"1GiB\"\nthreads = 2\n[append]\nwindow_bytes = \"1MiB\"\n\
@@ -272,11 +316,14 @@ fn windows_are_managed_where_the_tables_are_windrows_own() {
 
 #[test]
 fn secrets_are_never_shown() {
-    let text = "backend = \"https://ann:geheim0@db\"\n[admin]\ntoken = \"geheim1\"\n[embedded]\ndefault_password = \"geheim2\"\n[[embedded.users]]\nname = \"u\"\npassword = \"geheim3\"\nsettings = { s = \"geheim4\" }\n";
+    let text = "backend = \"https://ann:geheim0@db\"\n[admin]\ntoken = \"geheim1\"\n[embedded]\ndefault_password = \"geheim2\"\n[[embedded.users]]\nname = \"u\"\npassword = \"geheim3\"\nsettings = { s = \"geheim4\" }\n[cluster]\ngateways = \"http://a\"\nself = \"http://a\"\nsecret = \"geheim5-and-more-of-it\"\n";
     let settings = load_text("secrets", text).expect("valid settings");
     assert!(!settings.explain().contains("geheim"), "{}", settings.explain());
     let debug = format!("{settings:?}");
-    assert!(!["geheim0", "geheim1", "geheim2", "geheim3"].iter().any(|secret| debug.contains(secret)), "{debug}");
+    assert!(
+        !["geheim0", "geheim1", "geheim2", "geheim3", "geheim5"].iter().any(|secret| debug.contains(secret)),
+        "{debug}"
+    );
     assert!(settings.explain().contains("https://ann:(set)@db:8443"));
 }
 
