@@ -112,6 +112,11 @@ impl<S: Sink> Gatherer<S> {
         gatherer
     }
 
+    /// So many gateways share the backend from now on: holds are stretched, so that they make hardly more parts than one.
+    pub fn set_gateways(&self, gateways: usize) {
+        self.core.schedule.set_gateways(gateways);
+    }
+
     /// Whether rows of this size fit into a table's share of the memory at all, and if they are to be kept on disk,
     /// into its share of the journal.
     pub fn could_hold(&self, rows_bytes: u64, ack: AckLevel) -> bool {

@@ -4,10 +4,11 @@
 //! launched is handed out, to [`keep_time`] and to whoever has ended a flight.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::policy::{BackendPolicy, FlushId, LaneId, Micros, Urgency};
+use crate::policy::{BackendPolicy, FlushId, LaneId, Micros, Stretch, Urgency};
 use crate::sink::Sink;
 use tokio::sync::Notify;
 
@@ -27,6 +28,8 @@ pub(crate) struct Schedule {
     clock: Clock,
     /// Tells the timer that it has to wake earlier than it thinks.
     earlier: Notify,
+    /// How many gateways share the backend. Read for each insert, without a lock.
+    gateways: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -52,7 +55,15 @@ impl Schedule {
     pub(crate) fn new(budget: Budget, clock: Clock, longest_hold: Micros) -> Schedule {
         let mut state = State::default();
         state.policy.set_longest_hold(longest_hold);
-        Schedule { state: Mutex::new(state), budget, clock, earlier: Notify::new() }
+        Schedule { state: Mutex::new(state), budget, clock, earlier: Notify::new(), gateways: AtomicUsize::new(1) }
+    }
+
+    pub(crate) fn set_gateways(&self, gateways: usize) {
+        self.gateways.store(gateways, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stretch(&self) -> Stretch {
+        Stretch::among(self.gateways.load(Ordering::Relaxed))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -243,6 +243,7 @@ impl Table {
         let id = state.next_member();
         let lane = state.lanes.entry(shape.id).or_default();
         let lane_state = lane.state();
+        state.policy.stretch(self.schedule.stretch());
         let open = lane.open.get_or_insert_with(|| OpenBuffer {
             shape: shape.clone(),
             policy: state.policy.open_buffer(),

@@ -11,6 +11,8 @@ pub struct BufferPolicy {
     pub(crate) id: BufferId,
     pub(crate) kind: PolicyKind,
     pub(crate) opened_at: Micros,
+    /// When the latest of its inserts came.
+    pub(crate) last_at: Micros,
     /// The latest moment to seal; set when the buffer opens and never moved back by later inserts.
     pub(crate) deadline: Micros,
     /// The shortest minimum among its inserts.
@@ -33,6 +35,7 @@ impl BufferPolicy {
             id,
             kind: PolicyKind::Balanced,
             opened_at: Micros::ZERO,
+            last_at: Micros::ZERO,
             deadline: Micros::NEVER,
             min_timeout: Micros::NEVER,
             due: None,
@@ -87,6 +90,7 @@ impl BufferPolicy {
             self.kind = limits.kind;
             self.opened_at = now;
         }
+        self.last_at = now;
         self.inserts += 1;
         self.waiting += u64::from(arrival.waits);
         self.rows = self.rows.saturating_add(arrival.rows);

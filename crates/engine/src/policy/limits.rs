@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::policy::Micros;
+use crate::policy::{Micros, Stretch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyKind {
@@ -48,6 +48,8 @@ pub struct FlushLimits {
     pub max_data_size_bytes: u64,
     pub max_query_number: u64,
     pub count_limit: CountLimit,
+    /// Nobody has named a time-out for this insert: what holds is a default, and longer among several gateways.
+    pub may_be_stretched: bool,
 }
 
 impl Default for FlushLimits {
@@ -61,6 +63,7 @@ impl Default for FlushLimits {
             max_data_size_bytes: 10 * 1024 * 1024,
             max_query_number: 450,
             count_limit: CountLimit::Cap,
+            may_be_stretched: true,
         }
     }
 }
@@ -82,6 +85,16 @@ impl FlushLimits {
             return Err(LimitsError::DecreaseRateNotPositive);
         }
         Ok(())
+    }
+
+    /// As each of several gateways has to take them. The other policies do exactly what ClickHouse does.
+    pub(crate) fn stretched(&self, stretch: Stretch) -> FlushLimits {
+        let mut limits = *self;
+        if self.kind == PolicyKind::Balanced && self.may_be_stretched && !stretch.is_none() {
+            limits.busy_timeout_min_ms = stretch.of_millis(self.min_timeout_ms());
+            limits.busy_timeout_max_ms = stretch.of_millis(self.busy_timeout_max_ms);
+        }
+        limits
     }
 
     pub(crate) fn max_timeout(&self) -> Micros {
@@ -135,6 +148,21 @@ mod tests {
             assert_eq!(bad.validate(), Err(LimitsError::DecreaseRateNotPositive));
             // A fixed time-out has no use for the rates.
             assert_eq!(FlushLimits { kind: PolicyKind::Fixed, ..bad }.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn only_defaults_of_balanced_are_stretched() {
+        let limits = FlushLimits::default();
+        let four = limits.stretched(Stretch::among(4));
+        assert_eq!((four.busy_timeout_min_ms, four.busy_timeout_max_ms), (125, 500));
+        assert_eq!(limits.stretched(Stretch::NONE), limits);
+        for limits in [
+            FlushLimits { may_be_stretched: false, ..limits },
+            FlushLimits { kind: PolicyKind::Fixed, ..limits },
+            FlushLimits { kind: PolicyKind::Adaptive, ..limits },
+        ] {
+            assert_eq!(limits.stretched(Stretch::among(4)), limits);
         }
     }
 

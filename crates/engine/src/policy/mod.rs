@@ -11,6 +11,7 @@ mod buffer;
 mod deadline;
 mod limits;
 mod micros;
+mod stretch;
 mod table;
 mod verdict;
 
@@ -19,5 +20,6 @@ pub use buffer::{BufferId, BufferPolicy};
 pub use deadline::{DeadlineLimits, DeadlinePolicy};
 pub use limits::{CountLimit, FlushLimits, LimitsError, PolicyKind};
 pub use micros::Micros;
+pub use stretch::Stretch;
 pub use table::{FlushEnd, TablePolicy};
 pub use verdict::{Arrival, Lane, SealReason, Verdict};

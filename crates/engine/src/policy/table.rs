@@ -2,7 +2,9 @@
 
 use crate::policy::adaptive::Adaptive;
 use crate::policy::balanced::{Balanced, Occasion};
-use crate::policy::{Arrival, BufferId, BufferPolicy, FlushLimits, Lane, Micros, PolicyKind, SealReason, Verdict};
+use crate::policy::{
+    Arrival, BufferId, BufferPolicy, FlushLimits, Lane, Micros, PolicyKind, SealReason, Stretch, Verdict,
+};
 
 /// How a flush ended, with all its retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,7 @@ pub struct FlushEnd {
 pub struct TablePolicy {
     now: Micros,
     next_buffer: u64,
+    stretch: Stretch,
     adaptive: Adaptive,
     balanced: Balanced,
 }
@@ -26,6 +29,12 @@ pub struct TablePolicy {
 impl TablePolicy {
     pub fn new() -> Self {
         TablePolicy::default()
+    }
+
+    /// From now on so much longer.
+    pub fn stretch(&mut self, stretch: Stretch) {
+        self.stretch = stretch;
+        self.balanced.stretch(stretch);
     }
 
     /// A new, empty buffer of one of the table's shapes.
@@ -46,11 +55,12 @@ impl TablePolicy {
         lane: Lane,
     ) -> Verdict {
         let now = self.tick(now);
-        let full = buffer.add(now, arrival, limits);
+        let limits = limits.stretched(self.stretch);
+        let full = buffer.add(now, arrival, &limits);
         match buffer.kind {
-            PolicyKind::Adaptive => self.arrive_adaptive(now, buffer, limits),
+            PolicyKind::Adaptive => self.arrive_adaptive(now, buffer, &limits),
             PolicyKind::Fixed => {}
-            PolicyKind::Balanced => self.balanced.arrive(now, buffer, arrival, limits),
+            PolicyKind::Balanced => self.balanced.arrive(now, buffer, arrival, &limits),
         }
         match full {
             Some(reason) => Verdict::Seal(reason),

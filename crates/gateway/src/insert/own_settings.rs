@@ -117,6 +117,9 @@ impl RequestedSettings {
                 true => CountLimit::Cap,
                 false => CountLimit::Off,
             },
+            may_be_stretched: [rules.busy_timeout_min_ms, rules.busy_timeout_max_ms, self.min_ms, self.max_ms]
+                .iter()
+                .all(Option::is_none),
         }
     }
 }

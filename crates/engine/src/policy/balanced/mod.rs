@@ -29,7 +29,8 @@
 //! On top (`pressure.rs`): a flush is followed by a rest of half its duration, unless everybody is here; and from half
 //! of `parts_to_throw_insert` on, flushes are spaced out, up to 5 s at 0.95 of it. Only that may hold a batch beyond
 //! the maximum (by more than the 10 ms by which ClickHouse's own timer is late). Full buffers go at once, whatever this
-//! policy thinks.
+//! policy thinks. Among several gateways (`policy/stretch.rs`) the two time-outs are longer, and so are the
+//! rounds of loops that share a buffer.
 //!
 //! # What was tried and did not help
 //!
@@ -58,7 +59,7 @@ mod writers;
 #[cfg(test)]
 mod tests;
 
-use crate::policy::{Arrival, BufferId, BufferPolicy, FlushLimits, Micros, SealReason, Verdict};
+use crate::policy::{Arrival, BufferId, BufferPolicy, FlushLimits, Micros, SealReason, Stretch, Verdict};
 
 use chain::Chain;
 use pressure::Pressure;
@@ -102,6 +103,10 @@ impl Outlook {
 }
 
 impl Balanced {
+    pub(crate) fn stretch(&mut self, stretch: Stretch) {
+        self.pressure.stretch(stretch);
+    }
+
     pub(crate) fn buffer_opened(&mut self, buffer: BufferId) {
         self.writers.buffer_opened(buffer);
     }
@@ -138,20 +143,30 @@ impl Balanced {
             return Verdict::HoldUntil(given_up.min(last_call));
         }
         if self.writers.sole_writer_is_in(buffer) || self.chain.holds(buffer.id) {
-            return Verdict::Seal(SealReason::EveryWriterIsHere);
+            return self.everybody_is_here(now, buffer, last_call);
         }
         let outlook = self.stream.outlook(now, buffer);
         if now < outlook.until {
             return Verdict::HoldUntil(outlook.until);
         }
         if self.writers.only_loops_in(buffer) {
-            return Verdict::Seal(SealReason::EveryWriterIsHere);
+            return self.everybody_is_here(now, buffer, last_call);
         }
         let rested = self.pressure.rested_at().min(buffer.deadline);
         if now < rested {
             return Verdict::HoldUntil(rested);
         }
         Verdict::Seal(outlook.then)
+    }
+
+    /// Several gateways would each make a part of their share of the writers as often as one makes a part of them all. Who
+    /// is alone in the buffer saves no part by waiting.
+    fn everybody_is_here(&self, now: Micros, buffer: &BufferPolicy, last_call: Micros) -> Verdict {
+        let round_ends = self.pressure.round_ends(buffer.last_at, buffer.min_timeout).min(last_call);
+        match buffer.inserts() > 1 && now < round_ends {
+            true => Verdict::HoldUntil(round_ends),
+            false => Verdict::Seal(SealReason::EveryWriterIsHere),
+        }
     }
 
     pub(crate) fn flush_started(&mut self, now: Micros) {

@@ -1,6 +1,6 @@
 //! What the sink can bear: the rest between two flushes of a table, and the wider spacing when its parts pile up.
 
-use crate::policy::Micros;
+use crate::policy::{Micros, Stretch};
 
 /// A flush that took `d` is followed by a rest of `d * REST`, so flushing takes at most two thirds of a table's time.
 const REST: f64 = 0.5;
@@ -16,6 +16,8 @@ pub(super) struct Pressure {
     last_start: Option<Micros>,
     rested_at: Micros,
     interval: Micros,
+    stretch: Stretch,
+    ended_at: Micros,
 }
 
 impl Pressure {
@@ -25,6 +27,21 @@ impl Pressure {
 
     pub(super) fn flush_ended(&mut self, now: Micros, duration: Micros) {
         self.rested_at = now + duration.scale(REST);
+        self.ended_at = now;
+    }
+
+    pub(super) fn stretch(&mut self, stretch: Stretch) {
+        self.stretch = stretch;
+    }
+
+    /// A buffer in which everybody is again since `ready` makes a part with each round of its writers, and so do those of
+    /// the other gateways: rounds take so much longer. Who did not come right after the flush makes no rounds.
+    pub(super) fn round_ends(&self, ready: Micros, round_trip: Micros) -> Micros {
+        let ready = ready.max(self.ended_at);
+        match self.last_start {
+            Some(start) if ready - self.ended_at <= round_trip => ready + self.stretch.beyond(ready - start),
+            _ => Micros::ZERO,
+        }
     }
 
     pub(super) fn parts(&mut self, active_in_worst_partition: u64, parts_to_throw: u64) {

@@ -34,6 +34,8 @@ pub mod many;
 mod many_tables;
 pub mod report;
 pub mod scenarios;
+#[cfg(test)]
+mod several_gateways;
 pub mod windrow;
 
 use clickhouse::Order;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use windrow_engine::policy::{
-    Arrival, BackendPolicy, BufferPolicy, FlushEnd, FlushLimits, Lane, Micros, TablePolicy, Urgency, Verdict,
+    Arrival, BackendPolicy, BufferPolicy, FlushEnd, FlushLimits, Lane, Micros, Stretch, TablePolicy, Urgency, Verdict,
 };
 
 use super::backend::Turns;
@@ -42,6 +42,13 @@ impl Tables {
             alarms: BTreeSet::new(),
             now_us: 0,
         }
+    }
+
+    /// Those of one of so many gateways.
+    pub fn among(limits: FlushLimits, count: usize, gateways: usize) -> Self {
+        let mut tables = Tables::new(limits, count);
+        tables.tables.iter_mut().for_each(|table| table.policy.stretch(Stretch::among(gateways)));
+        tables
     }
 
     pub fn with_turns(limits: FlushLimits, count: usize, policy: BackendPolicy) -> Self {
