@@ -32,6 +32,7 @@ PATHS = {
     "/api/v1/appends": (200, 405),
     "/api/v1/settings": (200, 405),
     "/api/v1/buffers": (200, 405),
+    "/api/v1/cluster": (200, 405),
     "/api/v1/kafka": (200, 405),
     "/api/v1/replicas": (200, 405),
     "/api/v1/replicas/drain": (405, 400),

@@ -1,12 +1,16 @@
 //! Connecting to one port, with TLS or without.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use windrow_http::Stream;
 
 use crate::endpoint::Endpoint;
@@ -31,6 +35,8 @@ enum Port {
 
 /// If the native port does not tell it.
 const DEFAULT_HTTP_PORT: u16 = 8123;
+/// How long an address of several may take before the next is tried beside it: what RFC 8305 recommends.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 /// What it tells is shorter.
 const MAX_TOLD_BYTES: u64 = 4096;
 
@@ -64,7 +70,7 @@ impl Dialer {
 
     pub async fn connect(&self) -> io::Result<Stream> {
         let port = self.port().await?;
-        let stream = TcpStream::connect((self.host.as_str(), port)).await.map_err(|error| self.refused(port, error))?;
+        let stream = connect_to_any(&self.host, port).await.map_err(|error| self.refused(port, error))?;
         stream.set_nodelay(true)?;
         Ok(match &self.tls {
             None => Stream::Plain(stream),
@@ -100,9 +106,42 @@ impl Dialer {
     }
 }
 
+/// Connects to the first address of a name that can be connected to. Names are looked up for each connection, so what has
+/// moved is found. An address that does not answer holds the next one up only for a moment, as in RFC 8305: a name may
+/// have addresses of machines that are gone.
+async fn connect_to_any(host: &str, port: u16) -> io::Result<TcpStream> {
+    connect_to_first(tokio::net::lookup_host((host, port)).await?.collect()).await
+}
+
+async fn connect_to_first(mut addresses: VecDeque<SocketAddr>) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut attempts = JoinSet::new();
+    loop {
+        match addresses.pop_front() {
+            // The usual case needs no task.
+            Some(only) if attempts.is_empty() && addresses.is_empty() => return TcpStream::connect(only).await,
+            Some(next) => drop(attempts.spawn(TcpStream::connect(next))),
+            None => {}
+        }
+        let ended = match addresses.is_empty() {
+            true => attempts.join_next().await,
+            false => tokio::select! {
+                ended = attempts.join_next() => ended,
+                () = tokio::time::sleep(NEXT_ADDRESS_AFTER) => continue,
+            },
+        };
+        match ended {
+            Some(Ok(Ok(stream))) => return Ok(stream),
+            Some(Ok(Err(error))) => last = error,
+            Some(Err(error)) => last = io::Error::other(error),
+            None => return Err(last),
+        }
+    }
+}
+
 /// Where HTTP is, as ClickHouse tells it to whoever speaks HTTP to its native port.
 async fn ask_native_port(native: (&str, u16)) -> io::Result<Option<u16>> {
-    let mut stream = TcpStream::connect(native).await?;
+    let mut stream = connect_to_any(native.0, native.1).await?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
     let mut text = Vec::new();
     // It closes behind its answer; what is not an answer of ClickHouse's may go on.
@@ -121,5 +160,50 @@ impl fmt::Display for Dialer {
         let scheme = if self.tls.is_some() { "tcps" } else { "tcp" };
         let (Port::Known(port) | Port::ToldBy { native: port, .. }) = &self.port;
         write!(f, "{scheme}://{}:{port}", self.host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    async fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    #[tokio::test]
+    async fn of_several_addresses_the_first_that_takes_connections_is_taken() {
+        let (listening, there) = listener().await;
+        // Bound and never listening: connections are refused, and nobody else gets the port.
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let gone = closed.local_addr().unwrap();
+        for addresses in [vec![there], vec![gone, there], vec![there, gone], vec![gone, gone, there]] {
+            let stream = connect_to_first(addresses.into()).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), there);
+            listening.accept().await.unwrap();
+        }
+        for addresses in [vec![gone], vec![gone, gone]] {
+            let error = connect_to_first(addresses.into()).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        }
+        assert_eq!(connect_to_first(VecDeque::new()).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_silent_holds_the_next_one_up_for_a_moment_only() {
+        let (_listening, there) = listener().await;
+        // A queue of one that is full: the kernel does not answer the next.
+        let full = TcpSocket::new_v4().unwrap();
+        full.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let silent = full.local_addr().unwrap();
+        let _full = full.listen(0).unwrap();
+        let _first = TcpStream::connect(silent).await.unwrap();
+        let stream = connect_to_first(vec![silent, there].into()).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), there);
     }
 }

@@ -36,6 +36,9 @@ const UNKNOWN_TABLE: i32 = 60;
 const READONLY: i32 = 164;
 const TOO_MANY_PARTS: i32 = 252;
 
+/// What a gateway says that has not taken an insert because it ends.
+pub(crate) const ENDING: &str = "Windrow is shutting down";
+
 impl Refusal {
     /// Not the text: it may hold values.
     pub(crate) fn tell(&self, trace: &RequestTrace) {
@@ -127,6 +130,28 @@ impl Refusal {
         Refusal { status: 502, ..Refusal::own(NETWORK_ERROR, text) }
     }
 
+    /// The gateway that owns an insert is away.
+    pub(crate) fn owner_away(gateway: &str, cause: &str, waited_ms: u128, may_have_arrived: bool) -> Refusal {
+        let outcome = match may_have_arrived {
+            false => "Nothing was stored; try again",
+            true => "It may or may not be stored; try again: sent again as it is, it is stored once",
+        };
+        Refusal::retryable(
+            NETWORK_ERROR,
+            format!(
+                "The gateway {gateway} owns this insert by its deduplication token or its rows, and cannot be reached:                  {cause} (waited {waited_ms} ms: wait_for_async_insert_timeout). {outcome}. Start that gateway again;                  one that is gone for good is taken out of cluster.gateways everywhere"
+            ),
+        )
+    }
+
+    /// The same, when a part of the insert was sent that nobody has any more.
+    pub(crate) fn owner_lost(gateway: &str, cause: &str) -> Refusal {
+        let text = format!(
+            "The connection to the gateway {gateway}, which owns this insert, was lost before its answer: {cause}. It may or              may not be stored; try again: sent again as it is, it is stored once"
+        );
+        Refusal::retryable(NETWORK_ERROR, text)
+    }
+
     pub(crate) fn too_busy(text: String) -> Refusal {
         Refusal::retryable(MEMORY_LIMIT_EXCEEDED, text)
     }
@@ -157,7 +182,7 @@ impl Refusal {
             ),
             PushError::Failed(error) => Refusal::insert(error.clone()),
             PushError::ShuttingDown => {
-                Refusal::retryable(ABORTED, "Windrow is shutting down. The insert was not taken; try again".into())
+                Refusal::retryable(ABORTED, format!("{ENDING}. The insert was not taken; try again"))
             }
         }
     }

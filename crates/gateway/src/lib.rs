@@ -8,6 +8,7 @@
 //! - `state.rs` is what all connections share.
 //! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the
 //!   answers.
+//! - `cluster/` is about the other gateways in front of the same ClickHouse, and which of them owns an insert.
 //! - `admin/` is health, metrics and the API.
 //! - `pipelines/` is what pipelines of Kafka ask about tables, and what is shown of them.
 //!
@@ -22,6 +23,7 @@ mod admission;
 mod backend;
 mod backend_reading;
 mod clickhouse_settings;
+mod cluster;
 mod data;
 mod error;
 mod insert;
@@ -40,6 +42,7 @@ mod users;
 pub use admin::{dead_letter_json, listing_json, AdminServer, Verdict, MAX_ADMIN_CONNECTIONS};
 pub use admission::MARKED_WINDOW;
 pub use backend::{Backend, ClickHouse, DuckDbBackend};
+pub use cluster::Cluster;
 pub use data::{install_duckdb_functions, prepare_temporary_folder, Certificates, DataServer, Port};
 pub use listener::{bind, ListenError};
 pub use native::NativeBackend;

@@ -8,6 +8,7 @@ use windrow_http::Limits;
 use windrow_settings::Settings;
 use windrow_trace::Tracer;
 
+use crate::cluster::Cluster;
 use crate::live::Live;
 
 /// Who the user `default` is, on a backend that was started for the gateway alone.
@@ -29,6 +30,8 @@ pub struct GatewayOptions {
     pub temporary_folder: PathBuf,
     /// Without it nothing is traced.
     pub tracer: Option<Arc<Tracer>>,
+    /// `None`: this gateway is alone.
+    pub cluster: Option<Arc<Cluster>>,
 }
 
 /// What the gateway keeps on disk.
@@ -56,7 +59,14 @@ impl GatewayOptions {
         };
         let temporary_folder = temporary_folder(&settings);
         let settings = Arc::new(Live::new(settings));
-        GatewayOptions { settings, limits: Arc::new(limits), default_user, temporary_folder, tracer: None }
+        GatewayOptions {
+            settings,
+            limits: Arc::new(limits),
+            default_user,
+            temporary_folder,
+            tracer: None,
+            cluster: None,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use windrow_engine::{dead_letters::DeadLetters, Gatherer};
 
 use crate::admission::Admission;
 use crate::backend::{Backend, BackendSink};
+use crate::cluster::Cluster;
 use crate::data::{BodyRoom, KeptFiles, KnownHeads, Sessions, TemporaryFiles};
 use crate::insert::{Asking, PreparedInserts, Questions};
 use crate::metrics::Metrics;
@@ -23,6 +24,8 @@ pub(crate) struct State {
     pub(crate) max_table_bytes: u64,
     pub(crate) options: GatewayOptions,
     pub(crate) backend: Backend,
+    /// `None`: this gateway is alone.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: PreparedInserts,
     pub(crate) asking: Asking,

@@ -18,6 +18,8 @@ pub struct ClusterSettings {
     /// Who is trusted to sign certificates of gateways; the system's when not set.
     pub ca_file: Option<PathBuf>,
     pub stretch_holds: bool,
+    /// Whether inserts that are known by their rows have an owner, too.
+    pub rows_hop: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -118,7 +120,8 @@ pub(crate) fn assemble(layers: &Layers) -> Option<ClusterSettings> {
         None => ClusterSecret::Given(layers.secret("cluster.secret")?),
     };
     let stretch_holds = layers.boolean("cluster.stretch_holds");
-    Some(ClusterSettings { gateways, own, secret, ca_file: layers.path("cluster.ca_file"), stretch_holds })
+    let rows_hop = layers.optional_text("cluster.hops") != Some("tokens");
+    Some(ClusterSettings { gateways, own, secret, ca_file: layers.path("cluster.ca_file"), stretch_holds, rows_hop })
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(crate) enum Command {
 }
 
 /// What each command is used like, at the end of its help.
-const EXAMPLES: [(&[&str], &str); 22] = [
+const EXAMPLES: [(&[&str], &str); 23] = [
     (&[], "windrow demo\nwindrow serve --config /etc/windrow.toml\nwindrow status --watch"),
     (
         &["serve"],
@@ -70,6 +70,11 @@ const EXAMPLES: [(&[&str], &str); 22] = [
     (&["journal"], "windrow journal inspect\nwindrow journal repair dead-letters --data-dir /var/lib/windrow"),
     (&["journal", "inspect"], "windrow journal inspect\nwindrow journal inspect deduplication --config /etc/windrow.toml"),
     (&["journal", "repair"], "windrow journal repair\nwindrow journal repair dead-letters --data-dir /var/lib/windrow"),
+    (
+        &["journal", "adopt"],
+        "windrow journal adopt /var/lib/windrow-2 --config /etc/windrow.toml\n\
+         windrow journal adopt ./windrow-2 --backend http://windrow:password@clickhouse:8123",
+    ),
     (&["kafka"], "windrow kafka check clicks --config /etc/windrow.toml\nwindrow kafka run clicks"),
     (&["kafka", "check"], "windrow kafka check --brokers broker:9092 --topics clicks --table clicks --format JSONEachRow"),
     (&["kafka", "run"], "windrow kafka run clicks --config /etc/windrow.toml"),
@@ -89,7 +94,7 @@ const EXAMPLES: [(&[&str], &str); 22] = [
 
 /// Of the flags that set settings, those that a command heeds. The others are taken and not listed: scripts may give
 /// the same ones to all commands.
-const HEEDED: [(&[&str], &[&str]); 10] = [
+const HEEDED: [(&[&str], &[&str]); 11] = [
     (&["top"], &["config", "admin"]),
     (&["status"], &["config", "admin"]),
     (&["drain"], &["config", "admin"]),
@@ -99,6 +104,7 @@ const HEEDED: [(&[&str], &[&str]); 10] = [
     (&["dead-letters", "discard"], &["config", "admin", "data_dir"]),
     (&["journal", "inspect"], &["config", "data_dir"]),
     (&["journal", "repair"], &["config", "data_dir"]),
+    (&["journal", "adopt"], &["config", "backend", "log_format", "log_level"]),
     (&["kafka", "check"], &["config", "backend", "data_dir", "log_format", "log_level"]),
 ];
 

@@ -10,7 +10,7 @@ use windrow_append::Appends;
 use windrow_embedded::{DataDirLock, EngineState};
 use windrow_engine::{Leftovers, ShutDown};
 use windrow_flight::FlightServer;
-use windrow_gateway::{bind, AdminOptions, AdminServer, DataServer, GatewayOptions, GatewayStores, Port};
+use windrow_gateway::{bind, AdminOptions, AdminServer, Cluster, DataServer, GatewayOptions, GatewayStores, Port};
 use windrow_settings::Settings;
 
 use crate::appends;
@@ -82,6 +82,7 @@ impl Gateway {
         let mut registry = Registry::default();
         let traces = settings.tracing.as_ref().map(|tracing| Traces::start(tracing, &mut registry)).transpose()?;
         let mut options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
+        options.cluster = Cluster::of(&settings, &mut registry)?;
         options.tracer = traces.as_ref().map(|traces| traces.tracer.clone());
         let opened_dead_letters = dead_letters::open(&settings, &mut registry)?;
         let deduplication = deduplication::open(&settings)?;

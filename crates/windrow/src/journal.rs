@@ -1,4 +1,4 @@
-//! `windrow journal inspect|repair`: what the gateway keeps on disk, looked at and mended.
+//! `windrow journal inspect|repair|adopt`: what the gateway keeps on disk, looked at and mended.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,10 +8,11 @@ use windrow_embedded::DataDirLock;
 use windrow_log::Folder;
 use windrow_settings::Settings;
 
+use crate::adopt::{self, AdoptArguments};
 use crate::cli::SettingsFlags;
 use crate::deduplication;
 
-/// Look at the journal's files, or repair them.
+/// Look at the journal's files, repair them, or store what another gateway left there.
 #[derive(Args)]
 pub(crate) struct JournalArguments {
     #[command(subcommand)]
@@ -25,6 +26,10 @@ enum JournalCommand {
     /// Make damaged files readable again: what can be read of them is kept, the rest is moved to `damaged`. The gateway
     /// must not run.
     Repair(FolderArguments),
+    /// Store what the journal of another gateway holds that is gone, as that gateway would at its next start: once. It
+    /// needs the data directory and the server in `backend`; the gateway must not run. Its dead letters, and what it knew
+    /// of repeats, stay in the directory.
+    Adopt(AdoptArguments),
 }
 
 #[derive(Args)]
@@ -61,6 +66,7 @@ impl JournalArguments {
     pub(crate) fn settings(&self) -> &SettingsFlags {
         match &self.command {
             JournalCommand::Inspect(arguments) | JournalCommand::Repair(arguments) => &arguments.settings,
+            JournalCommand::Adopt(arguments) => &arguments.settings,
         }
     }
 }
@@ -69,6 +75,7 @@ pub(crate) fn run(settings: &Settings, arguments: &JournalArguments) -> Result<E
     match &arguments.command {
         JournalCommand::Inspect(arguments) => inspect(&path(settings, arguments)),
         JournalCommand::Repair(arguments) => repair(settings, &path(settings, arguments)),
+        JournalCommand::Adopt(arguments) => adopt::run(settings, arguments),
     }
 }
 

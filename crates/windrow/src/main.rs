@@ -1,6 +1,7 @@
 //! The `windrow` program: command line, settings, and the order in which the parts start and stop.
 
 mod admin_api;
+mod adopt;
 mod allocator;
 mod append;
 mod appends;

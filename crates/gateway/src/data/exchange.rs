@@ -23,6 +23,7 @@ use super::request::{caller, caller_among, Caller, Request};
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
 use crate::backend::Backend;
+use crate::cluster::{Cluster, PING_PATH};
 use crate::error::Refusal;
 use crate::insert::{AnswerForm, Origin};
 use crate::state::State;
@@ -35,6 +36,8 @@ pub(super) struct Exchange<'a> {
     pub(super) peer: &'a Peer,
     pub(super) sender: OnceCell<Sender>,
     pub(super) origin: Origin<'a>,
+    /// Another gateway has sent it, because this one owns the insert.
+    pub(super) came_by_hop: bool,
     route: Mutex<&'static str>,
 }
 
@@ -63,8 +66,13 @@ pub(crate) async fn exchange(
         Backend::DuckDb(backend) => caller_among(request.identity(), &backend.users),
     };
     let route = Mutex::new("forward");
-    let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin, route };
-    let after = exchange.run(connection, out, has_room, read).await;
+    let hop = Cluster::came_by_hop(state.cluster.as_ref(), head);
+    let came_by_hop = matches!(hop, Ok(true));
+    let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin, came_by_hop, route };
+    let after = match hop {
+        Ok(_) => exchange.run(connection, out, has_room, read).await,
+        Err(refusal) => exchange.refuse(connection, out, &refusal).await,
+    };
     state.metrics.answered(*exchange.route(), origin.arrived.elapsed());
     after
 }
@@ -77,6 +85,14 @@ impl Exchange<'_> {
         }
         if let (Backend::DuckDb(backend), true) = (&self.state.backend, is_for_anyone(&self.request)) {
             return self.answer_anyone(backend, connection, out).await;
+        }
+        if let (Some(cluster), true) = (&self.state.cluster, self.came_by_hop) {
+            // Only a gateway knows the secret.
+            self.peer.permit.is_of_user();
+            if self.request.path == PING_PATH {
+                return self.pong(cluster, connection, out).await;
+            }
+            cluster.takes();
         }
         if is_of_appends(self.request.path) {
             self.takes("append");
@@ -160,6 +176,7 @@ impl Exchange<'_> {
             names_user: known.is_some(),
             params: &self.request.params,
             query_id: self.request.query_id(),
+            stays_here: self.stays_here(),
         }
     }
 }

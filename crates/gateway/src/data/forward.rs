@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::cluster::OtherGateway;
 use bytes::Bytes;
 use windrow_clickhouse::{is_of_clickhouse, ConnectError, Exception, Lease};
 use windrow_http::{
@@ -72,8 +73,18 @@ pub(crate) struct Relayed {
     pub(crate) exception: Option<Exception>,
 }
 
-const CONNECTION_FIELDS: [&str; 8] =
-    ["host", "connection", "keep-alive", "content-length", "transfer-encoding", "expect", "te", "upgrade"];
+/// Those that concern the connection, and the one that is between gateways alone.
+const OWN_FIELDS: [&str; 9] = [
+    "host",
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "expect",
+    "te",
+    "upgrade",
+    "x-windrow-hop",
+];
 
 fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|other| name.eq_ignore_ascii_case(other))
@@ -99,7 +110,7 @@ impl Forwarded<'_> {
         out.extend_from_slice(authority.as_bytes());
         out.extend_from_slice(b"\r\n");
         for (name, value) in self.head.fields() {
-            if !is_one_of(name, &CONNECTION_FIELDS) && !is_one_of(name, &self.without) {
+            if !is_one_of(name, &OWN_FIELDS) && !is_one_of(name, &self.without) {
                 push_field(&mut out, name, value);
             }
         }
@@ -134,6 +145,8 @@ pub(crate) struct ToClient<'a> {
     /// The beginning of the answer is waited for also if the client leaves before it.
     pub(crate) has_to_be_known: bool,
     pub(crate) when_done: WhenDone<'a>,
+    /// The gateway that answers, if it is no backend.
+    pub(crate) of: Option<&'a OtherGateway>,
 }
 
 /// Sends the request over `lease` and the answer to the client.
@@ -273,13 +286,13 @@ fn unchunked(mut framed: &[u8]) -> Vec<u8> {
 }
 
 async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Result<Downloaded, ForwardError> {
-    let ToClient { client, connection_fields, write_idle: idle, has_to_be_known, when_done } = to_client;
+    let ToClient { client, connection_fields, write_idle: idle, has_to_be_known, when_done, of } = to_client;
     let (mut begun, mut client_is_gone) = (false, false);
     let head = loop {
-        let event = match answer.next_head_event(UNBOUNDED).await {
+        let event = match next_head_event(&mut answer, of).await {
             Ok(event) => event,
             Err(_) if begun => return Err(ForwardError::HalfAnswer),
-            Err(error) => return Err(ForwardError::NoAnswer(error.to_string())),
+            Err(error) => return Err(ForwardError::NoAnswer(error)),
         };
         let (lines, head) = match event {
             HeadEvent::Lines(lines) => (lines, None),
@@ -287,6 +300,9 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
         };
         let mut out = without_connection_fields(&lines, begun);
         if let Some(head) = &head {
+            if of.is_some() && !begun && is_ending(head) {
+                return Err(ForwardError::NoAnswer("it is shutting down".to_owned()));
+            }
             if is_done(head) {
                 when_done().await;
             }
@@ -325,6 +341,25 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
     let keep_alive = head.framing() != BodyFraming::UntilClose;
     let has_body = body_bytes > EMPTY_CHUNKED_BYTES;
     Ok(Downloaded { head, keep_alive, has_body, error_start })
+}
+
+/// A gateway that has gone without a word is not waited for as a query is.
+async fn next_head_event(answer: &mut AnswerReader<'_>, of: Option<&OtherGateway>) -> Result<HeadEvent, String> {
+    let event = answer.next_head_event(UNBOUNDED);
+    let event = match of {
+        None => event.await,
+        Some(gateway) => tokio::select! {
+            biased;
+            event = event => event,
+            () = gateway.gone() => return Err("it does not answer pings any more".to_owned()),
+        },
+    };
+    event.map_err(|error| error.to_string())
+}
+
+/// A gateway that shuts down has not taken the insert, and is soon there again.
+fn is_ending(head: &ResponseHead) -> bool {
+    head.status() == 503 && head.field_str("x-clickhouse-exception-code") == Some("236")
 }
 
 /// ClickHouse refuses some requests before it has an exception to name, with a status alone.

@@ -94,7 +94,8 @@ impl Exchange<'_> {
             None => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
-        let (after, exception) = self.relay_once(relay, connection, out, forwarded, insert, &changes).await;
+        let (after, exception) =
+            self.relay_once(relay, connection, out, (forwarded, read.bytes), insert, &changes).await;
         if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| exception.is_about_identity())) {
             self.state.sessions.unmark(session);
         }
@@ -131,19 +132,19 @@ impl Exchange<'_> {
         self.state.sessions.mark_changed(key).then_some(key)
     }
 
-    fn session(&self) -> Option<SessionKey> {
+    pub(super) fn session(&self) -> Option<SessionKey> {
         let session_id = self.request.param_str("session_id").filter(|id| !id.is_empty())?;
         Some(self.state.sessions.key(&self.credentials()?.user, session_id))
     }
 
     /// Sends the request on and its answer back, unless it is the repeat of an insert that is stored; returns also what
-    /// the backend refused it with.
+    /// the backend refused it with. `as_it_came` is what has been read of the body, for another gateway.
     pub(super) async fn relay_once(
         &self,
         relay: &Client,
         connection: &mut Connection,
         out: &mut Vec<u8>,
-        mut forwarded: Forwarded<'_>,
+        (mut forwarded, as_it_came): (Forwarded<'_>, Bytes),
         insert: Option<InsertOutline>,
         changes: &Changes,
     ) -> (After, Option<Exception>) {
@@ -159,6 +160,7 @@ impl Exchange<'_> {
         match &passage {
             Passage::Repeat => return (self.answer_repeat(connection, out).await, None),
             Passage::Refused(refusal) => return (self.refuse(connection, out, refusal).await, None),
+            Passage::Elsewhere(owner) => return (self.hop(connection, out, *owner, as_it_came).await, None),
             Passage::Nameless | Passage::Claimed(_) => {}
         }
         self.takes("forward");
@@ -233,8 +235,14 @@ impl Exchange<'_> {
                         is_done.store(true, Ordering::Relaxed);
                         Box::pin(self.state.have_changed(changes))
                     };
-                    let to_client =
-                        ToClient { client, connection_fields: &fields, write_idle, has_to_be_known, when_done };
+                    let to_client = ToClient {
+                        client,
+                        connection_fields: &fields,
+                        write_idle,
+                        has_to_be_known,
+                        when_done,
+                        of: None,
+                    };
                     relay(lease, forwarded, body, to_client).await
                 }
             },
@@ -378,7 +386,7 @@ struct CredentialFields {
     with: Vec<(&'static str, String)>,
 }
 
-fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {
+pub(super) fn connection_fields(after: After, connection: &Connection) -> Vec<u8> {
     match after {
         After::Close => b"Connection: Close\r\n".to_vec(),
         After::KeepAlive => {

@@ -70,7 +70,8 @@ pub(super) async fn repeat(
     let Ok(parsed) = parse(state, prepared, &read.bytes, random_query_id(), None) else {
         return Repeated::Differs;
     };
-    if parsed.is_doubtful() {
+    let owner = state.cluster.as_ref().and_then(|cluster| parsed.owner_elsewhere(cluster));
+    if parsed.is_doubtful() || owner.is_some() {
         return Repeated::Differs;
     }
     if let Some((trace, received)) = traced {
@@ -238,13 +239,20 @@ impl Exchange<'_> {
         }
         let admitted = candidate.admit(self.state).await?;
         self.origin.mark("admit");
+        if let Some(owner) = self.owner_by_token(candidate, &admitted.prepared) {
+            return Err(NotGathered::Elsewhere(owner));
+        }
         // A head with a token is not seen again.
         if payload_is_body && candidate.token().is_none() {
             self.state.known_heads.put(&self.request, &admitted.prepared);
         }
         let parsed = admitted.parse(self.state).await;
         self.origin.mark("parse");
-        parsed
+        let parsed = parsed?;
+        match self.owner_elsewhere(&parsed) {
+            Some(owner) => Err(NotGathered::Elsewhere(owner)),
+            None => Ok(parsed),
+        }
     }
 
     async fn not_gathered(
@@ -261,6 +269,7 @@ impl Exchange<'_> {
         let Pending { stripping, insert, read, .. } = pending;
         match why {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
+            NotGathered::Elsewhere(owner) => self.hop(connection, out, owner, read.bytes).await,
             NotGathered::Forward(reason) => {
                 let cause = Cause { text: stripping, insert, ..Cause::plain(reason) };
                 self.forward(connection, out, cause, read).await
@@ -278,6 +287,7 @@ impl Exchange<'_> {
                     // The log is to name the id that the client is told.
                     forwarded.with.push(("X-ClickHouse-Query-Id", query_id.to_string()));
                 }
+                let forwarded = (forwarded, read.bytes);
                 let (after, exception) =
                     self.relay_once(relay, connection, out, forwarded, insert, &Changes::default()).await;
                 if let Some(exception) = exception {
@@ -299,6 +309,7 @@ impl Exchange<'_> {
         let (unread, prepared, query_id) = match why {
             NotGathered::Refused(refusal) => return self.refuse(connection, out, &refusal).await,
             NotGathered::Forward(reason) => return self.refuse_insert(connection, out, reason).await,
+            NotGathered::Elsewhere(owner) => return self.hop(connection, out, owner, pending.read.bytes).await,
             NotGathered::NotRead { unread, prepared, query_id } => (unread, prepared, query_id),
         };
         if prepared.kind.format.eq_ignore_ascii_case("Values") {

@@ -10,6 +10,7 @@ use windrow_http::{Method, RequestHead};
 
 use super::request::Request;
 use crate::admission::{Admission, Holds, Moment};
+use crate::cluster::is_hop_field;
 use crate::insert::Prepared;
 use crate::recent::Recent;
 
@@ -40,7 +41,7 @@ fn deciding_bytes(head: &RequestHead) -> Option<Vec<u8>> {
             bytes.extend_from_slice(name.as_bytes());
             bytes.push(b':');
             bytes.extend_from_slice(value);
-        } else if hides_body(name) {
+        } else if hides_body(name) || is_hop_field(name) {
             return None;
         }
     }

@@ -9,6 +9,7 @@ mod exchange;
 mod flush;
 mod forward;
 mod forwarding;
+mod hop;
 mod insert;
 mod known_heads;
 mod on_duckdb;

@@ -154,8 +154,13 @@ impl DataServer {
             own_http: OnceLock::new(),
             http_port: OnceLock::new(),
             closing: AtomicBool::new(false),
+            cluster: options.cluster.clone(),
             options,
         };
+        if let Some(cluster) = &state.cluster {
+            let gatherer = state.gatherer.clone();
+            cluster.watch(move |gateways| gatherer.set_gateways(gateways));
+        }
         DataServer {
             state: Arc::new(state),
             tls: Live::new(certificates.http.map(TlsAcceptor::from)),

@@ -18,6 +18,7 @@ use super::prepared::Prepared;
 use super::readers::Unread;
 use super::role::{role, Role};
 use crate::admission::NotAdmitted;
+use crate::cluster::GatewayId;
 use crate::data::Peer;
 use crate::error::Refusal;
 
@@ -61,6 +62,8 @@ pub(crate) struct Candidate<'a> {
 /// Why an insert is not gathered after all.
 pub(crate) enum NotGathered {
     Refused(Refusal),
+    /// Another gateway owns it.
+    Elsewhere(GatewayId),
     /// Not for us: forward it, for this reason.
     Forward(&'static str),
     /// The payload could not be read for certain: ClickHouse reads or refuses it.

@@ -17,6 +17,7 @@ use super::prepared::Prepared;
 use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread};
 use crate::admission::{NotAdmitted, ShardOfCut, Sharding, SHARDING_KEY};
 use crate::backend::Backend;
+use crate::cluster::{Cluster, GatewayId, InsertKey};
 use crate::state::State;
 
 /// The reason to forward what has no key by which a repeat would be known.
@@ -31,6 +32,8 @@ pub(crate) struct Parsed {
     pub(super) rows: ReadRows,
     pub(super) payload_bytes: u64,
     pub(crate) query_id: QueryId,
+    /// What it is known by as a whole, however it is cut.
+    pub(super) key: Option<InsertKey>,
     pub(super) ack: AckLevel,
 }
 
@@ -68,6 +71,11 @@ pub(super) struct OfShard {
 impl Parsed {
     pub(crate) fn form(&self) -> AnswerForm {
         self.prepared.answer_form
+    }
+
+    /// Who owns it, if that is another gateway.
+    pub(crate) fn owner_elsewhere(&self, cluster: &Cluster) -> Option<GatewayId> {
+        cluster.elsewhere(self.key?)
     }
 
     /// Whether its client waits until it is stored.
@@ -147,20 +155,21 @@ fn was_read(
     }
     let compatibility = read.compatibility.clone();
     match known_rows(state, &prepared, read, token) {
-        Ok(rows) => Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, ack }),
+        Ok((rows, key)) => Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, key, ack }),
         Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id }),
     }
 }
 
-/// The rows as they are handed over. An error is a reason to forward them.
+/// The rows as they are handed over, and what they are known by together. An error is a reason to forward them.
 fn known_rows(
     state: &State,
     prepared: &Prepared,
     read: Gatherable,
     token: Option<&str>,
-) -> Result<ReadRows, &'static str> {
+) -> Result<(ReadRows, Option<InsertKey>), &'static str> {
     let dedup = dedup_keys(state, prepared, &read, token)?;
-    let Some(sharding) = &prepared.sharding else { return Ok(ReadRows::Whole(read.rows, dedup)) };
+    let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
+    let Some(sharding) = &prepared.sharding else { return Ok((ReadRows::Whole(read.rows, dedup), key)) };
     // As if they were not cut.
     let shape = prepared.shape(&read.compatibility, None, &state.gatherer);
     let destination = shape.destination();
@@ -179,7 +188,7 @@ fn known_rows(
         Ok::<_, &'static str>(OfShard { shard: ShardOfCut { cut, shard }, rows, dedup })
     };
     let parts = Sharding::cut(how, read.rows, &shards).into_iter().map(of_shard);
-    Ok(ReadRows::ByShard(parts.collect::<Result<_, _>>()?))
+    Ok((ReadRows::ByShard(parts.collect::<Result<_, _>>()?), key))
 }
 
 /// How the rows are cut, and the shard of each: as there are shards now; but who was cut otherwise when he came first is

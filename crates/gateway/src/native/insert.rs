@@ -259,6 +259,10 @@ impl Session<'_> {
 
     /// Hands the rows over, waits for the outcome, and tells it.
     async fn gather(&mut self, sent: &Sent<'_>, parsed: Parsed, come: Come, origin: Origin<'_>) -> Result<(), Closed> {
+        let cluster = self.state.cluster.as_ref();
+        if let Some(owner) = cluster.and_then(|cluster| parsed.owner_elsewhere(cluster)) {
+            return self.insert_over_http(sent, come, &[], Passage::Elsewhere(owner)).await;
+        }
         let end = come.end.unwrap_or(sent.length);
         let claim = match sent.query.id.is_empty() {
             true => Ok(None),
@@ -325,6 +329,8 @@ impl Session<'_> {
             // ClickHouse passes over what it doesn't know, unless it is marked as important.
             NotGathered::Refused(_) => ("setting", None),
             NotGathered::Forward(reason) => (reason, None),
+            // Here it is known only when its rows are, and gathering finds it out.
+            NotGathered::Elsewhere(_) => ("deduplication", None),
             NotGathered::NotRead { unread, .. } => (unread.reason, Some(unread)),
         };
         if is_alone && !(sent.is_text && unread.is_some() && sent.statement.format.eq_ignore_ascii_case("Values")) {
@@ -377,7 +383,8 @@ impl Session<'_> {
             return self.refuse_insert(sent, &come, &refusal).await;
         }
         let is_repeat = matches!(passage, Passage::Repeat);
-        if is_repeat || self.is_over_http() {
+        let is_elsewhere = matches!(passage, Passage::Elsewhere(_));
+        if is_repeat || is_elsewhere || self.is_over_http() {
             let come = match self.rest_of(sent, come, is_repeat).await {
                 Ok(come) => come,
                 Err(NoRows::Closed | NoRows::Forward(..)) => return Err(Closed),
@@ -448,7 +455,8 @@ impl Session<'_> {
             return self.pass_over(sent, come.had).await;
         }
         if come.had.header {
-            let refusal = Refusal::statement(NOT_IMPLEMENTED, UNREADABLE_OVER_HTTP.to_owned());
+            let text = if self.is_over_http() { UNREADABLE_OVER_HTTP } else { UNREADABLE_FOR_OWNER };
+            let refusal = Refusal::statement(NOT_IMPLEMENTED, text.to_owned());
             self.refuse(sent.query.is_compressed, &refusal).await?;
             return Err(NoRows::Closed);
         }
@@ -491,6 +499,8 @@ impl Session<'_> {
     }
 }
 
+const UNREADABLE_FOR_OWNER: &str = "Windrow can't read these blocks, or they are too large, and another gateway owns \
+     this insert by its deduplication token. Nothing was stored; send it over HTTP";
 const UNREADABLE_OVER_HTTP: &str = "Windrow can't read these blocks, or they are too large, and the backend is \
      reached over HTTP alone. Nothing was stored";
 

@@ -21,7 +21,8 @@ use super::session::{Closed, Session};
 use super::wire::{Stopped, Wire};
 use crate::admission::{TableKey, TableSchema};
 use crate::backend::Backend;
-use crate::error::Refusal;
+use crate::cluster::{patience, Attempts, GatewayId, OtherGateway, FIELD};
+use crate::error::{Refusal, ENDING};
 use crate::insert::{role, Param, Role, Summary};
 use crate::statement::{query_parameter, Changes, Passage};
 
@@ -41,6 +42,8 @@ pub(super) enum Through {
     Backend,
     /// This gateway's own HTTP port, which knows what the backend doesn't.
     OwnPort,
+    /// The gateway that owns an insert.
+    Gateway(GatewayId),
 }
 
 /// A statement beside its text.
@@ -95,6 +98,7 @@ impl Session<'_> {
 
     fn http(&self, through: Through) -> Result<Arc<Client>, Refusal> {
         let client = match (through, &self.state.backend) {
+            (Through::Gateway(owner), _) => self.owner(owner).map(|gateway| gateway.client().clone()),
             (Through::Backend, Backend::ClickHouse(clickhouse)) => Some(clickhouse.relay.clone()),
             // When it ends its port is no longer its own.
             _ => self.state.own_http.get().cloned().filter(|_| !self.state.is_closing()),
@@ -105,7 +109,11 @@ impl Session<'_> {
     fn call<'c>(&self, posted: Posted<'_>, credentials: &'c Credentials, body: &'c [&'c [u8]]) -> Call<'c> {
         let Posted { query, params, additions, through } = posted;
         let mut call = Call::new(credentials, "").body(body).timeout(SILENCE);
-        let takes_own = through == Through::OwnPort;
+        // Windrow's own settings are for a Windrow.
+        let takes_own = through != Through::Backend;
+        if let Through::Gateway(owner) = through {
+            call = call.field(FIELD, self.owner(owner).map_or("", |gateway| gateway.hop_value()));
+        }
         for param in params.iter().filter(|param| takes_own || role(param.name()) != Role::Windrow) {
             call = call.param(param.name(), param.text().unwrap_or_default());
         }
@@ -133,7 +141,7 @@ impl Session<'_> {
         }
         if let Some(trace) = &query.trace {
             // This query's span is made here: the gateway's own port is not to make another.
-            let flags = if takes_own { 0 } else { trace.flags };
+            let flags = if through == Through::OwnPort { 0 } else { trace.flags };
             call = call.field("traceparent", &trace.traceparent(flags)).field("tracestate", &trace.state);
         }
         let purpose = match (in_session, self.http_session_is_at) {
@@ -145,11 +153,57 @@ impl Session<'_> {
         call.purpose(purpose).param("client_protocol_version", &revision).param("default_format", "Native")
     }
 
+    fn owner(&self, owner: GatewayId) -> Option<&Arc<OtherGateway>> {
+        self.state.cluster.as_ref().map(|cluster| cluster.gateway(owner))
+    }
+
     /// Sends a statement whose answer is only whether it was done.
     pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
         let (client, credentials) = (self.http(posted.through)?, self.client.credentials.clone());
+        if let Through::Gateway(owner) = posted.through {
+            return self.post_to_owner(owner, posted, (&client, &credentials), body).await;
+        }
         let call = client.call(self.call(posted, &credentials, body));
         self.wire.until_done(call).await.map(drop).map_err(refusal)
+    }
+
+    /// Sends an insert to the gateway that owns it, again and again while that is away: it is known there.
+    async fn post_to_owner(
+        &mut self,
+        owner: GatewayId,
+        posted: Posted<'_>,
+        (client, credentials): (&Client, &Credentials),
+        body: &[&[u8]],
+    ) -> Result<(), Refusal> {
+        let Some(gateway) = self.owner(owner).cloned() else { return Err(Refusal::unreachable("it has no owner")) };
+        let params = posted.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
+        let mut attempts = Attempts::new(self.state, patience(self.state, params));
+        loop {
+            let call = client.call(self.call(posted, credentials, body));
+            let answered = async {
+                tokio::select! {
+                    biased;
+                    answer = call => answer.map(drop),
+                    () = gateway.gone() => Err(CallError::Unknown("it does not answer pings any more".to_owned())),
+                }
+            };
+            let cause = match self.wire.until_done(answered).await {
+                Ok(()) => {
+                    gateway.answered();
+                    return Ok(());
+                }
+                Err(CallError::NotSent(error)) => error.cause.to_string(),
+                Err(CallError::Unknown(cause)) => {
+                    attempts.may_have_arrived();
+                    cause
+                }
+                Err(CallError::Exception(exception)) if exception.line.contains(ENDING) => {
+                    "it is shutting down".to_owned()
+                }
+                Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
+            };
+            self.wire.until_done(attempts.again(&gateway, &cause)).await?;
+        }
     }
 
     /// A table as this session sees it.
@@ -195,6 +249,10 @@ impl Session<'_> {
         additions: &[(&'static str, &'static str)],
         passage: Passage,
     ) -> Result<(), Closed> {
+        let through = match passage {
+            Passage::Elsewhere(owner) => Through::Gateway(owner),
+            _ => self.through(),
+        };
         let end = come.end.unwrap_or(sent.length);
         let statement = match sent.is_text {
             true => self.wire.input[sent.query.text.clone()].to_vec(),
@@ -203,13 +261,36 @@ impl Session<'_> {
         self.wire.consume(end);
         let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
         let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
-        let posted = Posted { query: sent.query, params: sent.params, additions, through: self.through() };
+        let posted = Posted { query: sent.query, params: sent.params, additions, through };
         let stored = self.post(posted, pieces).await;
         // Before the client is told, who may have gone.
         self.state.conclude(passage, stored.is_ok()).await;
         match stored {
             Ok(()) => self.tell_success(sent.query, &Summary::default(), false).await,
             Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await,
+        }
+    }
+
+    /// An insert without data of its own.
+    pub(super) async fn statement_to_owner(&mut self, posted: Posted<'_>, length: usize) -> Result<(), Closed> {
+        let query = posted.query;
+        let (end, has_tables) = match self.tables_beside(query, length).await? {
+            Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
+            Beside::Cancelled => return Ok(()),
+            Beside::Unreadable => {
+                self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+                return Err(Closed);
+            }
+        };
+        let text = self.wire.input[query.text.clone()].to_vec();
+        self.wire.consume(end);
+        if has_tables {
+            let refusal = Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned());
+            return self.refuse(query.is_compressed, &refusal).await;
+        }
+        match self.post(posted, &[&text]).await {
+            Ok(()) => self.tell_success(query, &Summary::default(), false).await,
+            Err(refusal) => self.refuse(query.is_compressed, &refusal).await,
         }
     }
 

@@ -345,6 +345,12 @@ impl<'s> Session<'s> {
                 }
                 return self.tell_success(query, &Summary::default(), false).await;
             }
+            // An INSERT SELECT, or what is looked at no closer.
+            Passage::Elsewhere(owner) => {
+                let through = Through::Gateway(*owner);
+                let posted = Posted { query, params: &params, additions: &[], through };
+                return self.statement_to_owner(posted, length).await;
+            }
             Passage::Nameless | Passage::Claimed(_) => {}
         }
         // What a plain SET says, every later insert says as well.
@@ -593,7 +599,7 @@ impl<'s> Session<'s> {
         's: 'c,
     {
         let query_id = Some(query.id.as_str()).filter(|id| !id.is_empty());
-        StatementContext { state: self.state, user_key, names_user: true, params, query_id }
+        StatementContext { state: self.state, user_key, names_user: true, params, query_id, stays_here: false }
     }
 
     /// Sends it with what comes next.

@@ -12,6 +12,8 @@ pub(crate) struct StatementContext<'a> {
     /// Settings, and query parameters as `param_name`.
     pub(crate) params: &'a [Param<'a>],
     pub(crate) query_id: Option<&'a str>,
+    /// Whether an insert is this gateway's, whoever owns it.
+    pub(crate) stays_here: bool,
 }
 
 impl StatementContext<'_> {

@@ -12,6 +12,7 @@ use windrow_sql::{removes_rows, DdlScope, InsertOutline, OtherStatement, TableNa
 
 use super::context::StatementContext;
 use crate::admission::{NotAdmitted, TableKey, Window};
+use crate::cluster::{GatewayId, InsertKey};
 use crate::error::Refusal;
 use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, DefaultProfile};
 use crate::state::State;
@@ -25,6 +26,8 @@ pub(crate) enum Passage {
     Nameless,
     Claimed(DedupKeys),
     Repeat,
+    /// Another gateway owns it.
+    Elsewhere(GatewayId),
     /// It is not forwarded: one of its name was on its way for longer than its sender waits, or whether it is a repeat
     /// can't be told now.
     Refused(Refusal),
@@ -67,6 +70,10 @@ impl StatementContext<'_> {
         let (Some(keys), Some(deduplication)) = (keys, self.state.gatherer.deduplication()) else {
             return Passage::Nameless;
         };
+        let cluster = self.state.cluster.as_ref().filter(|_| !self.stays_here);
+        if let Some(owner) = cluster.and_then(|cluster| cluster.elsewhere(InsertKey::new(&keys, true))) {
+            return Passage::Elsewhere(owner);
+        }
         let patience = Duration::from_millis(self.state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
         match tokio::time::timeout(patience, deduplication.resolve(keys, AckLevel::Stored)).await {
             Ok(Resolved::Mine { keys, .. }) => Passage::Claimed(keys),

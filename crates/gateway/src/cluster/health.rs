@@ -1,0 +1,180 @@
+//! How the other gateways do: each is pinged once a second, on the port that hops go to and with a hop's field, so that
+//! a ping that is answered says that a hop would be taken.
+
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use serde_json::{json, Value};
+use windrow_http::ClientError;
+
+use super::{Cluster, OtherGateway, FIELD, PING_PATH};
+
+const INTERVAL: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Who has not answered for so long is not waited for any more. Whoever waits for its answer asks again, which does no
+/// harm if it comes back after all.
+const GONE_AFTER: Duration = Duration::from_secs(10);
+const MAX_PONG_BYTES: usize = 4096;
+
+/// Nothing is known at first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Health {
+    pong: Option<Pong>,
+    has_same_list: bool,
+    /// Since when it has not answered, and why.
+    down: Option<(Instant, String)>,
+    is_gone: bool,
+}
+
+impl Health {
+    pub(super) fn is_up(&self) -> bool {
+        self.pong.is_some() && self.down.is_none()
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    pub(super) fn reason(&self) -> Option<&str> {
+        match &self.down {
+            Some((_, why)) => Some(why),
+            None if self.pong.is_none() => Some("it has not been asked yet"),
+            None => None,
+        }
+    }
+
+    pub(super) fn version(&self) -> Option<&str> {
+        self.pong.as_ref().map(|pong| pong.version.as_str())
+    }
+
+    pub(super) fn has_same_list(&self) -> Option<bool> {
+        self.pong.as_ref().map(|_| self.has_same_list)
+    }
+
+    fn note(&mut self, answer: Result<Pong, String>, fingerprint: &str) {
+        match answer {
+            Ok(pong) => {
+                self.has_same_list = pong.gateways == fingerprint;
+                (self.pong, self.down, self.is_gone) = (Some(pong), None, false);
+            }
+            Err(why) => {
+                let (since, reason) = self.down.get_or_insert_with(|| (Instant::now(), String::new()));
+                *reason = why;
+                self.is_gone = since.elapsed() >= GONE_AFTER;
+            }
+        }
+    }
+}
+
+/// What a gateway says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pong {
+    /// The fingerprint of its list.
+    pub(super) gateways: String,
+    pub(super) version: String,
+}
+
+impl Pong {
+    pub(super) fn text(&self) -> String {
+        json!({ "gateways": self.gateways, "version": self.version }).to_string()
+    }
+
+    fn read(text: &[u8]) -> Option<Pong> {
+        let value: Value = serde_json::from_slice(text).ok()?;
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        Some(Pong { gateways: text("gateways")?, version: text("version")? })
+    }
+}
+
+/// Pings as long as somebody has the cluster.
+pub(super) async fn watch(cluster: Weak<Cluster>, other: Weak<OtherGateway>, fingerprint: String) {
+    let mut interval = tokio::time::interval(INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let Some(gateway) = other.upgrade() else { return };
+        let answer = tokio::time::timeout(TIMEOUT, ping(&gateway)).await;
+        let answer =
+            answer.unwrap_or_else(|_| Err(format!("it has not answered a ping within {} s", TIMEOUT.as_secs())));
+        let before = gateway.health();
+        gateway.health.send_modify(|health| health.note(answer, &fingerprint));
+        let now = gateway.health();
+        tell(gateway.name(), &before, &now);
+        gateway.gauges.up.set(i64::from(now.is_up()));
+        gateway.gauges.lists_differ.set(i64::from(now.has_same_list() == Some(false)));
+        drop(gateway);
+        let Some(cluster) = cluster.upgrade() else { return };
+        if before.is_up() != now.is_up() {
+            cluster.has_changed();
+        }
+    }
+}
+
+fn tell(gateway: &str, before: &Health, now: &Health) {
+    match (before.is_up(), now.is_up()) {
+        (false, true) => tracing::info!(gateway, version = now.version(), "another gateway of the cluster answers"),
+        (_, false) if before.down.is_none() => tracing::warn!(
+            gateway,
+            reason = now.reason(),
+            "another gateway of the cluster does not answer: inserts that it owns wait for it"
+        ),
+        _ => {}
+    }
+    if now.has_same_list() == Some(false) && before.has_same_list() != Some(false) {
+        tracing::warn!(
+            gateway,
+            "another gateway has other cluster.gateways than this one: until all have the same, a repeat that comes to \
+             another gateway may be stored twice"
+        );
+    }
+}
+
+async fn ping(gateway: &OtherGateway) -> Result<Pong, String> {
+    let lost = |error: ClientError| error.to_string();
+    let mut lease = gateway.client().connection().await.map_err(|error| error.cause.to_string())?;
+    let authority = lease.endpoint().authority();
+    let request = format!("GET {PING_PATH} HTTP/1.1\r\nHost: {authority}\r\n{FIELD}: {}\r\n\r\n", gateway.hop_value());
+    let connection = lease.connection();
+    connection.send(request.as_bytes(), TIMEOUT).await.map_err(|error| error.to_string())?;
+    let head = connection.read_head(false, TIMEOUT).await.map_err(lost)?;
+    let body = connection.body(&head).collect(MAX_PONG_BYTES, TIMEOUT).await.map_err(lost)?;
+    lease.give_back(&head);
+    match (head.status(), Pong::read(&body)) {
+        (200, Some(pong)) => Ok(pong),
+        (status, _) => {
+            let said = String::from_utf8_lossy(&body);
+            Err(format!("it does not answer as a gateway of this cluster: status {status}: {}", said.trim()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pong() -> Pong {
+        Pong { gateways: "f".into(), version: "1".into() }
+    }
+
+    #[test]
+    fn a_pong_is_read_as_it_is_written() {
+        assert_eq!(Pong::read(pong().text().as_bytes()), Some(pong()));
+        assert_eq!(Pong::read(b"Ok.\n"), None);
+        assert_eq!(Pong::read(b"{\"gateways\": 1}"), None);
+    }
+
+    #[test]
+    fn nobody_is_up_before_its_first_answer() {
+        let mut health = Health::default();
+        assert!(!health.is_up() && !health.is_gone() && health.reason().is_some());
+        health.note(Ok(pong()), "f");
+        assert!(health.is_up() && health.has_same_list() == Some(true) && health.reason().is_none());
+        health.note(Err("gone".into()), "f");
+        assert!(!health.is_up() && !health.is_gone());
+        health.down = Some((Instant::now() - GONE_AFTER, String::new()));
+        health.note(Err("gone still".into()), "f");
+        assert_eq!((health.is_gone(), health.reason()), (true, Some("gone still")));
+        health.note(Ok(pong()), "g");
+        assert!(health.is_up() && !health.is_gone() && health.has_same_list() == Some(false));
+    }
+}

@@ -1,0 +1,88 @@
+//! Another gateway of the cluster.
+
+use std::sync::Arc;
+
+use prometheus_client::metrics::counter::Counter;
+use serde_json::{json, Value};
+use tokio::sync::watch;
+use windrow_clickhouse::{Client, ClientOptions, Endpoint, TlsError};
+
+use super::health::Health;
+use super::metrics::{ClusterMetrics, OfGateway};
+
+pub(crate) struct OtherGateway {
+    name: String,
+    client: Arc<Client>,
+    field: String,
+    pub(super) health: watch::Sender<Health>,
+    pub(super) gauges: OfGateway,
+    hops: Counter,
+    failed: Counter,
+}
+
+impl OtherGateway {
+    pub(super) fn new(
+        name: &str,
+        endpoint: Endpoint,
+        options: ClientOptions,
+        field: String,
+        metrics: &ClusterMetrics,
+    ) -> Result<OtherGateway, TlsError> {
+        let of = metrics.of(name);
+        Ok(OtherGateway {
+            name: name.to_owned(),
+            client: Arc::new(Client::new(endpoint, options)?),
+            field,
+            health: watch::Sender::default(),
+            hops: of.hops.clone(),
+            failed: of.failed.clone(),
+            gauges: of,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// What a hop to it shows.
+    pub(crate) fn hop_value(&self) -> &str {
+        &self.field
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+
+    /// An insert has its answer from there.
+    pub(crate) fn answered(&self) {
+        self.hops.inc();
+    }
+
+    pub(super) fn gave_up(&self) {
+        self.failed.inc();
+    }
+
+    /// Ends when it has not answered a ping for so long that an answer is not to be waited for.
+    pub(crate) async fn gone(&self) {
+        let mut health = self.health.subscribe();
+        // The sender lives as long as this does.
+        let _ = health.wait_for(Health::is_gone).await;
+    }
+
+    pub(super) fn shown(&self) -> Value {
+        let health = self.health();
+        json!({
+            "address": self.name,
+            "is_self": false,
+            "up": health.is_up(),
+            "reason": health.reason(),
+            "version": health.version(),
+            "same_list": health.has_same_list(),
+            "hops": self.hops.get(),
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! An insert that another gateway owns goes there, as it came; see [`crate::cluster`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windrow_clickhouse::Purpose;
+use windrow_http::{Connection, ResponseBuilder};
+
+use super::answer::{self, After};
+use super::exchange::{send, Exchange};
+use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, Relayed, ToClient};
+use super::forwarding::connection_fields;
+use crate::cluster::{patience, Attempts, Cluster, GatewayId, InsertKey, OtherGateway, FIELD};
+use crate::error::Refusal;
+use crate::insert::{Candidate, Parsed, Prepared};
+
+impl Exchange<'_> {
+    /// Whether an insert is this gateway's, whoever owns it: it has made its hop, or its session was changed here, of
+    /// which another gateway knows nothing.
+    pub(super) fn stays_here(&self) -> bool {
+        self.came_by_hop || self.session().is_some_and(|session| self.state.sessions.is_changed(session))
+    }
+
+    fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.state.cluster.as_ref().filter(|_| !self.came_by_hop)
+    }
+
+    pub(super) fn owner_elsewhere(&self, parsed: &Parsed) -> Option<GatewayId> {
+        parsed.owner_elsewhere(self.cluster()?)
+    }
+
+    /// Who owns an insert with a token, which says so before its payload is read.
+    pub(super) fn owner_by_token(&self, candidate: &Candidate<'_>, prepared: &Prepared) -> Option<GatewayId> {
+        let cluster = self.cluster()?;
+        let plan = prepared.dedup.as_ref()?;
+        cluster.elsewhere(InsertKey::new(&plan.keys_of_whole(candidate.token()?), true))
+    }
+
+    /// Sends the request to the gateway that owns it, and that gateway's answer back. `start` is what has been read of
+    /// its body.
+    pub(super) async fn hop(
+        &self,
+        connection: &mut Connection,
+        out: &mut Vec<u8>,
+        owner: GatewayId,
+        start: Bytes,
+    ) -> After {
+        let Some(gateway) = self.cluster().map(|cluster| cluster.gateway(owner)) else { return After::Close };
+        self.takes("hop");
+        // What has been read whole can be sent again.
+        let is_whole = connection.body_is_done();
+        let params = self.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
+        let mut attempts = Attempts::new(self.state, patience(self.state, params));
+        loop {
+            let cause = match self.hop_once(connection, gateway, start.clone()).await {
+                Ok(after) => {
+                    gateway.answered();
+                    self.origin.is_of_user(self.peer);
+                    self.origin.mark("hop");
+                    return after;
+                }
+                Err(ForwardError::Broken | ForwardError::HalfAnswer) => return After::Close,
+                Err(ForwardError::NotSent(error)) => error.cause.to_string(),
+                Err(ForwardError::NoAnswer(cause)) if is_whole => {
+                    attempts.may_have_arrived();
+                    cause
+                }
+                Err(ForwardError::NoAnswer(cause)) => {
+                    self.refuse(connection, out, &Refusal::owner_lost(gateway.name(), &cause)).await;
+                    return After::Close;
+                }
+            };
+            if let Err(refusal) = attempts.again(gateway, &cause).await {
+                return self.refuse(connection, out, &refusal).await;
+            }
+        }
+    }
+
+    async fn hop_once(
+        &self,
+        connection: &mut Connection,
+        gateway: &OtherGateway,
+        start: Bytes,
+    ) -> Result<After, ForwardError> {
+        let after = answer::after(self.request.head, connection);
+        let write_idle = connection.limits().write_idle_timeout;
+        let fields = connection_fields(after, connection);
+        let lease = gateway.client().connection_for(Purpose::Statement).await.map_err(ForwardError::NotSent)?;
+        let head = self.request.head;
+        let mut forwarded = Forwarded {
+            head,
+            method: head.method().clone(),
+            target: head.target().to_owned(),
+            without: Vec::new(),
+            with: vec![(FIELD, gateway.hop_value().to_owned())],
+            body: ForwardedBody::Clients { start },
+            cancel_on_close: false,
+        };
+        if let Some(trace) = self.origin.trace {
+            trace.name("hop");
+            forwarded.without.push("traceparent");
+            forwarded.with.push(("traceparent", trace.context().traceparent()));
+        }
+        let (body, client) = connection.body().await.map_err(|_| ForwardError::Broken)?;
+        let to_client = ToClient {
+            client,
+            connection_fields: &fields,
+            write_idle,
+            has_to_be_known: false,
+            when_done: &|| Box::pin(std::future::ready(())),
+            of: Some(gateway),
+        };
+        let Relayed { keep_alive, .. } = relay(lease, forwarded, body, to_client).await?;
+        Ok(if keep_alive { after } else { After::Close })
+    }
+
+    /// Says to another gateway that this one is there.
+    pub(super) async fn pong(&self, cluster: &Cluster, connection: &mut Connection, out: &mut Vec<u8>) -> After {
+        self.takes("ping");
+        let after = match connection.body_is_done() {
+            true => answer::after(self.request.head, connection),
+            false => After::Close,
+        };
+        let fields = connection_fields(after, connection);
+        let response =
+            ResponseBuilder::new(out, 200).date().prepared(&fields).field("Content-Type", "application/json");
+        response.body(cluster.pong().as_bytes());
+        send(connection, out, after).await
+    }
+}
