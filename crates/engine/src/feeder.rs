@@ -173,6 +173,7 @@ impl<S: Sink> Feeder<S> {
             rows,
             payload_bytes: head.payload_bytes,
             writer: FEEDER,
+            back_after: None,
             // Whoever waited for it is gone; it is kept like those that were to be kept on disk.
             ack: AckLevel::Disk,
             patience: Duration::ZERO,

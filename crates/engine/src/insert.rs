@@ -31,6 +31,8 @@ pub struct Insert {
     pub payload_bytes: u64,
     /// The connection it came on.
     pub writer: u64,
+    /// Of a writer whose inserts go to several gateways: how long after its last answer it has sent this one.
+    pub back_after: Option<Duration>,
     pub ack: AckLevel,
     /// How long its sender is willing to wait before it is in a buffer, if others are to go first.
     pub patience: Duration,

@@ -256,6 +256,7 @@ impl Table {
         let arrival = Arrival {
             writer: insert.writer,
             waits: insert.ack == AckLevel::Stored,
+            back_after: insert.back_after.map(|time| Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))),
             rows: insert.rows.count() as u64,
             bytes: insert.payload_bytes,
         };

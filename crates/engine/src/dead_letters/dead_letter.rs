@@ -248,6 +248,7 @@ impl Revived {
             rows,
             payload_bytes,
             writer: WRITER,
+            back_after: None,
             ack: AckLevel::Disk,
             patience: PATIENCE,
             at_once: false,

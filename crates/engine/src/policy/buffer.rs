@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn arrival(bytes: u64) -> Arrival {
-        Arrival { writer: 1, waits: true, rows: 1, bytes }
+        Arrival { writer: 1, waits: true, back_after: None, rows: 1, bytes }
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn hostile_sizes_saturate() {
         let mut buffer = BufferPolicy::new(BufferId(0));
-        let huge = Arrival { writer: 1, waits: false, rows: u64::MAX, bytes: u64::MAX };
+        let huge = Arrival { writer: 1, waits: false, back_after: None, rows: u64::MAX, bytes: u64::MAX };
         let limits = FlushLimits { max_data_size_bytes: u64::MAX, ..FlushLimits::default() };
         assert_eq!(buffer.add(Micros(1), &huge, &limits), Some(SealReason::Size));
         assert_eq!(buffer.add(Micros(1), &huge, &limits), Some(SealReason::Size));

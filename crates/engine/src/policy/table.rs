@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::policy::CountLimit;
 
-    const ONE: Arrival = Arrival { writer: 1, waits: true, rows: 1, bytes: 10 };
+    const ONE: Arrival = Arrival { writer: 1, waits: true, back_after: None, rows: 1, bytes: 10 };
     const KINDS: [PolicyKind; 3] = [PolicyKind::Adaptive, PolicyKind::Fixed, PolicyKind::Balanced];
 
     fn ms(millis: u64) -> Micros {

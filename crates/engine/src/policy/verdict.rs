@@ -9,6 +9,9 @@ pub struct Arrival {
     pub writer: u64,
     /// Whether the writer is blocked until this insert is stored. One that is not may come again at any moment.
     pub waits: bool,
+    /// Of a writer whose inserts go to several gateways, by their keys: how long after its last answer, wherever that came
+    /// from, it has sent this one. `None`: its inserts come here, and it is known by its name.
+    pub back_after: Option<Micros>,
     pub rows: u64,
     pub bytes: u64,
 }

@@ -97,6 +97,7 @@ impl Writer {
             rows: rows_of(number, &shape.destination().form),
             payload_bytes: payload_bytes(number),
             writer: self.number as u64,
+            back_after: None,
             ack: match level {
                 Level::Memory => AckLevel::Memory,
                 Level::Disk => AckLevel::Disk,

@@ -133,7 +133,7 @@ async fn ping(gateway: &OtherGateway) -> Result<Pong, String> {
     let lost = |error: ClientError| error.to_string();
     let mut lease = gateway.client().connection().await.map_err(|error| error.cause.to_string())?;
     let authority = lease.endpoint().authority();
-    let request = format!("GET {PING_PATH} HTTP/1.1\r\nHost: {authority}\r\n{FIELD}: {}\r\n\r\n", gateway.hop_value());
+    let request = format!("GET {PING_PATH} HTTP/1.1\r\nHost: {authority}\r\n{FIELD}: {}\r\n\r\n", gateway.ping_value());
     let connection = lease.connection();
     connection.send(request.as_bytes(), TIMEOUT).await.map_err(|error| error.to_string())?;
     let head = connection.read_head(false, TIMEOUT).await.map_err(lost)?;

@@ -4,6 +4,8 @@
 //! addresses, a gateway that was given another name. It would take an insert that is not its own, and its owner would
 //! not know the repeat.
 
+use std::time::Duration;
+
 use windrow_clickhouse::same_secret;
 
 use crate::error::Refusal;
@@ -17,16 +19,32 @@ pub(crate) fn is_hop_field(name: &str) -> bool {
     name.eq_ignore_ascii_case(FIELD)
 }
 
+/// What another gateway says of a request that it hands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// How long after its last answer the client has sent it.
+    pub(crate) back_after: Option<Duration>,
+}
+
+/// What is the same in all hops to a gateway.
 pub(super) fn value(to: &str, secret: &str) -> String {
     format!("{to} {secret}")
 }
 
+/// That of one hop.
+pub(super) fn value_of(to_all: &str, hop: Hop) -> String {
+    let back_after = hop.back_after.and_then(|time| u64::try_from(time.as_micros()).ok());
+    back_after.map_or_else(|| to_all.to_owned(), |micros| format!("{to_all} {micros}"))
+}
+
 /// Whether it is a hop to the gateway `own`.
-pub(super) fn check(given: Option<&[u8]>, own: &str, secret: &str) -> Result<(), Refusal> {
-    let given = given.and_then(|value| std::str::from_utf8(value).ok());
-    match given.and_then(|value| value.trim().rsplit_once(' ')) {
-        Some((to, shown)) if same_secret(shown, secret) => match to == own {
-            true => Ok(()),
+pub(super) fn check(given: Option<&[u8]>, own: &str, secret: &str) -> Result<Hop, Refusal> {
+    let given = given.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
+    let mut words = given.split(' ').filter(|word| !word.is_empty());
+    let (to, shown, back_after) = (words.next().unwrap_or_default(), words.next(), words.next());
+    match shown {
+        Some(shown) if same_secret(shown, secret) => match to == own {
+            true => Ok(Hop { back_after: back_after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros) }),
             false => Err(Refusal::authentication(&format!(
                 "This is the gateway {own}, and the hop was meant for {to}: each gateway is named in \
                  `cluster.gateways` by an address that leads to it alone, and by the same one in its `cluster.self`"
@@ -58,6 +76,11 @@ mod tests {
             let refusal = given(to, secret).unwrap_err();
             assert_eq!(refusal.status, 403);
             assert!(!refusal.line("").contains(SECRET), "{}", refusal.line(""));
+        }
+        let hop = Hop { back_after: Some(Duration::from_micros(1_500)) };
+        for (hop, of) in [(hop, hop), (Hop { back_after: None }, Hop { back_after: None })] {
+            let value = value_of(&value("http://a:1", SECRET), hop);
+            assert_eq!(check(Some(value.as_bytes()), "http://a:1", SECRET).ok(), Some(of));
         }
         for value in [None, Some(&b"\xff"[..]), Some(SECRET.as_bytes())] {
             assert!(check(value, "http://a:1", SECRET).is_err());

@@ -33,7 +33,7 @@ use windrow_http::RequestHead;
 use windrow_settings::{ClusterSecret, Settings};
 
 pub(crate) use self::attempts::{patience, Attempts};
-pub(crate) use self::hop::{is_hop_field, FIELD, PING_PATH};
+pub(crate) use self::hop::{is_hop_field, Hop, FIELD, PING_PATH};
 pub(crate) use self::other::OtherGateway;
 
 use self::health::Pong;
@@ -113,9 +113,14 @@ impl Cluster {
         })))
     }
 
+    /// Whether an insert may be another gateway's, and so the next one of its writer.
+    pub(crate) fn shares(&self, insert: InsertKey) -> bool {
+        (insert.has_token || self.rows_hop) && self.names.len() > 1
+    }
+
     /// The insert's owner, if that is another gateway.
     pub(crate) fn elsewhere(&self, insert: InsertKey) -> Option<GatewayId> {
-        if !(insert.has_token || self.rows_hop) {
+        if !self.shares(insert) {
             return None;
         }
         let owner = self.owners.owner(insert);
@@ -127,11 +132,11 @@ impl Cluster {
     }
 
     /// Whether a request has come here by a hop. One that only says so is refused.
-    pub(crate) fn came_by_hop(cluster: Option<&Arc<Cluster>>, head: &RequestHead) -> Result<bool, Refusal> {
+    pub(crate) fn came_by_hop(cluster: Option<&Arc<Cluster>>, head: &RequestHead) -> Result<Option<Hop>, Refusal> {
         let given = head.fields().filter(|(name, _)| is_hop_field(name)).map(|(_, value)| value);
         let mut given = given.peekable();
         if given.peek().is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let refused = |refusal: Refusal| {
             if let Some(cluster) = cluster {
@@ -143,7 +148,7 @@ impl Cluster {
         // Of two nobody knows which one is meant.
         let only = given.next().filter(|_| given.next().is_none());
         match hop::check(only, &here.names[here.own], &here.secret) {
-            Ok(()) => Ok(true),
+            Ok(hop) => Ok(Some(hop)),
             Err(refusal) => refused(refusal),
         }
     }

@@ -1,6 +1,7 @@
 //! Another gateway of the cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use serde_json::{json, Value};
@@ -8,6 +9,7 @@ use tokio::sync::watch;
 use windrow_clickhouse::{Client, ClientOptions, Endpoint, TlsError};
 
 use super::health::Health;
+use super::hop::{self, Hop};
 use super::metrics::{ClusterMetrics, OfGateway};
 
 pub(crate) struct OtherGateway {
@@ -48,9 +50,14 @@ impl OtherGateway {
         &self.client
     }
 
-    /// What a hop to it shows.
-    pub(crate) fn hop_value(&self) -> &str {
+    /// What a ping shows.
+    pub(super) fn ping_value(&self) -> &str {
         &self.field
+    }
+
+    /// What a hop to it shows.
+    pub(crate) fn hop_value(&self, back_after: Option<Duration>) -> String {
+        hop::value_of(&self.field, Hop { back_after })
     }
 
     pub(super) fn health(&self) -> Health {

@@ -74,10 +74,8 @@ mod tests {
     #[test]
     fn a_gateway_more_takes_its_share_and_no_other_owner_changes() {
         let (four, five) = (Owners::of(&names(0..4)), Owners::of(&names(0..5)));
-        let moved: Vec<usize> = (0..4_000)
-            .filter(|n| four.owner(keys(*n)) != five.owner(keys(*n)))
-            .map(|n| five.owner(keys(n)))
-            .collect();
+        let moved: Vec<usize> =
+            (0..4_000).filter(|n| four.owner(keys(*n)) != five.owner(keys(*n))).map(|n| five.owner(keys(n))).collect();
         assert!(moved.iter().all(|owner| *owner == 4));
         assert!((700..900).contains(&moved.len()), "{}", moved.len());
         assert_ne!(four.fingerprint(), five.fingerprint());

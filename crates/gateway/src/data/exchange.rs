@@ -5,6 +5,7 @@
 //! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is DuckDB's (`on_duckdb.rs`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use windrow_clickhouse::Credentials;
@@ -23,7 +24,7 @@ use super::request::{caller, caller_among, Caller, Request};
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
 use crate::backend::Backend;
-use crate::cluster::{Cluster, PING_PATH};
+use crate::cluster::{Cluster, Hop, PING_PATH};
 use crate::error::Refusal;
 use crate::insert::{AnswerForm, Origin};
 use crate::state::State;
@@ -67,7 +68,11 @@ pub(crate) async fn exchange(
     };
     let route = Mutex::new("forward");
     let hop = Cluster::came_by_hop(state.cluster.as_ref(), head);
-    let came_by_hop = matches!(hop, Ok(true));
+    let came_by_hop = matches!(hop, Ok(Some(_)));
+    let origin = match hop {
+        Ok(Some(Hop { back_after })) => Origin { back_after: back_after.or(Some(Duration::MAX)), ..origin },
+        _ => origin,
+    };
     let exchange = Exchange { state, request, caller, peer, sender: OnceCell::new(), origin, came_by_hop, route };
     let after = match hop {
         Ok(_) => exchange.run(connection, out, has_room, read).await,

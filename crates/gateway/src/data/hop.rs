@@ -92,7 +92,7 @@ impl Exchange<'_> {
             method: head.method().clone(),
             target: head.target().to_owned(),
             without: Vec::new(),
-            with: vec![(FIELD, gateway.hop_value().to_owned())],
+            with: vec![(FIELD, gateway.hop_value(self.origin.back_after))],
             body: ForwardedBody::Clients { start },
             cancel_on_close: false,
         };

@@ -335,6 +335,8 @@ fn parent_of(head: &RequestHead) -> Option<Parent> {
 
 async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
     let (mut out, mut latest) = (Vec::new(), Latest::default());
+    // Only gateways of a cluster look at it.
+    let mut answered: Option<Instant> = None;
     // One future for the connection's life: making it anew for each request would take a lock each time.
     let stop = stop.wait_for(|stop| *stop);
     tokio::pin!(stop);
@@ -351,8 +353,11 @@ async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &P
                 let arrived = Instant::now();
                 let tracer = state.options.tracer.as_ref();
                 let trace = tracer.and_then(|tracer| tracer.begin(parent_of(&head), arrived));
-                let origin = Origin { connection_id: id, arrived, trace: trace.as_ref() };
+                let back_after =
+                    state.cluster.as_ref().map(|_| answered.map_or(Duration::MAX, |answered| arrived - answered));
+                let origin = Origin { connection_id: id, arrived, back_after, trace: trace.as_ref() };
                 let after = exchange(state, &mut connection, &head, (origin, peer), &mut latest, &mut out).await;
+                answered = state.cluster.as_ref().map(|_| Instant::now());
                 trace.into_iter().for_each(RequestTrace::end);
                 match after {
                     After::KeepAlive if !state.is_closing() => continue,

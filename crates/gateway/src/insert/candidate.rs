@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windrow_clickhouse::Credentials;
 use windrow_engine::{DataKind, QueryId};
@@ -90,6 +90,8 @@ impl From<NotAdmitted> for NotGathered {
 pub(crate) struct Origin<'a> {
     pub(crate) connection_id: u64,
     pub(crate) arrived: Instant,
+    /// How long after its last answer its sender has sent it. `None`: nobody knows.
+    pub(crate) back_after: Option<Duration>,
     /// Of a request that is traced.
     pub(crate) trace: Option<&'a RequestTrace>,
 }

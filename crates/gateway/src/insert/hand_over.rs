@@ -37,7 +37,7 @@ pub(crate) async fn hand_over(
     origin: Origin<'_>,
     progress: &mut impl Progress,
 ) -> Result<Summary, Refusal> {
-    let Parsed { prepared, compatibility, rows: brought, payload_bytes, query_id, ack } = parsed;
+    let Parsed { prepared, compatibility, rows: brought, payload_bytes, query_id, key, ack } = parsed;
     let (rows, bytes) = (brought.count(), brought.bytes());
     if let Some(trace) = origin.trace {
         tell(trace, state, &prepared);
@@ -51,10 +51,12 @@ pub(crate) async fn hand_over(
         state.gatherer.log_without_batch(destination, kind, query_id, payload_bytes, None);
         return Ok(Summary::default());
     }
+    let roams = key.zip(state.cluster.as_ref()).is_some_and(|(key, cluster)| cluster.shares(key));
     let insert = |rows, dedup, payload_bytes| Insert {
         rows,
         payload_bytes,
         writer: origin.connection_id,
+        back_after: origin.back_after.filter(|_| roams),
         ack,
         patience: prepared.wait_timeout,
         at_once: prepared.at_once,

@@ -112,7 +112,8 @@ impl Session<'_> {
         // Windrow's own settings are for a Windrow.
         let takes_own = through != Through::Backend;
         if let Through::Gateway(owner) = through {
-            call = call.field(FIELD, self.owner(owner).map_or("", |gateway| gateway.hop_value()));
+            call = call
+                .field(FIELD, &self.owner(owner).map_or(String::new(), |gateway| gateway.hop_value(self.back_after)));
         }
         for param in params.iter().filter(|param| takes_own || role(param.name()) != Role::Windrow) {
             call = call.param(param.name(), param.text().unwrap_or_default());

@@ -64,6 +64,10 @@ pub(super) struct Session<'s> {
     pub(super) is_compressed: bool,
     /// The backend answered last, and may not have come to its end.
     pub(super) is_forwarding: bool,
+    /// How long after its answer the query at hand came.
+    pub(super) back_after: Option<Duration>,
+    /// When the query before had its answer, for gateways of a cluster.
+    pub(super) answered: Option<Instant>,
     /// What the query at hand was refused with, for its trace.
     refused: Option<Refusal>,
 }
@@ -98,6 +102,8 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         http_session: format!("windrow-native-{:032x}", fastrand::u128(..)),
         is_compressed: false,
         is_forwarding: false,
+        back_after: None,
+        answered: None,
         refused: None,
     };
     loop {
@@ -243,13 +249,15 @@ impl<'s> Session<'s> {
             return self.splice().await;
         };
         let trace = self.trace(&query, arrived);
-        let done = self.run(query, length, self.origin(arrived, trace.as_ref())).await;
+        let origin = self.origin(arrived, trace.as_ref());
+        let done = self.run(query, length, origin).await;
         self.end_trace(trace);
         done
     }
 
     fn end_trace(&mut self, trace: Option<RequestTrace>) {
         let refused = self.refused.take();
+        self.answered = self.state.cluster.as_ref().map(|_| Instant::now());
         if let Some(trace) = trace {
             refused.into_iter().for_each(|refusal| refusal.tell(&trace));
             trace.end();
@@ -269,8 +277,10 @@ impl<'s> Session<'s> {
         Some(trace)
     }
 
-    fn origin<'t>(&self, arrived: Instant, trace: Option<&'t RequestTrace>) -> Origin<'t> {
-        Origin { connection_id: self.id, arrived, trace }
+    fn origin<'t>(&mut self, arrived: Instant, trace: Option<&'t RequestTrace>) -> Origin<'t> {
+        self.back_after =
+            self.state.cluster.as_ref().map(|_| self.answered.map_or(Duration::MAX, |answered| arrived - answered));
+        Origin { connection_id: self.id, arrived, back_after: self.back_after, trace }
     }
 
     /// Runs a query whose packet has come.

@@ -114,11 +114,16 @@ impl Balanced {
     pub(crate) fn arrive(&mut self, now: Micros, buffer: &mut BufferPolicy, arrival: &Arrival, limits: &FlushLimits) {
         let horizon = Micros::from_millis(limits.min_timeout_ms());
         self.chain.arrive(now, buffer.id, arrival.waits);
-        let came_back = if arrival.waits {
-            self.writers.arrive(now, arrival.writer, buffer.id, horizon)
-        } else {
-            self.writers.arrive_unblocked();
-            false
+        let came_back = match (arrival.waits, arrival.back_after) {
+            (false, _) => {
+                self.writers.arrive_unblocked();
+                false
+            }
+            (true, None) => self.writers.arrive(now, arrival.writer, buffer.id, horizon),
+            (true, Some(back_after)) => {
+                self.writers.arrive_roaming(arrival.writer, buffer.id, back_after <= horizon);
+                back_after <= horizon
+            }
         };
         if !came_back {
             self.stream.arrive(now, buffer, limits);

@@ -25,7 +25,13 @@ impl Table {
     }
 
     fn insert(&mut self, at_ms: u64, writer: u64, waits: bool, lane: Lane) -> Verdict {
-        let arrival = Arrival { writer, waits, rows: 1, bytes: 10 };
+        let arrival = Arrival { writer, waits, back_after: None, rows: 1, bytes: 10 };
+        self.policy.arrive(ms(at_ms), &mut self.buffer, &arrival, &self.limits, lane)
+    }
+
+    /// From a writer whose inserts go to several gateways, so long after its last answer.
+    fn roaming(&mut self, at_ms: u64, writer: u64, back_after_ms: u64, lane: Lane) -> Verdict {
+        let arrival = Arrival { writer, waits: true, back_after: Some(ms(back_after_ms)), rows: 1, bytes: 10 };
         self.policy.arrive(ms(at_ms), &mut self.buffer, &arrival, &self.limits, lane)
     }
 
@@ -92,6 +98,21 @@ fn ms(millis: u64) -> Micros {
 
 fn seal(reason: SealReason) -> Verdict {
     Verdict::Seal(reason)
+}
+
+#[test]
+fn writers_that_go_from_gateway_to_gateway_are_not_waited_for() {
+    let mut table = Table::new();
+    assert_eq!(table.roaming(1_000, 1, 1, Lane::Free), Verdict::Seal(SealReason::EveryWriterIsHere));
+    let flushed = table.begin_flush(1_000);
+    assert_eq!(table.roaming(1_001, 2, 1, Lane::Busy), Verdict::HoldForFlush);
+    assert_eq!(table.roaming(1_002, 3, 1, Lane::Busy), Verdict::HoldForFlush);
+    table.end_flush(1_005, &flushed, FLUSH_MS);
+    assert_eq!(table.decide(1_005), Verdict::Seal(SealReason::EveryWriterIsHere), "whoever else may come");
+    table.flush(1_005);
+    // Who comes long after its answer is one of a stream.
+    table.roaming(1_020, 4, 1_000, Lane::Free);
+    assert!(matches!(table.roaming(1_021, 1, 1, Lane::Free), Verdict::HoldUntil(_)));
 }
 
 #[test]
@@ -291,8 +312,13 @@ fn whatever_happens_holds_end() {
             let verdict = match rng.u8(0..10) {
                 0..=6 => {
                     let limits = random_limits(&mut rng);
-                    let arrival =
-                        Arrival { writer: rng.u64(0..12), waits: rng.bool(), rows: 1, bytes: rng.u64(0..2_000) };
+                    let arrival = Arrival {
+                        writer: rng.u64(0..12),
+                        waits: rng.bool(),
+                        back_after: None,
+                        rows: 1,
+                        bytes: rng.u64(0..2_000),
+                    };
                     let verdict = policy.arrive(now, &mut buffer, &arrival, &limits, lane);
                     oldest = oldest.min(now + ms(limits.busy_timeout_max_ms));
                     verdict

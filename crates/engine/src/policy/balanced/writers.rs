@@ -54,6 +54,8 @@ struct Round {
     inserts: u64,
     /// Loops among its writers that have not been seen since.
     loops: u64,
+    /// Inserts by which loops came back that are as likely to go to another gateway next.
+    roaming: u64,
     state: RoundState,
 }
 
@@ -73,7 +75,7 @@ impl Writers {
         if self.rounds.len() == ROUNDS {
             self.drop_first_round();
         }
-        self.rounds.push_back(Round { inserts: 0, loops: 0, state: RoundState::Running });
+        self.rounds.push_back(Round { inserts: 0, loops: 0, roaming: 0, state: RoundState::Running });
     }
 
     /// Whether this insert is one that an acknowledgement brought about.
@@ -88,6 +90,16 @@ impl Writers {
             round.loops += u64::from(is_loop);
         }
         is_loop
+    }
+
+    /// An insert of a writer that sends its next one to another gateway, perhaps. Nobody waits for it here: while two gateways
+    /// waited for each other's writers, none would be let go.
+    pub(super) fn arrive_roaming(&mut self, writer: u64, buffer: BufferId, came_back: bool) {
+        self.count_row(Some(writer));
+        if let Some(round) = self.round_mut(buffer.0) {
+            round.inserts += 1;
+            round.roaming += u64::from(came_back);
+        }
     }
 
     /// An insert whose writer may send more at any moment.
@@ -155,7 +167,8 @@ impl Writers {
 
     /// Whether the buffer holds loops and nothing else.
     pub(super) fn only_loops_in(&self, buffer: &BufferPolicy) -> bool {
-        self.round(buffer.id.0).is_some_and(|round| round.loops > 0 && round.loops == buffer.inserts())
+        let loops = self.round(buffer.id.0).map_or(0, |round| round.loops + round.roaming);
+        loops > 0 && loops == buffer.inserts()
     }
 
     fn give_up(&mut self, now: Micros) {

@@ -152,7 +152,7 @@ impl Queue for Tables {
         let lane = self.lane(push.table);
         let table = &mut self.tables[push.table];
         table.inserts.push(push.insert);
-        let arrival = Arrival { writer: push.writer, waits: push.waits, rows: 1, bytes: 100 };
+        let arrival = Arrival { writer: push.writer, waits: push.waits, back_after: None, rows: 1, bytes: 100 };
         let verdict = table.policy.arrive(Micros(now), &mut table.buffer, &arrival, &self.limits, lane);
         self.follow(now, push.table, verdict, started);
         if self.turns.waits(push.table) {

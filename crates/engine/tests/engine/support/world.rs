@@ -84,6 +84,7 @@ impl World {
             rows: rows_for(shape.destination(), rows),
             payload_bytes: 30 * rows.len() as u64,
             writer: rows[0],
+            back_after: None,
             ack: if waits { AckLevel::Stored } else { AckLevel::Memory },
             patience: Duration::from_secs(86_400),
             at_once: false,
