@@ -35,7 +35,7 @@ def servers(folder: Path, shards: int, replicas: int) -> Iterator[ReplicatedClus
 
 @contextmanager
 def gateway_before(cluster: ReplicatedCluster, folder: Path, options: Namespace, config: str = "") -> Iterator[RemoteGateway]:
-    """In front of the first shard's replicas, and of the other shards if `config` says so. Its own user and that of the load are the same."""
+    """In front of the first shard's replicas, and of the other shards if `config` says so. Its own user is that of the load."""
     addresses = [f"127.0.0.1:{replica.native_port}" for replica in cluster.servers[0]]
     url = ",".join(backend_url(TESTER, address).replace("http://", "tcp://") for address in addresses)
     environment = dict(pair.split("=", 1) for pair in options.env)

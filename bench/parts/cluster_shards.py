@@ -11,6 +11,7 @@ are, after every run, and all rows are looked for: each once, as it was sent, on
 would fetch the same parts, whoever stored them.
 """
 
+import itertools
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -54,7 +55,9 @@ ENGINES = {
 }
 STORED = ("async_insert=1", "wait_for_async_insert=1", "distributed_foreground_insert=1")
 DIRECT = {"async_insert": 0, "distributed_foreground_insert": 1}
-RESTS_FOR_SECONDS = 2.0
+# No run's inserts are another one's: in a replicated table they would be repeats, which gateways know again, whatever became of the table.
+RUNS = itertools.count()
+WARMUP_SECONDS, RESTS_FOR_SECONDS = 0.5, 2.0
 
 LIMIT, DISTRIBUTED = "limit: cut beforehand, straight into the shards", "direct: through the Distributed table"
 THROUGH, CUT = "gateway, through the Distributed table", "gateway, `backend.cluster`"
@@ -83,12 +86,15 @@ def around(cluster: ReplicatedCluster, engine: str, gateways: dict[str, RemoteGa
         make(cluster, engine)
         gateway = gateways.get(way)
         found = small_inserts(cluster, way, gateway, options) if gateway else large_inserts(cluster, way, batch_rows)
-        rows.append({"engine": engine, "way": way, **found} | (of_tables(cluster, way, found["rows"]) if engine != NULL else {}))
+        if engine != NULL:
+            # All parts, whoever made them, and so all rows, those of the warm-up as well.
+            found["part_rows"] = found["stored"] / parts(cluster, way, found["stored"])
         if way == CUT:
-            batch_rows = round(rows[0]["batch_rows"])
+            batch_rows = round(found["batch_rows"])
         if way == CUT and engine != NULL:
             copy(cluster)
-        shown = [f"{key} {figure(rows[-1][key])}" for key in ("clickhouse_us", "gateway_us", "parts", "batch_rows")]
+        rows.append({"engine": engine, "way": way, **found})
+        shown = [f"{key} {figure(found.get(key))}" for key in ("clickhouse_us", "gateway_us", "batch_rows", "part_rows")]
         print(f"{engine}: {way}: {', '.join(shown)}", file=sys.stderr)
     return rows
 
@@ -114,34 +120,48 @@ def piece_of_row(n: int) -> list[list[int] | str]:
 
 
 def small_inserts(cluster: ReplicatedCluster, way: str, gateway: RemoteGateway, options: Namespace) -> dict[str, Any]:
-    row = [piece for n in range(options.rows) for piece in piece_of_row(n)]
-    scenario = Scenario("stored", options.connections, options.seconds, only_settings=STORED)
+    # What the gateway asks about a new table is not counted.
+    warm = send(gateway, options, WARMUP_SECONDS)
+    refuse_errors(way, warm)
     batches = lambda: metrics_of(gateway).sum("windrow_flushes_total")
-    server, batches_before = gateway.http, batches()
-    before, gateway_before = cpu_seconds(cluster), usage(gateway.child.pid)
-    load = generate(f"{server.host}:{server.port}", [head(server, scenario.query(EVENTS))], scenario, {"row": row})
+    batches_before, before, gateway_before = batches(), cpu_seconds(cluster), usage(gateway.child.pid)
+    load = send(gateway, options, options.seconds)
     used, by_gateway = cpu_seconds(cluster) - before, usage(gateway.child.pid).cpu_seconds - gateway_before.cpu_seconds
-    if load["first_error"]:
-        raise SystemExit(f"{way}: inserts failed, first: {load['first_error']}")
-    rows = options.rows * sum(of.acknowledged for of in load["ids"])
+    refuse_errors(way, load)
     # A batch that was cut is one shard's.
     batches_of_shard = (batches() - batches_before) / (len(cluster.servers) if way == CUT else 1)
-    per_second = options.rows * load["in_window"] / load["window_seconds"]
+    rows, seconds = rows_of(load, options), load["window_seconds"]
     return {
-        "rows": rows, "clickhouse_us": used * 1e6 / rows, "gateway_us": by_gateway * 1e6 / rows, "per_second": per_second,
-        "parts": None, "batch_rows": rows / batches_of_shard,
+        "rows": rows, "stored": rows + rows_of(warm, options), "clickhouse_us": used * 1e6 / rows,
+        "gateway_us": by_gateway * 1e6 / rows, "per_second": options.rows * load["in_window"] / seconds,
+        "batch_rows": rows / batches_of_shard,
     }  # fmt: skip
 
 
-def of_tables(cluster: ReplicatedCluster, way: str, rows: int) -> dict[str, float]:
-    """How many parts a shard has, after all rows were looked for."""
-    figures = f"count(), uniqExact(conn, seq, n), countIf({IS_AS_SENT}), countIf({KEY} % 2 = _shard_num - 1)"
+def send(gateway: RemoteGateway, options: Namespace, seconds: float) -> dict[str, Any]:
+    scenario = Scenario("stored", options.connections, seconds, warmup_seconds=0, only_settings=STORED)
+    row = [piece for n in range(options.rows) for piece in piece_of_row(n)]
+    server, more = gateway.http, {"row": row, "first_conn": next(RUNS) * options.connections}
+    return generate(f"{server.host}:{server.port}", [head(server, scenario.query(EVENTS))], scenario, more)
+
+
+def refuse_errors(way: str, load: dict[str, Any]) -> None:
+    if load["first_error"]:
+        raise SystemExit(f"{way}: inserts failed, first: {load['first_error']}")
+
+
+def rows_of(load: dict[str, Any], options: Namespace) -> int:
+    return options.rows * sum(of.acknowledged for of in load["ids"])
+
+
+def parts(cluster: ReplicatedCluster, way: str, stored: int) -> int:
+    """After all rows were looked for."""
+    figures = f"count(), uniqExact(conn, seq, n), countIf({IS_AS_SENT}), countIf({KEY} % {len(cluster.servers)} = _shard_num - 1)"
     found = cluster.all[0].direct.sql(f"SELECT {figures} FROM {EVENTS} FORMAT TSV")
-    if not rows or set(map(int, found.split())) != {rows}:
-        raise SystemExit(f"{way}: of {rows} rows there are, all, different, as sent, where they belong: {found}")
+    if set(map(int, found.split())) != {stored}:
+        raise SystemExit(f"{way}: of {stored} rows there are, all, different, as sent, where they belong: {found}")
     counted = "SELECT count() FROM system.parts WHERE active AND database = 'bench' AND table = 'local'"
-    parts = sum(int(server.direct.sql(counted)) for server in cluster.all) / len(cluster.all)
-    return {"parts": parts, "batch_rows": rows / parts}
+    return sum(int(server.direct.sql(counted)) for server in cluster.all)
 
 
 def copy(cluster: ReplicatedCluster) -> None:
@@ -162,7 +182,7 @@ def large_inserts(cluster: ReplicatedCluster, way: str, batch_rows: int) -> dict
         if way == DISTRIBUTED:
             work = [(connections[0], batch_of(first, condition, batch_rows))]
         else:
-            of_shards = [f"{condition} AND {KEY} % 2 = {shard}" for shard in range(len(connections))]
+            of_shards = [f"{condition} AND {KEY} % {len(connections)} = {shard}" for shard in range(len(connections))]
             work = [(connection, batch_of(first, of_shard, batch_rows)) for connection, of_shard in zip(connections, of_shards)]
         # A token like a gateway's.
         settings = DIRECT | {"insert_deduplication_token": f"{way} {number}"}
@@ -175,22 +195,23 @@ def large_inserts(cluster: ReplicatedCluster, way: str, batch_rows: int) -> dict
     for connection in connections:
         connection.close()
     return {
-        "rows": rows, "clickhouse_us": used * 1e6 / rows, "gateway_us": None, "per_second": None, "parts": None,
+        "rows": rows, "stored": rows, "clickhouse_us": used * 1e6 / rows, "gateway_us": None, "per_second": None,
         "batch_rows": batch_rows,
     }  # fmt: skip
 
 
 def batch_of(server: Endpoint, condition: str, batch_rows: int) -> bytes:
-    """One block."""
+    """One block, with plain values in columns of type LowCardinality, as gateways send them."""
     query = f"SELECT {NAMES} FROM {COPY} WHERE {condition} ORDER BY number FORMAT Native"
-    reply = server.request(None, query.encode(), {"max_block_size": batch_rows, "max_threads": 1})
+    settings = {"max_block_size": batch_rows, "max_threads": 1, "low_cardinality_allow_in_native_format": 0}
+    reply = server.request(None, query.encode(), settings)
     if reply.status != 200:
         raise SystemExit(reply.text)
     return reply.body
 
 
 def rest(cluster: ReplicatedCluster) -> float:
-    """The share of a CPU that the servers take when nobody asks them anything."""
+    """The share of a CPU that the servers take when nobody inserts; both gateways ask after them."""
     before, began = cpu_seconds(cluster), monotonic()
     sleep(RESTS_FOR_SECONDS)
     return (cpu_seconds(cluster) - before) / (monotonic() - began)
@@ -204,14 +225,14 @@ def report(rows: Rows, at_rest: float, options: Namespace, goals: Goals) -> str:
     )
     shown = columns(groups, [
         ("shards' tables", of("engine")), ("way", of("way")), ("ClickHouse's CPU, us per row", of("clickhouse_us")),
-        ("× direct", lambda group: ratio(group[0]["engine"], group[0]["way"])), ("gateway's CPU, us per row", of("gateway_us")),
-        ("rows/s", of("per_second")), ("rows", of("rows")), ("parts per shard", of("parts")),
-        ("rows of a batch", of("batch_rows")),
+        ("× direct", lambda group: ratio(group[0]["engine"], group[0]["way"])),
+        ("× limit", lambda group: ratio(group[0]["engine"], group[0]["way"], to=LIMIT)), ("gateway's CPU, us per row", of("gateway_us")),
+        ("rows/s", of("per_second")), ("rows of a batch", of("batch_rows")), ("rows of a part", of("part_rows")),
     ])  # fmt: skip
     for engine in options.engines:
         goals.at_most(f"{engine}: ClickHouse's CPU per row with `backend.cluster` to direct", 0.6, ratio(engine, CUT))
         if engine != NULL:
-            parts = ratio(engine, THROUGH, "batch_rows", CUT)
-            goals.at_most(f"{engine}: parts per shard and row with `backend.cluster` to without it", 1.1, parts)
+            more_parts = ratio(engine, THROUGH, "part_rows", CUT)
+            goals.at_most(f"{engine}: parts for as many rows with `backend.cluster` to without it", 1.1, more_parts)
     text = prose("cluster shards", connections=options.connections, rows=options.rows, rest=figure(100 * at_rest))
     return f"{text}{shown}"
