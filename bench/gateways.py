@@ -148,6 +148,7 @@ def main() -> None:
             print("|---|---|---|---|---|---|---|")
             hops_of(folder, engine, 1, "one gateway")
             hops_of(folder, engine, 2, "one of two gateways")
+            hops_of(folder, engine, 4, "one of four gateways")
             hops_of(folder, engine, 0, "each its own block, ClickHouse's window")
         finally:
             engine.stop()
