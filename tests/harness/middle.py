@@ -86,6 +86,9 @@ class Middle(Relay):
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         behind: asyncio.StreamWriter | None = None
+        if self.refusing:
+            return reset(writer)
+        self.writers.add(writer)
         try:
             source, behind = await asyncio.open_connection("127.0.0.1", self.backend_port, limit=1 << 20)
             served = 0
@@ -114,6 +117,7 @@ class Middle(Relay):
             # One side is gone; so is the other, then.
             pass
         finally:
+            self.writers.discard(writer)
             writer.close()
             if behind is not None:
                 behind.close()
