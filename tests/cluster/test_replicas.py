@@ -142,6 +142,22 @@ def test_a_token_that_comes_again_is_known_whichever_replica_is_asked(replicas: 
     assert synced(replicas) == [1, 2]
 
 
+def test_a_table_that_was_made_anew_knows_nothing_of_the_former_one(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway()
+    for _ in range(2):
+        assert gateway.http.insert(INTO_T, rows(1), insert_deduplication_token="x").status == 200
+    assert synced(replicas) == [1]
+    for replica in replicas:
+        replica.direct.sql("DROP TABLE t SYNC")
+    make(replicas)
+    # It is seen when the table is looked at again.
+    stored_anew = lambda: gateway.http.insert(INTO_T, rows(1), insert_deduplication_token="x").status == 200 and numbers(replicas[0]) == [1]  # noqa: E731
+    eventually(stored_anew, "what the former table had is no repeat")
+    assert gateway.http.insert(INTO_T, rows(1), insert_deduplication_token="x").status == 200
+    assert synced(replicas) == [1]
+
+
 def test_a_replica_without_its_keeper_gets_no_inserts(replicas: list[Replica], start_gateway: Start) -> None:
     make(replicas)
     gateway = start_gateway()

@@ -304,14 +304,15 @@ def test_a_replica_is_replaced(growing: ReplicatedCluster, before_it: RemoteGate
 def test_the_tables_are_made_anew(shards: Shards, start_gateway: Start) -> None:
     make(shards)
     gateway = start_gateway(BY_SHARDS)
-    assert gateway.http.insert(INTO_T, rows(*range(100))).status == 200
+    token = {"insert_deduplication_token": "x"}
+    assert gateway.http.insert(INTO_T, rows(*range(100)), **token).status == 200
     for replica in every(shards):
         replica.direct.sql("DROP TABLE local SYNC")
         replica.direct.sql("DROP TABLE t SYNC")
     # With other columns, and another key.
     make(shards, columns="a UInt64, b String DEFAULT 'x'", key="a")
-    # Through the gateway, which doubts from then on what it knew.
+    # Through the gateway, which doubts from then on what it knew: also that it has stored such rows.
     gateway.http.sql("ALTER TABLE local MODIFY COMMENT 'new'")
-    assert gateway.http.insert(INTO_T, rows(*range(10))).status == 200
+    assert gateway.http.insert(INTO_T, rows(*range(10)), **token).status == 200
     assert [{number % 2 for number in of_shard} for of_shard in synced(shards)] == [{0}, {1}]
     assert set(sum(synced(shards), [])) == set(range(10))

@@ -9,7 +9,7 @@ use windrow_http::{ClientError, ResponseHead};
 
 use crate::dial::told_http_port;
 use crate::pool::{Client, ConnectError, Lease};
-use crate::replicas::{is_without_keeper, Purpose};
+use crate::replicas::{is_without_keeper, Purpose, ReplicaId};
 use crate::url::push_param;
 
 /// Who asks. Never shown: the password stays out of logs and errors.
@@ -123,6 +123,8 @@ fn push_field(fields: &mut String, name: &str, value: &str) {
 pub struct Answer {
     pub head: ResponseHead,
     pub body: Bytes,
+    /// Who has given it.
+    pub replica: ReplicaId,
 }
 
 impl Answer {
@@ -182,9 +184,10 @@ impl Client {
         let Begun { mut lease, head } = self.begin(call).await?;
         let body = self.body(&mut lease, &head, call).await?;
         self.has_answered.store(true, Ordering::Relaxed);
-        self.replicas().did(lease.replica(), call.purpose);
+        let replica = lease.replica();
+        self.replicas().did(replica, call.purpose);
         lease.give_back(&head);
-        Ok(Answer { head, body })
+        Ok(Answer { head, body, replica })
     }
 
     /// Sends a request and reads the answer's head; that of an error whole.

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use windrow_clickhouse::{Call, CallError, Client};
+use windrow_clickhouse::{Call, CallError, Client, ReplicaId};
 use windrow_sql::quote_string;
 
 use super::account::Accounts;
@@ -212,7 +212,7 @@ impl Core {
     }
 
     async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
-        let rows = self.rows(keys).await?;
+        let (rows, said_by) = self.rows(keys).await?;
         let defaults = self.engine_defaults().await;
         let is_first_passed_over = self.client.replicas().is_first_passed_over();
         let refused = if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward("refused") };
@@ -221,6 +221,7 @@ impl Core {
         for row in rows {
             let (key, mark) = (row.key(), row.mark());
             let schema = row.schema(began, self.watch.clone(), defaults);
+            let schema = schema.map(|schema| TableSchema { said_by, ..schema });
             if let Some(schema) = schema.filter(|schema| schema.is_replicated || !is_first_passed_over) {
                 answers.insert(key.clone(), Ok(state.keep(key, schema, mark, began)));
             }
@@ -264,10 +265,10 @@ impl Core {
         }
     }
 
-    async fn rows(&self, keys: &[TableKey]) -> Result<Vec<Row>, CallError> {
+    async fn rows(&self, keys: &[TableKey]) -> Result<(Vec<Row>, ReplicaId), CallError> {
         let question = schema::question(&named(keys, "name"), &named(keys, "table"));
         let answer = self.ask(&question).await?;
-        Ok(answer.text().lines().filter_map(Row::read).collect())
+        Ok((answer.text().lines().filter_map(Row::read).collect(), answer.replica))
     }
 
     /// The text goes in the body, since a URL has a bound.

@@ -117,6 +117,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         has_views: false,
         distributed: None,
         has_replicated_engine: false,
+        said_by: windrow_clickhouse::ReplicaId::FIRST,
         hands_on: false,
         is_replicated: false,
         partition_key: String::new(),

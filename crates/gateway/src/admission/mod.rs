@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Credentials, Exception};
+use windrow_clickhouse::{Call, CallError, Credentials, Exception, ReplicaId};
 pub(crate) use windrow_engine::sink::TableKey;
 use windrow_engine::table_by_name;
 
@@ -106,6 +106,8 @@ pub(crate) const UNKNOWN_USER: &str = "unknown_user";
 /// How long a question may take. The backend may be busy, but a client waits.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Beyond so many, nobody notices for a moment that a table was made anew.
+const MOST_UUIDS: usize = 100_000;
 /// Catalogues of accounts other than the gateway's own, which see what that one may not see.
 const MOST_CATALOGS: usize = 1_000;
 
@@ -122,7 +124,12 @@ pub(crate) struct Admission {
     pub(crate) windows: Windows,
     /// Where the backend has a cluster whose tables are cut by shards.
     shards: Option<Shards>,
+    /// By which UUID a replica knew a table last that the deduplication index knows by its name.
+    uuids: Mutex<HashMap<Told, u128>>,
 }
+
+/// The table, or one shard of it by its number, and who has told.
+type Told = (TableKey, u32, ReplicaId);
 
 /// What is known of the backend, and how it is found out.
 enum Learnt {
@@ -174,6 +181,7 @@ impl Admission {
         };
         Admission {
             shards: shards.map(|cluster| Shards::new(cluster, account_ttl, table_ttl, &windows)),
+            uuids: Mutex::default(),
             facts,
             backend,
             learnt,
@@ -266,6 +274,23 @@ impl Admission {
             Learnt::ClickHouse(it) => it.accounts.known(key),
             Learnt::DuckDb { accounts, .. } => accounts.known(key),
         }
+    }
+
+    /// Whether the table is another one than when it was inserted into last, as far as anybody here has seen: what was
+    /// stored in the former one is no repeat in this one.
+    pub(crate) fn is_made_anew(&self, key: &TableKey, schema: &TableSchema, sharding: Option<&Sharding>) -> bool {
+        let whole = (schema.is_replicated && sharding.is_none()).then_some((0, schema));
+        let of_shards = sharding.iter().flat_map(|sharding| sharding.locals());
+        let mut uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner);
+        if uuids.len() >= MOST_UUIDS {
+            uuids.clear();
+        }
+        let mut is_new = false;
+        for (shard, local) in whole.into_iter().chain(of_shards).filter(|(_, schema)| schema.uuid != 0) {
+            let before = uuids.insert((key.clone(), shard, local.said_by), local.uuid);
+            is_new |= before.is_some_and(|before| before != local.uuid);
+        }
+        is_new
     }
 
     /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with

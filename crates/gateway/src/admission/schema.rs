@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use windrow_clickhouse::{Call, CallError, Client, Credentials};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, ReplicaId};
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, PartitionKey};
 use windrow_sql::{unquote_string, unquoted_names};
 
@@ -36,6 +36,8 @@ pub(crate) struct TableSchema {
     pub(crate) is_replicated: bool,
     /// Whether its engine shares its rows with replicas, be there any or not.
     pub(super) has_replicated_engine: bool,
+    /// Who has said all this: each replica may have given the table a name of its own.
+    pub(super) said_by: ReplicaId,
     /// As `system.tables` shows it; empty if there is none.
     pub(super) partition_key: String,
     /// Whether something is computed from the rows as they are written: defaults, constraints, views.
@@ -132,9 +134,10 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
     let engine = client.call(engine.timeout(QUESTION_TIMEOUT));
     let defaults = async { Ok(EngineDefaults::ask(client, asker).await) };
     let (columns, engine, defaults) = tokio::try_join!(client.call(describe), engine, defaults)?;
+    let said_by = engine.replica;
     let engine = Engine::read(engine.text(), defaults);
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
-    Ok(TableSchema::new(columns, engine, began, None))
+    Ok(TableSchema { said_by, ..TableSchema::new(columns, engine, began, None) })
 }
 
 fn read_column(line: &str) -> Option<Column> {
@@ -448,6 +451,7 @@ impl TableSchema {
             distributed: engine.as_ref().and_then(Engine::distributed),
             is_replicated: engine.as_ref().is_some_and(Engine::is_on_all_replicas),
             has_replicated_engine: engine.as_ref().is_some_and(Engine::is_replicated),
+            said_by: ReplicaId::FIRST,
             partition_key: engine.map(|engine| engine.partition_key).unwrap_or_default(),
         }
     }

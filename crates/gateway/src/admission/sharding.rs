@@ -78,11 +78,17 @@ pub(crate) struct Sharding {
     key: Option<ShardingKey>,
     /// The shards that there are, and then those that there were, the latest first.
     cuts: Vec<Cut>,
-    /// Of those shards that have answered.
-    admissions: Vec<Arc<Admission>>,
+    /// Of those shards that have answered, with the table there.
+    answered: Vec<Answered>,
     local: TableKey,
     /// The Distributed table with what its shards' tables make of the rows.
     pub(crate) schema: Arc<TableSchema>,
+}
+
+struct Answered {
+    number: u32,
+    admission: Arc<Admission>,
+    schema: Arc<TableSchema>,
 }
 
 /// A shard by its position, and how rows are cut by the position of that.
@@ -147,39 +153,33 @@ impl Admission {
         let admissions: Vec<_> = topology.shards.iter().map(|shard| shards.admission(shard)).collect();
         let local = distributed.local();
         let answers = ask_all(&admissions, &local, asker, since).await;
-        let mut known: Vec<(Arc<Admission>, Arc<TableSchema>)> = Vec::new();
+        let mut answered: Vec<Answered> = Vec::new();
         let mut failure = None;
-        for (admission, answer) in admissions.into_iter().zip(answers) {
+        for ((shard, admission), answer) in topology.shards.iter().zip(admissions).zip(answers) {
             match answer {
-                Some(Ok(schema)) => known.push((admission, schema)),
+                Some(Ok(schema)) => answered.push(Answered { number: shard.number, admission, schema }),
                 Some(Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy))) => failure = Some(error),
                 // There is no such table; the Distributed table will say so.
                 Some(Err(_)) => return Ok(None),
                 None => {}
             }
         }
-        let Some((_, model)) = known.first() else {
+        let Some(Answered { schema: model, .. }) = answered.first() else {
             return match failure {
                 Some(error) => Err(error),
                 None => Ok(None),
             };
         };
-        let are_alike = known.iter().all(|(_, other)| model.stores_like(other));
+        let are_alike = answered.iter().all(|other| model.stores_like(&other.schema));
         let has_replicas = topology.shards.iter().any(|shard| shard.replicas.len() > 1);
         let is_one_of_many = has_replicas && !model.has_replicated_engine;
         if !are_alike || is_one_of_many || !model.takes_rows_of(schema) {
             return Ok(None);
         }
-        let merged = Arc::new(TableSchema::of_shards(schema, known.iter().map(|(_, local)| &**local)));
+        let merged = TableSchema::of_shards(schema, answered.iter().map(|shard| &*shard.schema));
         let former = shards.cluster.former();
         let cuts = std::iter::once(&topology).chain(&former).map(|topology| Cut::of(topology, &local)).collect();
-        Ok(Some(Sharding {
-            key,
-            cuts,
-            admissions: known.into_iter().map(|(admission, _)| admission).collect(),
-            local,
-            schema: merged,
-        }))
+        Ok(Some(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
     }
 
     /// Which shards there are, for a table whose rows may be cut by them.
@@ -270,6 +270,7 @@ impl TableSchema {
             // A shard may get more replicas, or have had them.
             is_replicated: model.has_replicated_engine,
             has_replicated_engine: model.has_replicated_engine,
+            said_by: distributed.said_by,
             partition_key: model.partition_key.clone(),
             computes: all().any(|table| table.computes),
             asks_for_rights: all().any(|table| table.asks_for_rights),
@@ -313,6 +314,11 @@ impl Sharding {
         cut_by_shard(rows, shards, cut.tables.len())
     }
 
+    /// The tables of the shards that have answered, with the shards' numbers.
+    pub(super) fn locals(&self) -> impl Iterator<Item = (u32, &TableSchema)> {
+        self.answered.iter().map(|shard| (shard.number, &*shard.schema))
+    }
+
     /// Where rows of the shard go which else would go to `destination`.
     pub(crate) fn destination(&self, destination: &Destination, shard: ShardOfCut) -> Destination {
         let table = &self.cuts[shard.cut].tables[shard.shard as usize];
@@ -327,7 +333,7 @@ impl Sharding {
             ..probe.destination.clone()
         };
         let probe = Probe { destination: &destination, database: None, ..*probe };
-        let asked = self.admissions.iter().map(|admission| async {
+        let asked = self.answered.iter().map(|Answered { admission, .. }| async {
             let account = admission.account_at(asker, since).await?;
             admission.probe(probe, &account, &self.schema).await
         });
@@ -343,7 +349,8 @@ impl Sharding {
 
     /// Whether the tables of all shards that answer have a window now.
     pub(crate) async fn settle_windows(&self) -> bool {
-        let settled = self.admissions.iter().map(|admission| admission.settle_window(&self.local, self.schema.window));
+        let window = self.schema.window;
+        let settled = self.answered.iter().map(|shard| shard.admission.settle_window(&self.local, window));
         futures::future::join_all(settled).await.into_iter().all(|is_settled| is_settled)
     }
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_engine::AckLevel;
+use windrow_engine::{sink::Destination, table_by_name, AckLevel};
 
 use super::asking::Answer;
 use super::candidate::{Candidate, NotGathered};
@@ -193,6 +193,10 @@ async fn prepare_and_keep(
     let with = PrepareWith { settings: &settings, reloads, plans: &state.read_plans };
     match prepare(&state.admission, with, request, since).await {
         Ok(prepared) => {
+            if let (true, Some(deduplication)) = (prepared.is_made_anew, state.gatherer.deduplication()) {
+                let Destination { database, table, .. } = &**prepared.destination();
+                deduplication.forget(table_by_name(database, table)).await;
+            }
             let prepared = Arc::new(prepared);
             state.prepared.put(signature, prepared.clone());
             Ok(prepared)

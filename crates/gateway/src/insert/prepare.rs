@@ -269,6 +269,7 @@ async fn prepare_gathered(
     let mut prepared = Prepared::new(readers, ack, own.wait_timeout, kind, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = answer_form;
+    prepared.is_made_anew = admission.is_made_anew(&key, &schema, sharding.as_ref());
     prepared.sharding = sharding;
     Ok(prepared)
 }

@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) at_once: bool,
     /// Where repeats are to be recognised.
     pub(crate) dedup: Option<DedupPlan>,
+    /// Whether its table was found to be another one than before.
+    pub(crate) is_made_anew: bool,
     /// Where rows are cut by the shards of their table.
     pub(crate) sharding: Option<Sharding>,
     pub(crate) wait_timeout: Duration,
@@ -57,6 +59,7 @@ impl Prepared {
             ack,
             at_once: false,
             dedup: None,
+            is_made_anew: false,
             sharding: None,
             wait_timeout,
             answer_form: AnswerForm::default(),
