@@ -154,6 +154,34 @@ def test_inserts_without_a_key_stay_where_they_come(two: tuple[MemberGateway, Me
     assert not any(gateway.counted("windrow_cluster_hops_total") for gateway in two)
 
 
+def test_rows_that_are_removed_through_one_gateway_are_no_repeats_at_another(
+    two: tuple[MemberGateway, MemberGateway], backend: Endpoint
+) -> None:
+    make_table(backend)
+    first, second = two
+    wanted = list(range(30))
+    make_anew = ("DROP TABLE t SYNC", "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY tuple()")
+    for through, statements in ((first, ()), (first, ("TRUNCATE TABLE t",)), (second, ("TRUNCATE TABLE t",)), (first, make_anew)):
+        for statement in statements:
+            through.http.sql(statement)
+        assert [insert(first, number).status for number in wanted] == [200] * 30
+        assert ids(backend) == wanted
+
+
+def test_a_column_that_is_moved_through_one_gateway_is_where_it_is_for_all(
+    two: tuple[MemberGateway, MemberGateway], backend: Endpoint
+) -> None:
+    make_table(backend, "a UInt64, b UInt64")
+    first, _ = two
+    tsv = "INSERT INTO t FORMAT TSV"
+    for number in range(30):
+        assert first.http.insert(tsv, f"{number}\t100\n", insert_deduplication_token=f"before {number}", **ASYNC).status == 200
+    first.http.sql("ALTER TABLE t MODIFY COLUMN a UInt64 AFTER b")
+    for number in range(30):
+        assert first.http.insert(tsv, f"100\t{number}\n", insert_deduplication_token=f"after {number}", **ASYNC).status == 200
+    assert backend.sql("SELECT count(), min(b), max(b), sum(a) FROM t") == f"60\t100\t100\t{2 * sum(range(30))}"
+
+
 def test_native_inserts_have_the_same_owner(two: tuple[MemberGateway, MemberGateway], backend: Endpoint) -> None:
     make_table(backend)
 

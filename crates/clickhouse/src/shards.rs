@@ -40,6 +40,8 @@ pub struct Cluster {
 #[derive(Default)]
 struct State {
     topology: Option<Arc<Topology>>,
+    /// Why it could not be asked for, the last time.
+    trouble: Option<String>,
     /// Those before it, the latest first.
     former: Vec<Arc<Topology>>,
     /// By the addresses of their replicas.
@@ -127,7 +129,11 @@ impl Cluster {
         let all: Vec<Vec<Kept>> = state.topology.iter().chain(&state.former).map(kept).collect();
         let write = || -> std::io::Result<()> {
             let new = file.with_extension("new");
-            let mut written = std::fs::File::create(&new)?;
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut written = options.open(&new)?;
             written.write_all(&serde_json::to_vec(&all)?)?;
             written.sync_all()?;
             std::fs::rename(&new, file)
@@ -144,6 +150,11 @@ impl Cluster {
     /// `None`: nobody has said so far.
     pub fn topology(&self) -> Option<Arc<Topology>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).topology.clone()
+    }
+
+    /// Why the shards could not be asked for, if that is so.
+    pub fn trouble(&self) -> Option<String> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).trouble.clone()
     }
 
     /// Shards that there were before, each that cut rows in another way than all after it. The latest first.
@@ -165,9 +176,11 @@ impl Cluster {
         tokio::spawn(async move {
             while let Some(cluster) = cluster.upgrade() {
                 // Who can't be asked now has not changed, as far as anybody knows.
-                if let Err(error) = cluster.ask().await {
-                    tracing::debug!(cluster = cluster.name, %error, "the shards can't be asked for");
+                let trouble = cluster.ask().await.err();
+                if let Some(error) = trouble.as_ref().filter(|trouble| cluster.trouble().as_ref() != Some(*trouble)) {
+                    tracing::warn!(cluster = cluster.name, %error, "the shards are not known, or not as they are now: see `backend.cluster`");
                 }
+                cluster.state.write().unwrap_or_else(PoisonError::into_inner).trouble = trouble;
                 drop(cluster);
                 tokio::time::sleep(ASK_INTERVAL).await;
             }

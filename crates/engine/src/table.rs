@@ -620,7 +620,6 @@ impl Table {
         lanes.sum()
     }
 
-    /// Brings the gauges up to date; they are only looked at when somebody asks.
     pub(crate) fn held(&self) -> Held {
         let (oldest, (backlog_inserts, backlog_bytes)) = {
             let guard = self.lock();

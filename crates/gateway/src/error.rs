@@ -139,7 +139,9 @@ impl Refusal {
         Refusal::retryable(
             NETWORK_ERROR,
             format!(
-                "The gateway {gateway} owns this insert by its deduplication token or its rows, and cannot be reached:                  {cause} (waited {waited_ms} ms: wait_for_async_insert_timeout). {outcome}. Start that gateway again;                  one that is gone for good is taken out of cluster.gateways everywhere"
+                "The gateway {gateway} owns this insert by its deduplication token or its rows, and cannot be reached: \
+                 {cause} (waited {waited_ms} ms: wait_for_async_insert_timeout). {outcome}. Start that gateway again; \
+                 one that is gone for good is taken out of cluster.gateways everywhere"
             ),
         )
     }
@@ -147,7 +149,8 @@ impl Refusal {
     /// The same, when a part of the insert was sent that nobody has any more.
     pub(crate) fn owner_lost(gateway: &str, cause: &str) -> Refusal {
         let text = format!(
-            "The connection to the gateway {gateway}, which owns this insert, was lost before its answer: {cause}. It may or              may not be stored; try again: sent again as it is, it is stored once"
+            "The connection to the gateway {gateway}, which owns this insert, was lost before its answer: {cause}. It may or \
+             may not be stored; try again: sent again as it is, it is stored once"
         );
         Refusal::retryable(NETWORK_ERROR, text)
     }

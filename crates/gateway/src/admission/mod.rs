@@ -464,6 +464,11 @@ impl Admission {
         }
     }
 
+    /// The Distributed tables whose rows were cut for this one, which shards have.
+    pub(crate) fn distributed_over(&self, local: &TableKey) -> Vec<TableKey> {
+        self.shards.as_ref().map(|shards| shards.over(local)).unwrap_or_default()
+    }
+
     /// Gives the table a window if it is to have one; true: it has one now, or had one before.
     pub(crate) async fn settle_window(&self, key: &TableKey, window: Window) -> bool {
         let Backend::ClickHouse(clickhouse) = &self.backend else { return true };

@@ -4,7 +4,7 @@
 //! and whether this user may insert there. Wherever a shard's table is not what the Distributed one says, or somebody
 //! may not insert into it, rows go through the Distributed table.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,11 +29,20 @@ pub(super) struct Shards {
     manages_windows: bool,
     /// By the addresses of a shard's replicas.
     admissions: Mutex<HashMap<Arc<[String]>, Arc<Admission>>>,
+    /// By the table at each shard, the Distributed ones whose rows were cut for it.
+    distributed: Mutex<HashMap<TableKey, HashSet<TableKey>>>,
 }
 
 impl Shards {
     pub(super) fn new(cluster: Arc<Cluster>, account_ttl: Duration, table_ttl: Duration, windows: &Windows) -> Shards {
-        Shards { cluster, account_ttl, table_ttl, manages_windows: windows.manage(), admissions: Mutex::default() }
+        Shards {
+            cluster,
+            account_ttl,
+            table_ttl,
+            manages_windows: windows.manage(),
+            admissions: Mutex::default(),
+            distributed: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<[String]>, Arc<Admission>>> {
@@ -54,6 +63,17 @@ impl Shards {
         admissions.retain(|_, known| Arc::strong_count(known) > 1);
         admissions.insert(shard.replicas.clone(), admission.clone());
         admission
+    }
+
+    fn note(&self, local: &TableKey, distributed: &TableKey) {
+        let mut known = self.distributed.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(local.clone()).or_default().insert(distributed.clone());
+    }
+
+    /// Whose rows are in this table of the shards.
+    pub(super) fn over(&self, local: &TableKey) -> Vec<TableKey> {
+        let known = self.distributed.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(local).into_iter().flatten().cloned().collect()
     }
 
     pub(super) fn forget_table(&self, distributed: &Distributed) {
@@ -132,6 +152,7 @@ impl Admission {
     /// How the table's rows are cut, if they are. With no answer from before `since`.
     pub(crate) async fn sharding(
         &self,
+        key_of_table: &TableKey,
         schema: &Arc<TableSchema>,
         asker: &UserKey,
         server_timezone: &str,
@@ -139,8 +160,9 @@ impl Admission {
     ) -> Result<Option<Sharding>, NotAdmitted> {
         let Some((shards, distributed)) = self.shards_of(schema) else { return Ok(None) };
         let Some(topology) = shards.cluster.topology() else {
-            let name = shards.cluster.name();
-            return Err(NotAdmitted::Unreachable(format!("nobody has said yet which shards the cluster {name} has")));
+            let (name, trouble) = (shards.cluster.name(), shards.cluster.trouble());
+            let trouble = trouble.as_deref().unwrap_or("nobody has said yet");
+            return Err(NotAdmitted::Unreachable(format!("the shards of the cluster {name} are not known: {trouble}")));
         };
         let key = match &distributed.key {
             Some(text) => match ShardingKey::parse(text, server_timezone) {
@@ -173,10 +195,12 @@ impl Admission {
         let are_alike = answered.iter().all(|other| model.stores_like(&other.schema));
         let has_replicas = topology.shards.iter().any(|shard| shard.replicas.len() > 1);
         let is_one_of_many = has_replicas && !model.has_replicated_engine;
-        if !are_alike || is_one_of_many || !model.takes_rows_of(schema) {
+        let take_the_rows = answered.iter().all(|shard| shard.schema.takes_rows_of(schema));
+        if !are_alike || is_one_of_many || !take_the_rows {
             return Ok(None);
         }
         let merged = TableSchema::of_shards(schema, answered.iter().map(|shard| &*shard.schema));
+        shards.note(&local, key_of_table);
         let former = shards.cluster.former();
         let cuts = std::iter::once(&topology).chain(&former).map(|topology| Cut::of(topology, &local)).collect();
         Ok(Some(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
@@ -337,14 +361,19 @@ impl Sharding {
             let account = admission.account_at(asker, since).await?;
             admission.probe(probe, &account, &self.schema).await
         });
+        let (mut is_admitted, mut failure) = (false, None);
         for answer in futures::future::join_all(asked).await {
             match answer {
-                Ok(()) => {}
-                Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => return Err(error),
+                Ok(()) => is_admitted = true,
+                // Who is away is taken to be like the others, and says so itself when it has rows to store.
+                Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => failure = Some(error),
                 Err(_) => return Ok(false),
             }
         }
-        Ok(true)
+        match failure {
+            Some(failure) if !is_admitted => Err(failure),
+            _ => Ok(true),
+        }
     }
 
     /// Whether the tables of all shards that answer have a window now.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 use windrow_http::ClientError;
 
-use super::{Cluster, OtherGateway, FIELD, PING_PATH};
+use super::changes::Change;
+use super::{Cluster, OtherGateway, CHANGED, FIELD, PING_PATH};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -91,8 +92,11 @@ pub(super) async fn watch(cluster: Weak<Cluster>, other: Weak<OtherGateway>, fin
     let mut interval = tokio::time::interval(INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        interval.tick().await;
         let Some(gateway) = other.upgrade() else { return };
+        tokio::select! {
+            _ = interval.tick() => {}
+            () = gateway.untold.news.notified() => {}
+        }
         let answer = tokio::time::timeout(TIMEOUT, ping(&gateway)).await;
         let answer =
             answer.unwrap_or_else(|_| Err(format!("it has not answered a ping within {} s", TIMEOUT.as_secs())));
@@ -130,10 +134,39 @@ fn tell(gateway: &str, before: &Health, now: &Health) {
 }
 
 async fn ping(gateway: &OtherGateway) -> Result<Pong, String> {
+    let Some((change, count)) = gateway.untold.take() else { return ping_with(gateway, "").await };
+    let parameters = format!("?{CHANGED}={}", change.text());
+    let mut telling = Telling { gateway, change: Some(change) };
+    let answer = ping_with(gateway, &parameters).await;
+    if answer.is_ok() {
+        telling.change = None;
+        gateway.untold.heard(count);
+    }
+    answer
+}
+
+/// What a ping tells. A ping may be given up at any time: then it is told again.
+struct Telling<'a> {
+    gateway: &'a OtherGateway,
+    change: Option<Change>,
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        if let Some(change) = self.change.take() {
+            self.gateway.untold.not_heard(change);
+        }
+    }
+}
+
+async fn ping_with(gateway: &OtherGateway, parameters: &str) -> Result<Pong, String> {
     let lost = |error: ClientError| error.to_string();
     let mut lease = gateway.client().connection().await.map_err(|error| error.cause.to_string())?;
     let authority = lease.endpoint().authority();
-    let request = format!("GET {PING_PATH} HTTP/1.1\r\nHost: {authority}\r\n{FIELD}: {}\r\n\r\n", gateway.ping_value());
+    let request = format!(
+        "GET {PING_PATH}{parameters} HTTP/1.1\r\nHost: {authority}\r\n{FIELD}: {}\r\n\r\n",
+        gateway.ping_value()
+    );
     let connection = lease.connection();
     connection.send(request.as_bytes(), TIMEOUT).await.map_err(|error| error.to_string())?;
     let head = connection.read_head(false, TIMEOUT).await.map_err(lost)?;

@@ -14,6 +14,8 @@ use crate::error::Refusal;
 pub(crate) const FIELD: &str = "X-Windrow-Hop";
 /// Answered to gateways alone.
 pub(crate) const PING_PATH: &str = "/windrow/v1/cluster/ping";
+/// The parameter of a ping that tells of a change.
+pub(crate) const CHANGED: &str = "changed";
 
 pub(crate) fn is_hop_field(name: &str) -> bool {
     name.eq_ignore_ascii_case(FIELD)

@@ -17,6 +17,7 @@
 //! among how many they share the backend (`engine/policy/stretch.rs`).
 
 mod attempts;
+mod changes;
 mod health;
 mod hop;
 mod metrics;
@@ -33,7 +34,8 @@ use windrow_http::RequestHead;
 use windrow_settings::{ClusterSecret, Settings};
 
 pub(crate) use self::attempts::{patience, Attempts};
-pub(crate) use self::hop::{is_hop_field, Hop, FIELD, PING_PATH};
+pub(crate) use self::changes::{Change, Gone};
+pub(crate) use self::hop::{is_hop_field, Hop, CHANGED, FIELD, PING_PATH};
 pub(crate) use self::other::OtherGateway;
 
 use self::health::Pong;
@@ -171,6 +173,12 @@ impl Cluster {
         for other in self.others.iter().flatten() {
             tokio::spawn(health::watch(Arc::downgrade(self), Arc::downgrade(other), self.owners.fingerprint()));
         }
+    }
+
+    /// Tells all others of a change. Those that answer have heard of it when this ends.
+    pub(crate) async fn tell(&self, change: &Change) {
+        let telling = self.others.iter().flatten().map(|other| other.tell(change.clone()));
+        futures::future::join_all(telling).await;
     }
 
     fn has_changed(&self) {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use prometheus_client::metrics::counter::Counter;
 use serde_json::{json, Value};
 use tokio::sync::watch;
 use windrow_clickhouse::{Client, ClientOptions, Endpoint, TlsError};
 
+use super::changes::{Change, Untold};
 use super::health::Health;
 use super::hop::{self, Hop};
 use super::metrics::{ClusterMetrics, OfGateway};
@@ -18,6 +20,7 @@ pub(crate) struct OtherGateway {
     field: String,
     pub(super) health: watch::Sender<Health>,
     pub(super) gauges: OfGateway,
+    pub(super) untold: Untold,
     hops: Counter,
     failed: Counter,
 }
@@ -36,6 +39,7 @@ impl OtherGateway {
             client: Arc::new(Client::new(endpoint, options)?),
             field,
             health: watch::Sender::default(),
+            untold: Untold::default(),
             hops: of.hops.clone(),
             failed: of.failed.clone(),
             gauges: of,
@@ -62,6 +66,16 @@ impl OtherGateway {
 
     pub(super) fn health(&self) -> Health {
         self.health.borrow().clone()
+    }
+
+    /// One that is away hears of it when it is back.
+    pub(super) async fn tell(&self, change: Change) {
+        let telling = self.untold.tell(change);
+        match self.health().is_up() {
+            true => telling.await,
+            // It is noted by then.
+            false => _ = telling.now_or_never(),
+        }
     }
 
     /// An insert has its answer from there.

@@ -181,6 +181,7 @@ impl Exchange<'_> {
             names_user: known.is_some(),
             params: &self.request.params,
             query_id: self.request.query_id(),
+            came_by_hop: self.came_by_hop,
             stays_here: self.stays_here(),
         }
     }

@@ -10,7 +10,7 @@ use super::answer::{self, After};
 use super::exchange::{send, Exchange};
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, Relayed, ToClient};
 use super::forwarding::connection_fields;
-use crate::cluster::{patience, Attempts, Cluster, GatewayId, InsertKey, OtherGateway, FIELD};
+use crate::cluster::{patience, Attempts, Change, Cluster, GatewayId, InsertKey, OtherGateway, CHANGED, FIELD};
 use crate::error::Refusal;
 use crate::insert::{Candidate, Parsed, Prepared};
 
@@ -117,6 +117,10 @@ impl Exchange<'_> {
     /// Says to another gateway that this one is there.
     pub(super) async fn pong(&self, cluster: &Cluster, connection: &mut Connection, out: &mut Vec<u8>) -> After {
         self.takes("ping");
+        let changed = self.request.params.iter().find(|param| param.name() == CHANGED);
+        if let Some(change) = changed.and_then(|param| Change::read(param.text()?)) {
+            self.state.has_changed_somewhere(&change).await;
+        }
         let after = match connection.body_is_done() {
             true => answer::after(self.request.head, connection),
             false => After::Close,

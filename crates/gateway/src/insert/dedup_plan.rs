@@ -85,10 +85,11 @@ impl DedupPlan {
     }
 }
 
-/// By what the deduplication index knows a table: by its name where each replica may have given it another id.
+/// By what the deduplication index knows a table: by its name where each replica may have given it another id, and where
+/// its rows may be cut by shards, or have been.
 fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
     match schema.uuid {
-        _ if schema.is_replicated => table_by_name(&key.database, &key.table),
+        _ if schema.is_replicated || schema.distributed.is_some() => table_by_name(&key.database, &key.table),
         0 => table_by_name(&key.database, &key.table),
         uuid => uuid,
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use windrow_engine::{AckLevel, Insert, PushError, Ticket, Withdrawal};
+use windrow_engine::{AckLevel, Insert, InsertError, PushError, Ticket, Withdrawal};
 use windrow_trace::RequestTrace;
 
 use super::candidate::Origin;
@@ -76,7 +76,7 @@ pub(crate) async fn hand_over(
             let pushes = parts.into_iter().map(|OfShard { shard, rows, dedup }| {
                 let shape = prepared.shape(&compatibility, Some(shard), &state.gatherer);
                 // As much of the payload as the rows are of the whole.
-                let share = payload_bytes * rows.bytes() as u64 / bytes.max(1);
+                let share = (u128::from(payload_bytes) * rows.bytes() as u128 / u128::from(bytes.max(1))) as u64;
                 let insert = insert(rows, dedup, share);
                 async move { state.gatherer.push(&shape, insert).await }
             });
@@ -99,7 +99,9 @@ pub(crate) async fn hand_over(
     }
     let outcome = match taken {
         Taken::Whole(None) => Ok(()),
-        Taken::Whole(Some(ticket)) => wait(ticket, prepared.wait_timeout, &summary, progress).await,
+        Taken::Whole(Some(ticket)) => {
+            wait(ticket, prepared.wait_timeout, &summary, progress).await.map_err(|failure| failure.refusal)
+        }
         Taken::ByShard(tickets) => wait_for_all(tickets, prepared.wait_timeout, &summary, progress).await,
     };
     origin.mark("wait");
@@ -139,7 +141,11 @@ async fn all_or_none(pushed: Vec<Result<Option<Ticket>, PushError>>) -> Result<V
     }
     let Some(error) = error else { return Ok(tickets) };
     for ticket in tickets {
-        is_kept |= !matches!(ticket.withdraw().await, Withdrawal::Withdrawn { .. } | Withdrawal::Done(Err(_)));
+        is_kept |= match ticket.withdraw().await {
+            Withdrawal::Withdrawn { .. } => false,
+            Withdrawal::Done(Err(error)) => !is_surely_not_stored(&error),
+            Withdrawal::Done(Ok(())) | Withdrawal::InFlight => true,
+        };
     }
     Err(match is_kept {
         true => Refusal::push(&error).of_a_part(),
@@ -163,22 +169,41 @@ async fn wait(
     timeout: Duration,
     summary: &Summary,
     progress: &mut impl Progress,
-) -> Result<(), Refusal> {
+) -> Result<(), NotStored> {
     let end = tokio::time::Instant::now() + timeout;
     loop {
         let next = progress.interval().map_or(end, |interval| end.min(tokio::time::Instant::now() + interval));
         match tokio::time::timeout_at(next, ticket.outcome()).await {
-            Ok(outcome) => return outcome.map_err(Refusal::insert),
+            Ok(outcome) => return outcome.map_err(NotStored::of),
             Err(_) if next < end => progress.tell(summary.rows, summary.bytes).await,
             Err(_) => break,
         }
     }
     let timeout_ms = timeout.as_millis() as u64;
     match ticket.withdraw().await {
-        Withdrawal::Done(outcome) => outcome.map_err(Refusal::insert),
-        Withdrawal::Withdrawn { last_error } => Err(Refusal::withdrawn(timeout_ms, last_error)),
-        Withdrawal::InFlight => Err(Refusal::in_flight(timeout_ms)),
+        Withdrawal::Done(outcome) => outcome.map_err(NotStored::of),
+        Withdrawal::Withdrawn { last_error } => {
+            Err(NotStored { refusal: Refusal::withdrawn(timeout_ms, last_error), is_sure: true })
+        }
+        Withdrawal::InFlight => Err(NotStored { refusal: Refusal::in_flight(timeout_ms), is_sure: false }),
     }
+}
+
+/// What is told of rows that were not stored, or may not be.
+struct NotStored {
+    refusal: Refusal,
+    /// None of them is, or will be.
+    is_sure: bool,
+}
+
+impl NotStored {
+    fn of(error: InsertError) -> NotStored {
+        NotStored { is_sure: is_surely_not_stored(&error), refusal: Refusal::insert(error) }
+    }
+}
+
+fn is_surely_not_stored(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(_) | InsertError::Unreachable(_))
 }
 
 /// The end of all parts of an insert that was cut by shards.
@@ -189,7 +214,7 @@ async fn wait_for_all(
     progress: &mut impl Progress,
 ) -> Result<(), Refusal> {
     if tickets.len() == 1 {
-        return wait(tickets.remove(0), timeout, summary, progress).await;
+        return wait(tickets.remove(0), timeout, summary, progress).await.map_err(|failure| failure.refusal);
     }
     let count = tickets.len();
     let each = |ticket| async move { wait(ticket, timeout, summary, &mut Silent).await };
@@ -201,12 +226,12 @@ async fn wait_for_all(
             Err(_) => progress.tell(summary.rows, summary.bytes).await,
         }
     };
-    let failures: Vec<Refusal> = ends.into_iter().filter_map(Result::err).collect();
-    let is_stored_in_part = failures.len() < count;
+    let failures: Vec<NotStored> = ends.into_iter().filter_map(Result::err).collect();
+    let is_surely_nothing_stored = failures.len() == count && failures.iter().all(|failure| failure.is_sure);
     match failures.into_iter().next() {
         None => Ok(()),
-        Some(failure) if is_stored_in_part => Err(failure.of_a_part()),
-        Some(failure) => Err(failure),
+        Some(NotStored { refusal, .. }) if is_surely_nothing_stored => Err(refusal),
+        Some(NotStored { refusal, .. }) => Err(refusal.of_a_part()),
     }
 }
 

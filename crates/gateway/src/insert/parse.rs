@@ -170,6 +170,11 @@ fn known_rows(
     let dedup = dedup_keys(state, prepared, &read, token)?;
     let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
     let Some(sharding) = &prepared.sharding else { return Ok((ReadRows::Whole(read.rows, dedup), key)) };
+    // It came when nothing was cut, and is known as a whole.
+    let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
+    if dedup.as_ref().is_some_and(is_known) {
+        return Ok((ReadRows::Whole(read.rows, dedup), key));
+    }
     // As if they were not cut.
     let shape = prepared.shape(&read.compatibility, None, &state.gatherer);
     let destination = shape.destination();

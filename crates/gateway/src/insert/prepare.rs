@@ -145,7 +145,7 @@ async fn prepare_gathered(
     let schema = admission.table_at(&key, &user_key, since).await?;
     let topology = admission.topology_of(&schema);
     let sharding = match by_shards && topology.is_some() && !request.names_shard(&user) {
-        true => admission.sharding(&schema, &user_key, &user.timezone, since).await?,
+        true => admission.sharding(&key, &schema, &user_key, &user.timezone, since).await?,
         false => None,
     };
     let schema = sharding.as_ref().map_or(schema, |sharding| sharding.schema.clone());

@@ -609,7 +609,15 @@ impl<'s> Session<'s> {
         's: 'c,
     {
         let query_id = Some(query.id.as_str()).filter(|id| !id.is_empty());
-        StatementContext { state: self.state, user_key, names_user: true, params, query_id, stays_here: false }
+        StatementContext {
+            state: self.state,
+            user_key,
+            names_user: true,
+            params,
+            query_id,
+            came_by_hop: false,
+            stays_here: false,
+        }
     }
 
     /// Sends it with what comes next.

@@ -1,6 +1,7 @@
 use windrow_sql::OtherStatement;
 
 use super::deduplication::RowRemoval;
+use crate::cluster::{Change, Gone};
 use crate::state::State;
 
 /// What a forwarded statement may change, as far as gathering is concerned.
@@ -37,9 +38,30 @@ impl Changes {
 impl State {
     /// The backend has done what the statement asks for.
     pub(crate) async fn have_changed(&self, changes: &Changes) {
-        if changes.learnt {
+        if !changes.any() {
+            return;
+        }
+        let gone = match &changes.gone {
+            None => Gone::default(),
+            Some(RowRemoval::Of(tables)) => Gone::Of(tables.clone()),
+            Some(RowRemoval::OfAnyTable) => Gone::OfAnyTable,
+        };
+        let change = Change { learnt: changes.learnt, gone };
+        self.has_changed_somewhere(&change).await;
+        if let Some(cluster) = &self.cluster {
+            cluster.tell(&change).await;
+        }
+    }
+
+    /// Here, or through another gateway.
+    pub(crate) async fn has_changed_somewhere(&self, change: &Change) {
+        if change.learnt {
             self.forget_what_was_learnt();
         }
-        self.forget_rows(changes.gone.as_ref()).await;
+        match &change.gone {
+            Gone::Of(tables) if tables.is_empty() => {}
+            Gone::Of(tables) => self.forget_rows(Some(&RowRemoval::Of(tables.clone()))).await,
+            Gone::OfAnyTable => self.forget_rows(Some(&RowRemoval::OfAnyTable)).await,
+        }
     }
 }

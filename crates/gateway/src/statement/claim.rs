@@ -65,7 +65,13 @@ impl Wait {
         }
         let profile = context.state.admission.user(context.user_key.clone()).await.ok();
         let setting = |name| setting(context, profile.as_deref(), name);
-        if !setting("replace_running_query").is_some_and(|value| matches!(value, "1" | "true")) {
+        let replaces = setting("replace_running_query").is_some_and(|value| matches!(value, "1" | "true"));
+        // A hop that is made again finds the first one's insert, and is the same: its end is the answer to both.
+        if context.came_by_hop && !replaces {
+            ended.wait().await;
+            return Ok(());
+        }
+        if !replaces {
             return Err(Refusal::query_id_in_use(id, ""));
         }
         let patience = setting("replace_running_query_max_wait_ms").and_then(|ms| ms.parse().ok());

@@ -12,6 +12,8 @@ pub(crate) struct StatementContext<'a> {
     /// Settings, and query parameters as `param_name`.
     pub(crate) params: &'a [Param<'a>],
     pub(crate) query_id: Option<&'a str>,
+    /// Whether another gateway sends it, which may do so again when it has not heard the answer.
+    pub(crate) came_by_hop: bool,
     /// Whether an insert is this gateway's, whoever owns it.
     pub(crate) stays_here: bool,
 }

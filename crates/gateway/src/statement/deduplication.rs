@@ -135,6 +135,8 @@ impl StatementContext<'_> {
             let key = key_of(name.clone(), &database);
             let schema = admission.table(&key, &self.user_key).await.ok();
             gone.extend(identities(&key, schema.as_deref()));
+            let over = admission.distributed_over(&key);
+            gone.extend(over.iter().flat_map(|distributed| identities(distributed, None)));
         }
         Some(RowRemoval::Of(gone))
     }
