@@ -42,7 +42,7 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
 
 simulate: ## Crashes and faults under seeds: SEEDS=100000 runs many, SEED=n one, and prints what happens
 	@WINDROW_SIMULATION_SEED=$(SEED) WINDROW_SIMULATION_SEEDS=$(SEEDS) \
-	  cargo test --release -p windrow-engine --lib simulation::runs::thousands_of_seeds_pass -- --exact --nocapture
+	  cargo test --release -p windrow-engine --lib simulation::runs::thousands_of_seeds -- --test-threads=1 --nocapture
 
 bench: setup-test ## Measure, and write docs/benchmarks.md; ARGS="inserts --seconds 5" for a part alone
 	@bench/run $(ARGS)

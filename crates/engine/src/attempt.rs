@@ -114,7 +114,16 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
     };
     experience.surely_not_stored = !was_sent_before;
     while !piece.contents.members.is_empty() {
-        let sent = match aloft.write_down(&piece).await {
+        let written = aloft.write_down(&piece).await;
+        if written.is_ok() {
+            let unkept = aloft.take_unkept(&mut piece);
+            if !unkept.is_empty() {
+                leave(aloft, &mut piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
+                aloft.answer();
+                continue;
+            }
+        }
+        let sent = match written {
             Ok(()) => send(aloft.core, aloft.sealed, &mut piece).await,
             Err(error) => Err(StoreError::NotSent(format!("the journal can't be written: {error}"))),
         };

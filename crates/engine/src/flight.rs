@@ -18,7 +18,7 @@ use crate::attempt::{attempt, Refusal};
 use crate::cut::cut;
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
-use crate::insert::{InsertError, Outcome, Withdrawal};
+use crate::insert::{AckLevel, InsertError, Outcome, Withdrawal};
 use crate::isolate::{Piece, Pieces, Unbroken};
 use crate::journaling::PieceRecords;
 use crate::member::{Contents, Member};
@@ -137,6 +137,18 @@ impl<S: Sink> Aloft<'_, S> {
             self.flight.leave(held_bytes(&known));
             settle(self.core, self.sealed, self.flight, known);
         }
+    }
+
+    /// Members of a piece that was written down whose own records are not: they can't be sent. Who was acknowledged at
+    /// level `memory` is not among them.
+    pub(crate) fn take_unkept(&self, piece: &mut Piece) -> Vec<Member> {
+        let Some(journal) = &self.core.journal else { return Vec::new() };
+        let unkept = journal.take_unkept(&piece.contents.members);
+        if unkept.is_empty() {
+            return Vec::new();
+        }
+        let is_unkept = |member: &Member| member.journaled.is_some_and(|journaled| unkept.contains(&journaled.record));
+        piece.contents.extract(|member| member.ack != AckLevel::Memory && is_unkept(member))
     }
 
     /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again

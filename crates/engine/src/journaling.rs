@@ -1,13 +1,14 @@
 //! What the gatherer writes into the journal, and when: an insert before it is acknowledged, a piece before its first
 //! attempt, and at its end that an insert is done.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::records;
 use crate::sink::BatchId;
 use tokio::sync::Notify;
-use windrow_log::{Context, Durable, Log, LogFull, RecordId, Room};
+use windrow_log::{CommitError, Context, Durable, Log, LogFull, RecordId, Room};
 
 use crate::insert::{Insert, InsertKind};
 use crate::member::Member;
@@ -39,6 +40,9 @@ pub(crate) struct Journaling {
     /// again, under the id that they were stored under.
     unwritten: Mutex<Vec<RecordId>>,
     pub(crate) unwritten_grew: Arc<Notify>,
+    /// Inserts with keys whose records could not be written: they must not be sent. After a crash nobody would know of
+    /// them, and who sends one again would have it stored twice.
+    unkept: Mutex<HashSet<RecordId>>,
     /// Inserts that are damaged in the journal.
     pub(crate) damaged: AtomicU64,
 }
@@ -52,6 +56,7 @@ impl Journaling {
             bytes: AtomicU64::new(0),
             unwritten: Mutex::default(),
             unwritten_grew: Arc::default(),
+            unkept: Mutex::default(),
             damaged: AtomicU64::new(0),
         }
     }
@@ -84,6 +89,52 @@ impl Journaling {
             self.log.release(appended.id);
         }
         Ok(Appended { journaled: Journaled { record: appended.id, bytes }, durable: appended.durable })
+    }
+
+    /// As `append`, for an insert with keys: it is not sent if it can't be written ([`take_unkept`](Self::take_unkept)).
+    pub(crate) fn append_keyed(
+        self: &Arc<Self>,
+        table: &Table,
+        insert: Encoded,
+        tell: impl FnOnce(Result<(), CommitError>) + Send + 'static,
+    ) -> Result<Journaled, LogFull> {
+        let (bytes, this) = (insert.bytes(), self.clone());
+        let then = move |record, written: Result<(), CommitError>| {
+            if written.is_err() {
+                this.lock_unkept().insert(record);
+            }
+            tell(written);
+        };
+        let context = Some(&insert.context);
+        let record = self.log.append_then(records::INSERT, context, insert.payload, Room::Ordinary, then)?;
+        self.count(table, 1, bytes);
+        #[cfg(test)]
+        if sabotage::is(Sabotage::DropsSegmentsEarly) {
+            self.log.release(record);
+        }
+        Ok(Journaled { record, bytes })
+    }
+
+    /// Those of a piece that is written down whose own records are not. Asked once: a piece is written before the first
+    /// attempt, and behind the records of its inserts.
+    pub(crate) fn take_unkept(&self, members: &[Member]) -> Vec<RecordId> {
+        let mut unkept = self.lock_unkept();
+        if unkept.is_empty() {
+            return Vec::new();
+        }
+        members.iter().filter_map(|member| unkept.take(&member.journaled?.record)).collect()
+    }
+
+    /// Of inserts that have come to their end, sent or not.
+    fn forget_unkept(&self, inserts: &[RecordId]) {
+        let mut unkept = self.lock_unkept();
+        if !unkept.is_empty() {
+            unkept.retain(|record| !inserts.contains(record));
+        }
+    }
+
+    fn lock_unkept(&self) -> MutexGuard<'_, HashSet<RecordId>> {
+        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An insert is in the journal and not at its end.
@@ -122,7 +173,9 @@ impl Journaling {
     /// These inserts have come to their end. Nobody waits until that is on the disk.
     pub(crate) fn done(self: &Arc<Self>, table: &Table, inserts: &[Journaled]) {
         self.uncount(table, inserts.len() as u64, inserts.iter().map(|insert| insert.bytes).sum());
-        self.write_done(inserts.iter().map(|insert| insert.record).collect());
+        let records: Vec<RecordId> = inserts.iter().map(|insert| insert.record).collect();
+        self.forget_unkept(&records);
+        self.write_done(records);
     }
 
     pub(crate) fn write_done(self: &Arc<Self>, inserts: Vec<RecordId>) {
@@ -155,6 +208,7 @@ impl Journaling {
             return false;
         };
         self.uncount(table, 1, insert.bytes);
+        self.forget_unkept(&[insert.record]);
         self.log.release(insert.record);
         self.log.release(appended.id);
         let written = appended.durable.await.is_ok();

@@ -3,10 +3,12 @@
 //! 1. Acknowledged as `stored`: stored. As `disk`: stored or a dead letter. As `memory`: the same, unless its gateway
 //!    was killed.
 //! 2. Refused, withdrawn, or failed: neither.
-//! 3. Where the table deduplicates, nothing is stored twice, nor stored and a dead letter, whatever was told.
+//! 3. Where the table deduplicates, nothing is stored twice, nor stored and a dead letter, whatever was told. An insert
+//!    with a token is stored once however often it is sent, and by whichever gateway; but one that can't be stored
+//!    makes a dead letter each time, and may be stored when it comes again.
 //! 4. A dead letter has a reason: ClickHouse refuses the insert for good.
-//! 5. What is stored was sent, to that table, and what a writer was told is kept stands in the order in which it was
-//!    sent.
+//! 5. What is stored was sent, to that table and that shard of it, and what a writer was told is kept stands in the
+//!    order in which it was sent.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +16,7 @@ use windrow_log::simulation::Trace;
 
 use super::dead_letters::Kept;
 use super::system::{StoredInsert, System};
+use crate::sink::PhysicalTable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
@@ -35,10 +38,23 @@ pub(super) enum Told {
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) writer: usize,
-    pub(super) table: String,
+    pub(super) place: PhysicalTable,
     pub(super) level: Level,
     pub(super) life: usize,
     pub(super) told: Told,
+    /// It may have been sent several times.
+    has_token: bool,
+    sent_at_ms: u64,
+    told_at_ms: Option<u64>,
+}
+
+/// Of inserts with tokens.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct TokenCounts {
+    pub(super) attempts: u64,
+    pub(super) repeats: u64,
+    /// From the gateway that they came to, to their owner.
+    pub(super) hops: u64,
 }
 
 #[derive(Default)]
@@ -48,6 +64,9 @@ pub(super) struct Books {
     /// The lives of the gateway that ended in an orderly way, with nothing left.
     clean_lives: Vec<usize>,
     pub(super) trace: Trace,
+    pub(super) tokens: TokenCounts,
+    /// Lives that ended while another gateway lived on.
+    pub(super) survived: u64,
 }
 
 /// What became of one insert.
@@ -60,15 +79,37 @@ struct Fate {
 }
 
 impl Books {
-    /// An insert gets its number.
-    pub(super) fn send(&mut self, writer: usize, table: &str, level: Level, life: usize) -> u64 {
-        self.sent.push(Sent { writer, table: table.to_owned(), level, life, told: Told::Nothing });
+    /// An insert, or its part for one shard, gets its number.
+    pub(super) fn send(
+        &mut self,
+        writer: usize,
+        place: PhysicalTable,
+        level: Level,
+        life: usize,
+        sent_at_ms: u64,
+    ) -> u64 {
+        let (told, told_at_ms, has_token) = (Told::Nothing, None, false);
+        self.sent.push(Sent { writer, place, level, life, told, has_token, sent_at_ms, told_at_ms });
         self.sent.len() as u64 - 1
     }
 
-    pub(super) fn tell(&mut self, insert: u64, told: Told) {
+    /// It is sent in no certain life.
+    pub(super) fn send_with_token(
+        &mut self,
+        writer: usize,
+        place: PhysicalTable,
+        level: Level,
+        sent_at_ms: u64,
+    ) -> u64 {
+        let insert = self.send(writer, place, level, usize::MAX, sent_at_ms);
+        self.sent[insert as usize].has_token = true;
+        insert
+    }
+
+    pub(super) fn tell(&mut self, insert: u64, told: Told, at_ms: u64) {
         self.trace.add_number((insert << 2) | told as u64);
-        self.sent[insert as usize].told = told;
+        let sent = &mut self.sent[insert as usize];
+        (sent.told, sent.told_at_ms) = (told, Some(at_ms));
     }
 
     pub(super) fn ended_clean(&mut self, life: usize) {
@@ -84,10 +125,10 @@ impl Books {
         let mut complaints = system.complaints.clone();
         let mut fates = vec![Fate::default(); self.sent.len()];
         for stored in &system.stored {
-            match self.sent.get(stored.insert as usize).filter(|sent| sent.table == stored.table) {
+            match self.sent.get(stored.insert as usize).filter(|sent| sent.place == stored.place) {
                 Some(_) => fates[stored.insert as usize].copies += 1,
                 None => {
-                    complaints.push(format!("insert {} is in {}: nobody sent it there", stored.insert, stored.table))
+                    complaints.push(format!("insert {} is in {:?}: nobody sent it there", stored.insert, stored.place))
                 }
             }
         }
@@ -122,10 +163,43 @@ impl Books {
         if dead_letters > 0 && !system.has_refused(insert) {
             return Some("a dead letter without a reason");
         }
-        if system.deduplicates(&sent.table) && (fate.copies + fate.dead_letters > 1 || dead_letters > 1) {
+        let is_twice = match sent.has_token {
+            // When rights are gone after an answer was lost, nobody knows whether it is stored, and its token is free.
+            true => fate.copies > 1 && !system.has_refused(insert),
+            false => fate.copies + fate.dead_letters > 1 || dead_letters > 1,
+        };
+        if system.deduplicates(&sent.place) && is_twice {
             return Some("kept twice");
         }
         None
+    }
+
+    /// Parts for this shard that were sent in the first life and not acknowledged so soon. A thing of the life's last
+    /// moments may have had no time.
+    pub(super) fn delays(&self, shard: u32, limit_ms: u64) -> Vec<String> {
+        let of_life = || self.sent.iter().enumerate().filter(|(_, sent)| sent.life == 0);
+        let latest_ms = of_life().map(|(_, sent)| sent.told_at_ms.unwrap_or(sent.sent_at_ms)).max().unwrap_or(0);
+        let is_late = |sent: &Sent| match (sent.told, sent.told_at_ms) {
+            (Told::Acknowledged, Some(told_at_ms)) => told_at_ms > sent.sent_at_ms + limit_ms,
+            (_, told_at_ms) => told_at_ms.is_some() || latest_ms > sent.sent_at_ms + limit_ms,
+        };
+        let late = of_life().filter(|(_, sent)| sent.place.shard == shard && is_late(sent));
+        late.map(|(insert, sent)| format!("insert {insert} ({sent:?}): delayed")).collect()
+    }
+
+    /// Inserts with a token that are stored once.
+    pub(super) fn count_stored_tokens(&self, system: &System) -> u64 {
+        let mut copies = vec![0; self.sent.len()];
+        system.stored.iter().for_each(|stored| copies[stored.insert as usize] += 1);
+        self.sent.iter().zip(copies).filter(|(sent, copies)| sent.has_token && *copies == 1).count() as u64
+    }
+
+    /// Parts for this shard that were acknowledged in the first life.
+    pub(super) fn acknowledged_of(&self, shard: u32, level: Level) -> usize {
+        let is_one = |sent: &&Sent| {
+            sent.life == 0 && sent.place.shard == shard && sent.level == level && sent.told == Told::Acknowledged
+        };
+        self.sent.iter().filter(is_one).count()
     }
 
     fn is_promised(&self, sent: &Sent) -> bool {
@@ -134,18 +208,20 @@ impl Books {
 
     /// Inserts whose writer was told that they are kept, where a later one of the same writer stands before them.
     fn disorder(&self, system: &System, fates: &[Fate]) -> Vec<String> {
-        let mut latest: BTreeMap<(usize, &str), u64> = BTreeMap::new();
+        let mut latest: BTreeMap<(usize, &PhysicalTable), u64> = BTreeMap::new();
         let mut seen = vec![false; self.sent.len()];
         let mut complaints = Vec::new();
-        for StoredInsert { table, insert, .. } in &system.stored {
+        for StoredInsert { place, insert } in &system.stored {
             let Some(sent) = self.sent.get(*insert as usize) else { continue };
             // Of one whose outcome was left open nobody knows when it was stored; and one that was refused for good,
             // and is tried again because its dead letter came too late, has lost its place.
             let is_open = fates[*insert as usize].doubtful_dead_letters > 0 || system.has_refused(*insert);
+            // Nor has one a place that is sent again.
+            let is_open = is_open || sent.has_token;
             if is_open || !self.is_promised(sent) || std::mem::replace(&mut seen[*insert as usize], true) {
                 continue;
             }
-            let latest = latest.entry((sent.writer, table)).or_insert(*insert);
+            let latest = latest.entry((sent.writer, place)).or_insert(*insert);
             if *latest > *insert {
                 complaints.push(format!("writer {}: insert {insert} is stored behind {latest}", sent.writer));
             }

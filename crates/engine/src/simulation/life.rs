@@ -11,12 +11,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use windrow_log::{simulation::SimDisk, Committer, Log, LogOptions, OpenError};
 
+use super::cluster::LiveGateway;
 use super::scenario::Ending;
 use super::system::SimSink;
 use super::weather::{calm, weather};
 use super::world::{SimEnvironment, World};
 use super::writer::Writer;
-use crate::{open_journal, Gatherer, GathererOptions, OpenedJournal, Stores};
+use crate::{open_journal, DeduplicationIndex, Gatherer, GathererOptions, OpenedJournal, Stores};
 
 /// Simulated time in which all has to be stored once the faults are over.
 const DRAINS_WITHIN: Duration = Duration::from_secs(7_200);
@@ -29,6 +30,8 @@ pub(super) struct Life {
     pub(super) number: usize,
     /// `None`: the last one, in which nothing fails.
     pub(super) ending: Option<Ending>,
+    /// The machine or the process has died within a call of the disk.
+    pub(super) died: Arc<Notify>,
 }
 
 /// What runs while the life lasts.
@@ -45,7 +48,10 @@ impl Life {
     pub(super) fn live(self) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let ended = runtime.block_on(self.run());
+        let ended = runtime.block_on(async {
+            self.world.time.begin_life();
+            self.run().await
+        });
         // Whatever is still under way ends here, at whatever await it has reached.
         drop(runtime);
         ended
@@ -55,15 +61,29 @@ impl Life {
         self.world.scenario.seed.wrapping_mul(1_000_003).wrapping_add(self.number as u64)
     }
 
-    async fn run(self) -> Result<(), String> {
-        self.world.time.begin_life();
+    /// On the runtime at hand. Afterwards nothing is left of the gateway that could do anything.
+    pub(super) async fn run(self) -> Result<(), String> {
+        let world = self.world.clone();
+        let ended = self.run_to_its_end().await;
+        world.books().survived += u64::from(world.gateways.ends(world.gateway) > 0);
+        world.ended.happens();
+        ended
+    }
+
+    async fn run_to_its_end(self) -> Result<(), String> {
         self.world.say(|| format!("life {} begins, to end by {:?}", self.number, self.ending));
         self.world.wind_up(false);
         if let Some(calls) = self.ending.and_then(Ending::within_calls) {
-            self.world.disk.fail_power_within(calls);
+            // One of the machine's disks is the first to notice.
+            let has_clients = !self.world.scenario.clients.is_empty();
+            match has_clients && calls % 4 == 0 {
+                true => self.world.index.fail_power_within(calls / 4),
+                false => self.world.disk.fail_power_within(calls),
+            }
         }
         let Some((journal, committer)) = self.open_journal()? else { return Ok(()) };
-        let running = self.start(journal, committer);
+        let Some(index) = self.open_index()? else { return Ok(()) };
+        let running = self.start(journal, committer, index);
         match self.ending {
             None => self.drain(running).await,
             Some(ending) => self.end(ending, running).await,
@@ -80,7 +100,7 @@ impl Life {
         };
         loop {
             let opened = open_journal(self.world.disk.clone(), options);
-            if !self.world.disk.is_powered() {
+            if !self.world.is_powered() {
                 return Ok(None);
             }
             match opened {
@@ -92,12 +112,40 @@ impl Life {
         }
     }
 
-    fn start(&self, journal: OpenedJournal, committer: Committer<SimDisk>) -> Running {
+    /// The same of the deduplication index, where there are tokens; `Some(None)`: there are none. Its disk fails only
+    /// with the machine: what it could not be told is not known after a restart, and that is no promise that is broken.
+    fn open_index(&self) -> Result<Option<Option<DeduplicationIndex>>, String> {
+        if self.world.scenario.clients.is_empty() {
+            return Ok(Some(None));
+        }
+        let options = LogOptions { segment_bytes: 4 << 10, max_bytes: 1 << 20, reserve_bytes: 64 << 10 };
+        match DeduplicationIndex::open(self.world.index.clone(), options, self.environment(1)) {
+            Ok((index, committer)) => {
+                let log = index.log().ok_or("an index without a log")?;
+                let random = Rng::with_seed(self.seed() ^ 0x1de0);
+                tokio::spawn(commit(self.world.clone(), log, committer, self.died.clone(), random));
+                Ok(Some(Some(index)))
+            }
+            Err(_) if !self.world.is_powered() => Ok(None),
+            Err(error) => Err(format!("the deduplication index can't be opened: {error}")),
+        }
+    }
+
+    fn environment(&self, of: u64) -> Arc<SimEnvironment> {
+        let seed = self.seed() ^ (of << 56);
+        Arc::new(SimEnvironment { time: self.world.time.clone(), drawn: AtomicU64::new(0), seed })
+    }
+
+    fn start(
+        &self,
+        journal: OpenedJournal,
+        committer: Committer<SimDisk>,
+        deduplication: Option<DeduplicationIndex>,
+    ) -> Running {
         calm(&self.world);
         let scenario = &self.world.scenario;
-        let (log, died) = (journal.log(), Arc::new(Notify::new()));
+        let (log, died) = (journal.log(), self.died.clone());
         tokio::spawn(commit(self.world.clone(), log.clone(), committer, died.clone(), Rng::with_seed(!self.seed())));
-        let environment = SimEnvironment { time: self.world.time.clone(), drawn: AtomicU64::new(0), seed: self.seed() };
         let options = GathererOptions {
             max_buffer_bytes: scenario.max_buffer_bytes,
             max_table_bytes: scenario.max_buffer_bytes / 2,
@@ -107,17 +155,19 @@ impl Life {
         let stores = Stores {
             journal: Some(journal),
             dead_letters: Some(Arc::new(self.world.dead_letters())),
-            deduplication: None,
-            environment: Arc::new(environment),
+            deduplication,
+            environment: self.environment(0),
             tracer: None,
         };
         let gatherer = Gatherer::open(self.world.sink(), options, stores, &mut Registry::default(), |_| {});
+        let live = LiveGateway { gatherer: gatherer.clone(), world: self.world.clone() };
+        self.world.gateways.begins(self.world.gateway, live);
         let mut writers = JoinSet::new();
         for (number, plan) in scenario.writers.iter().enumerate() {
             let writer = Writer {
                 world: self.world.clone(),
                 gatherer: gatherer.clone(),
-                number,
+                number: self.world.gateway * 100 + number,
                 life: self.number,
                 plan: plan.clone(),
                 inserts: if self.ending.is_some() { MOST_INSERTS } else { LAST_INSERTS },
@@ -130,7 +180,8 @@ impl Life {
 
     async fn end(self, ending: Ending, running: Running) -> Result<(), String> {
         let mut random = Rng::with_seed(self.seed());
-        tokio::spawn(weather(self.world.clone(), random.fork()));
+        let mut skies = JoinSet::new();
+        skies.spawn(weather(self.world.clone(), random.fork()));
         let life = Duration::from_millis(random.u64(0..=self.world.scenario.life_ms));
         let ends = async {
             tokio::time::sleep(life).await;
@@ -165,6 +216,9 @@ impl Life {
             while let Some(writer) = writers.join_next().await {
                 writer.map_err(|error| error.to_string())?;
             }
+            if !self.world.scenario.clients.is_empty() {
+                self.world.clients_ended.wait().await;
+            }
             gatherer.flush(None).await;
             // What still runs at ClickHouse comes to its end, and the journal is told what is done.
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -191,7 +245,7 @@ async fn commit(world: World, log: Log, mut committer: Committer<SimDisk>, died:
         log.work().await;
         while write_one(&world, &mut committer, &mut random).await {}
         world.say(|| format!("    journal: {:?}", log.usage()));
-        if !world.disk.is_powered() {
+        if !world.is_powered() {
             died.notify_one();
             return std::future::pending().await;
         }
@@ -205,7 +259,11 @@ async fn write_one(world: &World, committer: &mut Committer<SimDisk>, random: &m
     if slowest_ms > 0 {
         tokio::time::sleep(Duration::from_millis(random.u64(0..=slowest_ms))).await;
     }
+    // The machine may have died on another disk meanwhile.
+    if !world.is_powered() {
+        return false;
+    }
     let has_done = committer.turn();
     tokio::task::yield_now().await;
-    has_done && world.disk.is_powered()
+    has_done && world.is_powered()
 }

@@ -1,9 +1,10 @@
 //! The rows of simulated inserts: each tells its insert's number, and all of them follow from it, so that whoever has a
 //! batch can say which inserts are in it and whether one is torn, doubled in part, or not as it was sent.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use crate::sink::{Destination, Form};
+use super::scenario::TablePlan;
+use crate::sink::{Destination, Form, ShardTable};
 use windrow_clickhouse::Credentials;
 use windrow_columns::{
     read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
@@ -89,8 +90,16 @@ fn text(from: &mut &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What inserts into a table have in common. Rows of odd tables are parsed, those of even ones stay text.
-pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
+/// What inserts into a table, or their parts for one shard of it, have in common. Rows of odd tables are parsed, those
+/// of even ones stay text. Shard 0: the table as a whole.
+pub(super) fn destination_of(table: usize, plan: TablePlan, shard: u32) -> Destination {
+    let of_shard = || ShardTable {
+        number: shard,
+        topology: 7,
+        replicas: vec![format!("replica-of-shard-{shard}:8123")],
+        database: "local".into(),
+        table: format!("t{table}"),
+    };
     Destination {
         database: "default".into(),
         table: format!("t{table}"),
@@ -102,9 +111,9 @@ pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
         credentials: Credentials { user: "joe".into(), password: "secret".into() },
         roles: Vec::new(),
         quota_key: String::new(),
-        shard: None,
+        shard: (shard > 0).then(|| Arc::new(of_shard())),
         settings: Vec::new(),
-        deduplicates,
+        deduplicates: plan.deduplicates,
         has_views: false,
         hands_on: false,
         is_replicated: false,
@@ -117,10 +126,12 @@ pub(super) fn destination_of(table: usize, deduplicates: bool) -> Destination {
 mod tests {
     use super::*;
 
+    const PLAN: TablePlan = TablePlan { deduplicates: true, is_sharded: false };
+
     #[test]
     fn a_batch_tells_its_inserts_and_a_torn_one_shows() {
         for table in [0, 1] {
-            let form = destination_of(table, true).form;
+            let form = destination_of(table, PLAN, 0).form;
             let mut rows = rows_of(4, &form);
             for insert in [2, 5, 7] {
                 rows.append(&rows_of(insert, &form));
@@ -131,7 +142,7 @@ mod tests {
             assert_eq!(inserts_of(&torn), Ok(vec![4, 5]));
         }
         let mut lone = Block::empty([&DataType::String]);
-        let Rows::Parsed(whole) = rows_of(2, &destination_of(1, true).form) else { unreachable!() };
+        let Rows::Parsed(whole) = rows_of(2, &destination_of(1, PLAN, 0).form) else { unreachable!() };
         lone.append_range(&whole, 1..whole.rows());
         assert!(inserts_of(&Rows::Parsed(lone)).is_err());
     }

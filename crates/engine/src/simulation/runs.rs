@@ -10,6 +10,7 @@ use super::{simulate, Report};
 
 /// Of `make test`.
 const SEEDS: u64 = 5_000;
+const SEEDS_OF_A_CLUSTER: u64 = 1_000;
 
 /// What many seeds have shown together.
 #[derive(Debug, Default)]
@@ -20,6 +21,12 @@ struct Sum {
     lost_calls: u64,
     lives: u64,
     dead_letters: u64,
+    first_shard: [u64; 2],
+    attempts: u64,
+    repeats: u64,
+    hops: u64,
+    stored_tokens: u64,
+    survived: u64,
 }
 
 impl Sum {
@@ -30,6 +37,14 @@ impl Sum {
         self.lost_calls += report.lost_calls;
         self.lives += report.lives as u64;
         self.dead_letters += report.dead_letters as u64;
+        self.attempts += report.tokens.attempts;
+        self.repeats += report.tokens.repeats;
+        self.hops += report.tokens.hops;
+        self.stored_tokens += report.stored_tokens;
+        self.survived += report.survived;
+        for (sum, count) in self.first_shard.iter_mut().zip(report.first_shard) {
+            *sum += count as u64;
+        }
     }
 }
 
@@ -80,17 +95,30 @@ fn fail(report: &Report) -> ! {
 
 #[test]
 fn thousands_of_seeds_pass() {
+    run_many(Scenario::of, SEEDS);
+}
+
+#[test]
+fn thousands_of_seeds_of_a_cluster_pass() {
+    let sum = run_many(Scenario::of_cluster, SEEDS_OF_A_CLUSTER);
+    let is_enough = sum.first_shard.iter().all(|count| *count > sum.seeds)
+        && [sum.repeats, sum.hops, sum.stored_tokens, sum.survived].iter().all(|count| *count > sum.seeds / 2);
+    assert!(sum.seeds < 2 || is_enough, "too little happens to prove anything: {sum:?}");
+}
+
+/// The seed that the environment names, so many as it says, or so many as a test has the time for.
+fn run_many(scenario: fn(u64) -> Scenario, seeds: u64) -> Sum {
     if let Some(seed) = number_from("WINDROW_SIMULATION_SEED") {
-        let report = simulate(Scenario::of(seed), true);
+        let report = simulate(scenario(seed), true);
         println!("seed {seed}: {report:?}");
         if !report.complaints.is_empty() {
             fail(&report);
         }
-        return;
+        return Sum::default();
     }
     let sum = Mutex::default();
-    let seeds = 0..number_from("WINDROW_SIMULATION_SEEDS").unwrap_or(SEEDS);
-    let failed = run(seeds, Scenario::of, &sum, None);
+    let seeds = 0..number_from("WINDROW_SIMULATION_SEEDS").unwrap_or(seeds);
+    let failed = run(seeds, scenario, &sum, None);
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{sum:?}");
     if let Some(report) = failed {
@@ -98,6 +126,21 @@ fn thousands_of_seeds_pass() {
     }
     let is_enough = sum.lives > sum.seeds && sum.lost_calls > sum.seeds / 2 && sum.dead_letters > sum.seeds / 10;
     assert!(is_enough, "too little happens to prove anything: {sum:?}");
+    sum
+}
+
+#[test]
+fn a_shard_that_is_away_delays_no_part_for_the_other() {
+    const SEEDS: u64 = 200;
+    let sum = Mutex::default();
+    let failed = run(0..SEEDS, Scenario::of_shard_away, &sum, None);
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("{sum:?}");
+    if let Some(report) = failed {
+        let complaints: Vec<&str> = report.complaints.iter().map(String::as_str).take(10).collect();
+        panic!("seed {} of a shard that is away fails\n{}", report.seed, complaints.join("\n"));
+    }
+    assert!(sum.first_shard.iter().all(|count| *count > SEEDS), "too little happens to prove anything: {sum:?}");
 }
 
 /// Of `make test`: each of them has fifty times as much to do.
@@ -121,14 +164,20 @@ fn a_seed_repeats() {
     for seed in 0..100 {
         let (once, again) = (simulate(Scenario::of(seed), false), simulate(Scenario::of(seed), false));
         assert_eq!(once.trace, again.trace, "seed {seed}");
+        let cluster = || simulate(Scenario::of_cluster(seed), false);
+        assert_eq!(cluster().trace, cluster().trace, "seed {seed} of a cluster");
     }
 }
 
 /// The simulation is worth something only if it notices what breaks the promises: each way of breaking them, by one
 /// seed of so many.
 fn is_noticed(sabotage: Sabotage) {
+    is_noticed_in(Scenario::of, sabotage);
+}
+
+fn is_noticed_in(scenario: fn(u64) -> Scenario, sabotage: Sabotage) {
     const ENOUGH: u64 = 300;
-    let failed = run(0..ENOUGH, Scenario::of, &Mutex::default(), Some(sabotage));
+    let failed = run(0..ENOUGH, scenario, &Mutex::default(), Some(sabotage));
     let report = failed.unwrap_or_else(|| panic!("{ENOUGH} seeds don't notice: {sabotage:?}"));
     println!("{sabotage:?}: seed {}: {}", report.seed, report.complaints[0]);
 }
@@ -161,4 +210,14 @@ fn a_segment_that_is_dropped_early_is_noticed() {
 #[test]
 fn inserts_that_are_called_done_before_they_are_stored_are_noticed() {
     is_noticed(Sabotage::WritesDoneEarly);
+}
+
+#[test]
+fn an_insert_that_is_acknowledged_before_all_its_parts_are_is_noticed() {
+    is_noticed_in(Scenario::of_cluster, Sabotage::AcknowledgesParts);
+}
+
+#[test]
+fn an_insert_that_is_not_handed_to_its_owner_is_noticed() {
+    is_noticed_in(Scenario::of_cluster, Sabotage::LeavesTokens);
 }

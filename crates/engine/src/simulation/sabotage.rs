@@ -19,6 +19,10 @@ pub(crate) enum Sabotage {
     WritesDoneEarly,
     /// What an earlier life has sent goes under another id.
     ForgetsIdAfterCrash,
+    /// An insert is acknowledged when one of its parts is.
+    AcknowledgesParts,
+    /// An insert with a token stays at the gateway that it comes to.
+    LeavesTokens,
 }
 
 thread_local! {

@@ -9,13 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::sink::{Batch, BatchId, Sink, StoreError, Stored};
+use crate::signal::Signal;
+use crate::sink::{Batch, BatchId, PhysicalTable, Sink, StoreError, Stored};
 use fastrand::Rng;
 use windrow_clickhouse::Exception;
 use windrow_log::simulation::Trace;
 
 use super::rows::inserts_of;
 use super::time::SimTime;
+
+/// Of a table that is cut by shards.
+pub(super) const SHARDS: u32 = 2;
 
 /// How often calls go wrong, of a thousand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,17 +41,21 @@ pub(super) struct SystemFaults {
 pub(super) struct SimSink {
     system: Arc<Mutex<System>>,
     time: SimTime,
+    /// This gateway's life. What comes after it is not its own.
+    ended: Arc<Signal>,
     /// Whether this gateway's machine still runs; where it doesn't, its calls are none.
     is_powered: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 pub(super) struct System {
     random: Rng,
-    pub(super) faults: SystemFaults,
+    /// Of each shard, by its number; 0: of tables that have none.
+    pub(super) faults: [SystemFaults; SHARDS as usize + 1],
     /// Every so manieth insert is refused for good; 0: none.
     poison_every: u64,
     deduplicating: BTreeSet<String>,
-    known: BTreeSet<(String, u128)>,
+    /// Each shard of a table remembers by itself what it has stored.
+    known: BTreeSet<(PhysicalTable, u128)>,
     running: Vec<Running>,
     pub(super) stored: Vec<StoredInsert>,
     /// What was sent under an id, for ever.
@@ -62,7 +70,7 @@ pub(super) struct System {
 }
 
 pub(super) struct StoredInsert {
-    pub(super) table: String,
+    pub(super) place: PhysicalTable,
     pub(super) insert: u64,
 }
 
@@ -74,7 +82,7 @@ struct Running {
 
 #[derive(Clone)]
 struct Call {
-    table: String,
+    place: PhysicalTable,
     id: u128,
     inserts: Vec<u64>,
 }
@@ -94,7 +102,7 @@ impl System {
     pub(super) fn new(seed: u64, poison_every: u64, deduplicating: BTreeSet<String>) -> System {
         System {
             random: Rng::with_seed(seed),
-            faults: SystemFaults::default(),
+            faults: Default::default(),
             poison_every,
             deduplicating,
             known: BTreeSet::new(),
@@ -114,8 +122,8 @@ impl System {
         self.poison_every > 0 && insert % self.poison_every == self.poison_every - 1
     }
 
-    pub(super) fn deduplicates(&self, table: &str) -> bool {
-        self.deduplicating.contains(table)
+    pub(super) fn deduplicates(&self, place: &PhysicalTable) -> bool {
+        self.deduplicating.contains(&place.name.table)
     }
 
     /// Whether an insert was ever refused for good.
@@ -126,12 +134,12 @@ impl System {
     fn begin(&mut self, batch: &Batch, now_ms: u64) -> (Call, Course) {
         self.calls += 1;
         self.end_running(now_ms);
-        let table = batch.destination.table.clone();
+        let place = batch.destination.physical_table();
         let inserts = inserts_of(&batch.rows).unwrap_or_else(|why| {
             self.complaints.push(format!("batch {}: {why}", batch.id));
             Vec::new()
         });
-        let call = Call { table, id: batch.id.0, inserts };
+        let call = Call { place, id: batch.id.0, inserts };
         self.take_note(&call, now_ms);
         let course = self.course(&call);
         self.say(now_ms, &call, &course);
@@ -158,22 +166,23 @@ impl System {
 
     fn say(&self, at_ms: u64, call: &Call, what: &dyn std::fmt::Debug) {
         if self.is_told {
-            println!("{at_ms:>8} ms      {} {}: {:?}: {what:?}", call.table, BatchId(call.id), call.inserts);
+            let (table, shard) = (&call.place.name.table, call.place.shard);
+            println!("{at_ms:>8} ms      {table}.{shard} {}: {:?}: {what:?}", BatchId(call.id), call.inserts);
         }
     }
 
     fn course(&mut self, call: &Call) -> Course {
-        if self.faults.is_away {
+        let faults = self.faults[call.place.shard as usize];
+        if faults.is_away {
             return Course::NotSent;
         }
-        if self.faults.is_revoked {
+        if faults.is_revoked {
             self.revoked.extend(&call.inserts);
             return Course::Refused(497);
         }
         if self.running.iter().any(|running| running.call.id == call.id) {
             return Course::StillRunning;
         }
-        let faults = self.faults;
         let mut left = self.random.u32(0..1000);
         let mut is = |per_thousand: u32| {
             let it_is = left < per_thousand;
@@ -195,14 +204,14 @@ impl System {
 
     /// The moment in which a batch is stored, or refused for good.
     fn store(&mut self, call: &Call) -> Result<(), Exception> {
-        if self.deduplicating.contains(&call.table) && self.known.contains(&(call.table.clone(), call.id)) {
+        if self.deduplicates(&call.place) && self.known.contains(&(call.place.clone(), call.id)) {
             return Ok(());
         }
         if let Some(index) = call.inserts.iter().position(|insert| self.is_poison(*insert)) {
             return Err(self.refusal(call, index));
         }
-        self.known.insert((call.table.clone(), call.id));
-        let stored = call.inserts.iter().map(|insert| StoredInsert { table: call.table.clone(), insert: *insert });
+        self.known.insert((call.place.clone(), call.id));
+        let stored = call.inserts.iter().map(|insert| StoredInsert { place: call.place.clone(), insert: *insert });
         self.stored.extend(stored);
         Ok(())
     }
@@ -236,8 +245,8 @@ impl System {
         }
     }
 
-    fn latency(&mut self) -> Duration {
-        let slowest = self.faults.slowest_ms.max(1);
+    fn latency(&mut self, place: &PhysicalTable) -> Duration {
+        let slowest = self.faults[place.shard as usize].slowest_ms.max(1);
         // Mostly fast.
         let ms =
             if self.random.u32(0..4) == 0 { self.random.u64(0..slowest) } else { self.random.u64(0..=slowest / 10) };
@@ -258,25 +267,28 @@ impl SimSink {
     pub(super) fn new(
         system: Arc<Mutex<System>>,
         time: SimTime,
+        ended: Arc<Signal>,
         is_powered: impl Fn() -> bool + Send + Sync + 'static,
     ) -> SimSink {
-        SimSink { system, time, is_powered: Arc::new(is_powered) }
+        SimSink { system, time, ended, is_powered: Arc::new(is_powered) }
     }
 
     fn lock(&self) -> MutexGuard<'_, System> {
         self.system.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Time passes; if the power fails meanwhile, there is no afterwards.
-    async fn take(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-        self.stay_on().await;
-    }
-
-    async fn stay_on(&self) {
-        if !(self.is_powered)() {
-            std::future::pending::<()>().await;
+    /// Time passes. False: the gateway's life has ended meanwhile, and there is no afterwards.
+    async fn lives_on(&self, duration: Duration) -> bool {
+        tokio::select! {
+            biased;
+            () = self.ended.wait() => return false,
+            () = tokio::time::sleep(duration) => {}
         }
+        if !(self.is_powered)() {
+            self.ended.wait().await;
+            return false;
+        }
+        true
     }
 }
 
@@ -297,19 +309,24 @@ impl Drop for Sent<'_> {
 
 impl Sink for SimSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
-        self.stay_on().await;
+        if !self.lives_on(Duration::ZERO).await {
+            return std::future::pending().await;
+        }
         let now_ms = self.time.now_ms();
         let (call, course, before, after, runs_on) = {
             let mut system = self.lock();
             let (call, course) = system.begin(batch, now_ms);
-            let (before, after) = (system.latency(), system.latency());
+            let (before, after) = (system.latency(&call.place), system.latency(&call.place));
             let is_sent = !matches!(course, Course::NotSent | Course::LostBefore | Course::StillRunning);
             let ends_at_ms = now_ms + system.random.u64(0..20_000);
             let runs_on = system.random.bool() && is_sent;
             (call.clone(), course, before, after, runs_on.then_some(Running { call, ends_at_ms }))
         };
         let mut sent = Sent { sink: self, runs_on };
-        self.take(before).await;
+        if !self.lives_on(before).await {
+            drop(sent);
+            return std::future::pending().await;
+        }
         sent.runs_on = None;
         let answer = {
             let mut system = self.lock();
@@ -340,7 +357,9 @@ impl Sink for SimSink {
                 }
             }
         };
-        self.take(after).await;
-        answer
+        match self.lives_on(after).await {
+            true => answer,
+            false => std::future::pending().await,
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::world::World;
 
 /// Nothing fails.
 pub(super) fn calm(world: &World) {
-    world.system().faults = SystemFaults { slowest_ms: 50, ..SystemFaults::default() };
+    world.system().faults.fill(SystemFaults { slowest_ms: 50, ..SystemFaults::default() });
     world.dead_letter_state().failures_per_thousand = 0;
     world.disk.set_faults(DiskFaults::default());
 }
@@ -18,10 +18,15 @@ pub(super) fn calm(world: &World) {
 /// Changes for as long as the life lasts.
 pub(super) async fn weather(world: World, mut random: Rng) {
     loop {
+        if let Some(shard) = world.scenario.shard_away {
+            world.system().faults[shard as usize].is_away = true;
+        }
         if world.scenario.system_faults > 0 {
-            let faults = system_faults(world.scenario.system_faults, &mut random);
-            world.say(|| format!("{faults:?}"));
-            world.system().faults = faults;
+            for shard in world.scenario.shards() {
+                let faults = system_faults(world.scenario.system_faults, &mut random);
+                world.say(|| format!("shard {shard}: {faults:?}"));
+                world.system().faults[shard as usize] = faults;
+            }
             world.dead_letter_state().failures_per_thousand = random.u32(0..300);
         }
         if world.scenario.disk_faults > 0 {

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windrow_log::simulation::{SimDisk, Trace};
 
 use super::books::{Books, Told};
+use super::cluster::Gateways;
 use super::dead_letters::{self, SimDeadLetters};
 use super::sabotage::{self, Sabotage};
-use super::scenario::Scenario;
+use super::scenario::{Ending, Scenario};
 use super::system::{SimSink, System};
 use super::time::SimTime;
 use crate::environment::Environment;
+use crate::signal::Signal;
 
 #[derive(Clone)]
 pub(super) struct World {
@@ -20,9 +22,18 @@ pub(super) struct World {
     pub(super) time: SimTime,
     pub(super) system: Arc<Mutex<System>>,
     dead_letters: Arc<Mutex<dead_letters::State>>,
+    /// Which of the gateways' this view of the world is, from 0 on. What follows is its own.
+    pub(super) gateway: usize,
     /// The gateway's folder, as this life has it.
     pub(super) disk: SimDisk,
+    /// The folder of its deduplication index.
+    pub(super) index: SimDisk,
+    /// This life has ended.
+    pub(super) ended: Arc<Signal>,
     books: Arc<Mutex<Books>>,
+    pub(super) gateways: Gateways,
+    /// Nobody sends an insert with a token any more.
+    pub(super) clients_ended: Arc<Signal>,
     /// Writers begin no more inserts.
     winding_up: Arc<AtomicBool>,
     /// Prints what happens.
@@ -32,15 +43,12 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(scenario: Scenario, is_told: bool) -> World {
         let deduplicating: BTreeSet<String> = (0..scenario.tables.len())
-            .filter(|table| scenario.tables[*table])
+            .filter(|table| scenario.tables[*table].deduplicates)
             .map(|table| format!("t{table}"))
             .collect();
         let mut system = System::new(scenario.seed ^ 0x0051_57e3, scenario.poison_every, deduplicating);
         system.is_told = is_told;
-        let disk = SimDisk::new(scenario.seed ^ 0xd15c, 1 << 30);
-        if sabotage::is(Sabotage::SkipsSync) {
-            disk.skip_syncs();
-        }
+        let disk = disk_of(scenario.seed ^ 0xd15c);
         World {
             time: SimTime::default(),
             system: Arc::new(Mutex::new(system)),
@@ -48,9 +56,46 @@ impl World {
             disk,
             books: Arc::default(),
             winding_up: Arc::default(),
+            gateways: Gateways::default(),
+            clients_ended: Arc::default(),
+            gateway: 0,
+            index: SimDisk::new(scenario.seed ^ 0x1de0, 1 << 30),
+            ended: Arc::default(),
             is_told,
             scenario: Arc::new(scenario),
         }
+    }
+
+    /// The same world as another gateway has it.
+    pub(super) fn beside(&self, gateway: usize) -> World {
+        let seed = self.scenario.seed ^ ((gateway as u64) << 48);
+        World {
+            gateway,
+            dead_letters: Arc::new(Mutex::new(dead_letters::State::new(seed ^ 0x1e77))),
+            disk: disk_of(seed ^ 0xd15c),
+            index: SimDisk::new(seed ^ 0x1de0, 1 << 30),
+            ended: Arc::default(),
+            winding_up: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// For the life after one that has ended so.
+    pub(super) fn begin_anew(&mut self, ending: Option<Ending>) {
+        let next = match ending {
+            Some(Ending::PowerFails { .. }) => SimDisk::restart,
+            _ => SimDisk::reopen,
+        };
+        (self.disk, self.index, self.ended) = (next(&self.disk), next(&self.index), Arc::default());
+    }
+
+    pub(super) fn endings(&self) -> &[Ending] {
+        &self.scenario.endings[self.gateway]
+    }
+
+    /// Whether this gateway's machine still runs. A disk that loses its power takes the other along.
+    pub(super) fn is_powered(&self) -> bool {
+        self.disk.is_powered() && self.index.is_powered()
     }
 
     pub(super) fn books(&self) -> MutexGuard<'_, Books> {
@@ -62,13 +107,14 @@ impl World {
     }
 
     pub(super) fn sink(&self) -> SimSink {
-        let disk = self.disk.clone();
-        SimSink::new(self.system.clone(), self.time.clone(), move || disk.is_powered())
+        let (disk, index) = (self.disk.clone(), self.index.clone());
+        let is_powered = move || disk.is_powered() && index.is_powered();
+        SimSink::new(self.system.clone(), self.time.clone(), self.ended.clone(), is_powered)
     }
 
     pub(super) fn dead_letters(&self) -> SimDeadLetters {
-        let disk = self.disk.clone();
-        SimDeadLetters::new(self.dead_letters.clone(), move || disk.is_powered())
+        let (disk, index) = (self.disk.clone(), self.index.clone());
+        SimDeadLetters::new(self.dead_letters.clone(), move || disk.is_powered() && index.is_powered())
     }
 
     pub(super) fn dead_letter_state(&self) -> MutexGuard<'_, dead_letters::State> {
@@ -77,15 +123,16 @@ impl World {
 
     /// What a machine without power says is heard by nobody.
     pub(super) fn tell(&self, insert: u64, told: Told) {
-        if self.disk.is_powered() {
+        if self.is_powered() {
             self.say(|| format!("insert {insert}: {told:?}"));
-            self.books().tell(insert, told);
+            let now_ms = self.time.now_ms();
+            self.books().tell(insert, told, now_ms);
         }
     }
 
     pub(super) fn say(&self, text: impl FnOnce() -> String) {
         if self.is_told {
-            println!("{:>8} ms  {}", self.time.now_ms(), text());
+            println!("{:>8} ms  {}{}", self.time.now_ms(), if self.gateway == 0 { "" } else { "other: " }, text());
         }
     }
 
@@ -97,13 +144,28 @@ impl World {
         self.winding_up.load(Ordering::Relaxed)
     }
 
+    /// Of what all gateways share.
     pub(super) fn trace(&self) -> Trace {
         let mut trace = self.books().trace;
         trace.add(self.system().trace.to_string().as_bytes());
-        trace.add(self.disk.trace().to_string().as_bytes());
         trace.add_number(self.time.latest_ms());
         trace
     }
+
+    /// Of what the gateway has of its own.
+    pub(super) fn add_own_trace(&self, trace: &mut Trace) {
+        for disk in [&self.disk, &self.index] {
+            trace.add(disk.trace().to_string().as_bytes());
+        }
+    }
+}
+
+fn disk_of(seed: u64) -> SimDisk {
+    let disk = SimDisk::new(seed, 1 << 30);
+    if sabotage::is(Sabotage::SkipsSync) {
+        disk.skip_syncs();
+    }
+    disk
 }
 
 /// Time and chance of one life.

@@ -7,13 +7,13 @@ use crate::policy::{FlushLimits, PolicyKind};
 use fastrand::Rng;
 
 use super::books::{Level, Told};
+use super::hand_over::{hand_over, Part, Patience};
 use super::rows::{destination_of, payload_bytes, rows_of};
 use super::scenario::WriterPlan;
-use super::system::SimSink;
+use super::system::{SimSink, SHARDS};
 use super::world::World;
-use crate::{
-    AckLevel, DataKind, Gatherer, Insert, InsertError, InsertKind, PushError, QueryId, Shape, Ticket, Withdrawal,
-};
+use super::UNDELAYED;
+use crate::{AckLevel, DataKind, Gatherer, Insert, InsertKind, QueryId, Shape};
 
 pub(super) struct Writer {
     pub(super) world: World,
@@ -28,20 +28,30 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) async fn run(mut self) {
-        let deduplicates = self.world.scenario.tables[self.plan.table];
-        let shape = self.gatherer.shape(destination_of(self.plan.table, deduplicates));
-        let kind = Arc::new(self.kind());
+        let (table, plan) = (self.plan.table, self.world.scenario.tables[self.plan.table]);
+        let shapes: Vec<Arc<Shape>> =
+            (0..=SHARDS).map(|shard| self.gatherer.shape(destination_of(table, plan, shard))).collect();
+        let kind = Arc::new(kind_of(&self.world));
         for _ in 0..self.inserts {
             self.pause(self.plan.pause_ms).await;
             if self.world.is_winding_up() {
                 return;
             }
             let level = self.plan.levels[self.random.usize(0..self.plan.levels.len())];
-            let number = self.world.books().send(self.number, &shape.destination().table, level, self.life);
-            let insert = self.insert(number, level, &shape, &kind);
-            let told = self.send(&shape, insert).await;
-            self.world.tell(number, told);
-            if told != Told::Acknowledged {
+            let (mut numbers, mut parts) = (Vec::new(), Vec::new());
+            for shard in plan.shards_of_insert(&mut self.random) {
+                let shape = shapes[shard as usize].clone();
+                let (place, now_ms) = (shape.destination().physical_table(), self.world.time.now_ms());
+                let number = self.world.books().send(self.number, place, level, self.life, now_ms);
+                let insert = insert_of(number, self.number as u64, level, &shape, &kind);
+                numbers.push(number);
+                parts.push(Part { shape, insert });
+            }
+            let patience = self.patience();
+            let world = self.world.clone();
+            let tell = |part: usize, told| world.tell(numbers[part], told);
+            let told = hand_over(&self.gatherer, parts, patience, tell).await;
+            if told.iter().any(|told| *told != Told::Acknowledged) {
                 self.pause(1_000).await;
             }
         }
@@ -53,94 +63,56 @@ impl Writer {
         }
     }
 
-    async fn send(&mut self, shape: &Arc<Shape>, insert: Insert) -> Told {
-        let gatherer = self.gatherer.clone();
-        let push = gatherer.push(shape, insert);
-        let pushed = match self.is_impatient() {
-            true => {
-                let patience = Duration::from_millis(self.random.u64(0..60));
-                match tokio::time::timeout(patience, push).await {
-                    Ok(pushed) => pushed,
-                    Err(_) => return Told::Nothing,
-                }
-            }
-            false => push.await,
+    fn patience(&mut self) -> Patience {
+        // Who waits for ever for the shard that is away shows nothing of the other.
+        let until_stored = match self.world.scenario.shard_away {
+            None => self.at_most(2_000),
+            Some(_) => Some(UNDELAYED),
         };
-        match pushed {
-            Ok(None) => Told::Acknowledged,
-            Ok(Some(ticket)) => self.wait(ticket).await,
-            Err(error) => told_by_refusal(&error),
-        }
+        Patience { until_taken: self.at_most(60), until_stored }
     }
 
-    async fn wait(&mut self, mut ticket: Ticket) -> Told {
-        if !self.is_impatient() {
-            return told_by(&ticket.outcome().await);
-        }
-        let patience = Duration::from_millis(self.random.u64(0..2_000));
-        if let Ok(outcome) = tokio::time::timeout(patience, ticket.outcome()).await {
-            return told_by(&outcome);
-        }
-        match ticket.withdraw().await {
-            Withdrawal::Withdrawn { .. } => Told::Refused,
-            Withdrawal::InFlight => Told::Nothing,
-            Withdrawal::Done(outcome) => told_by(&outcome),
-        }
+    fn at_most(&mut self, ms: u64) -> Option<Duration> {
+        self.is_impatient().then(|| Duration::from_millis(self.random.u64(0..ms)))
     }
 
     fn is_impatient(&mut self) -> bool {
         self.random.u32(0..100) < self.plan.impatient
     }
+}
 
-    fn insert(&self, number: u64, level: Level, shape: &Shape, kind: &Arc<InsertKind>) -> Insert {
-        Insert {
-            rows: rows_of(number, &shape.destination().form),
-            payload_bytes: payload_bytes(number),
-            writer: self.number as u64,
-            back_after: None,
-            ack: match level {
-                Level::Memory => AckLevel::Memory,
-                Level::Disk => AckLevel::Disk,
-                Level::Stored => AckLevel::Stored,
-            },
-            patience: Duration::from_secs(30),
-            at_once: false,
-            dedup: None,
-            history: None,
-            query_id: QueryId::Given(number.to_string().into()),
-            kind: kind.clone(),
-            trace: None,
-        }
-    }
-
-    fn kind(&self) -> InsertKind {
-        let limits = match self.world.scenario.seed % 3 {
-            0 => FlushLimits { kind: PolicyKind::Fixed, busy_timeout_max_ms: 50, ..FlushLimits::default() },
-            1 => FlushLimits {
-                kind: PolicyKind::Fixed,
-                busy_timeout_max_ms: 2_000,
-                max_query_number: 5,
-                ..FlushLimits::default()
-            },
-            _ => FlushLimits::default(),
-        };
-        InsertKind { query: "INSERT INTO t FORMAT X".into(), format: "X".into(), data_kind: DataKind::Parsed, limits }
+/// `number` is what its rows tell.
+pub(super) fn insert_of(number: u64, writer: u64, level: Level, shape: &Shape, kind: &Arc<InsertKind>) -> Insert {
+    Insert {
+        rows: rows_of(number, &shape.destination().form),
+        payload_bytes: payload_bytes(number),
+        writer,
+        back_after: None,
+        ack: match level {
+            Level::Memory => AckLevel::Memory,
+            Level::Disk => AckLevel::Disk,
+            Level::Stored => AckLevel::Stored,
+        },
+        patience: Duration::from_secs(30),
+        at_once: false,
+        dedup: None,
+        history: None,
+        query_id: QueryId::Given(number.to_string().into()),
+        kind: kind.clone(),
+        trace: None,
     }
 }
 
-fn told_by(outcome: &Result<(), InsertError>) -> Told {
-    match outcome {
-        Ok(()) => Told::Acknowledged,
-        Err(InsertError::OutcomeUnknown(_)) => Told::Nothing,
-        Err(InsertError::Exception(_) | InsertError::Failed(_) | InsertError::Unreachable(_)) => Told::Refused,
-    }
-}
-
-fn told_by_refusal(error: &PushError) -> Told {
-    match error {
-        PushError::Failed(error) => told_by(&Err(error.clone())),
-        // A disk that failed may have it all the same, and show it after a crash.
-        PushError::NotJournaled { is_certain: false, .. } => Told::Nothing,
-        _ => Told::Refused,
-    }
+pub(super) fn kind_of(world: &World) -> InsertKind {
+    let limits = match world.scenario.seed % 3 {
+        0 => FlushLimits { kind: PolicyKind::Fixed, busy_timeout_max_ms: 50, ..FlushLimits::default() },
+        1 => FlushLimits {
+            kind: PolicyKind::Fixed,
+            busy_timeout_max_ms: 2_000,
+            max_query_number: 5,
+            ..FlushLimits::default()
+        },
+        _ => FlushLimits::default(),
+    };
+    InsertKind { query: "INSERT INTO t FORMAT X".into(), format: "X".into(), data_kind: DataKind::Parsed, limits }
 }

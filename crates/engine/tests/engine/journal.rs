@@ -1,6 +1,6 @@
 //! What was acknowledged at level `disk` is kept: over crashes, over a full memory, over a backend that is away.
 
-use windrow_engine::{InsertStatus, PushError, Withdrawal};
+use windrow_engine::{InsertError, InsertStatus, PushError, Withdrawal};
 
 use crate::support::{numbers_of, outcomes, Answer, Gate, Machine};
 
@@ -423,5 +423,24 @@ fn who_waits_for_its_turn_is_not_let_past_by_refusals() {
         life.world.flush().await;
         assert_eq!(outcomes(vec![ticket]).await, [Ok(())]);
         assert_eq!(life.world.sink.stored(), (0..kept).chain([1000]).collect::<Vec<u64>>());
+    });
+}
+
+/// Nobody would know of it after a crash, and who sends it again would have it stored twice.
+#[test]
+fn an_insert_with_a_key_whose_record_could_not_be_written_is_not_sent() {
+    let machine = Machine::new(100);
+    machine.live(async |life| {
+        let shape = life.world.deduplicating_shape("t");
+        machine.faults.fail_to_sync(true);
+        let mut lost = life.world.push_keyed(&shape, 1, 7).await;
+        life.world.settle_down().await;
+        machine.faults.fail_to_sync(false);
+        let mut kept = life.world.push_keyed(&shape, 2, 8).await;
+        life.world.flush().await;
+        assert!(matches!(lost.outcome().await, Err(InsertError::Unreachable(_))));
+        assert_eq!(kept.outcome().await, Ok(()));
+        assert_eq!(life.world.sink.stored(), [2]);
+        assert_eq!((life.world.gatherer.held_bytes(), life.world.gatherer.leftovers().inserts), (0, 0));
     });
 }
