@@ -29,6 +29,7 @@ fn context(form: Form) -> Vec<u8> {
         own_account: false,
         roles: Vec::new(),
         quota_key: String::new(),
+        shard: None,
         settings: Vec::new(),
         deduplicates: false,
         is_replicated: true,

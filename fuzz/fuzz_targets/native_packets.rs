@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use windrow_native::{
-    client, read_server_packet, revision, write_varint, Addendum, BlockEnd, ChunkReader, DataReader, Fault, Input, Query,
-    ServerHello, Startup,
+    client, read_server_packet, revision, write_varint, Addendum, BlockEnd, ChunkReader, DataReader, Fault, Input,
+    Query, ServerHello, Startup,
 };
 
 const MAX_BYTES: usize = 1 << 20;

@@ -12,7 +12,8 @@ const ROWS: &[u8] = b"\x07\x02\x01a\x06UInt64\xff\xff\xff\xff\xff\xff\xff\xff\x0
 \x01t\x08DateTime\xff\xff\xff\xff\0\0\0\0\x01n\x0fNullable(UInt8)\x01\0\0\x07";
 const WEIGHTS: [u32; 4] = [3, 0, 1, 7];
 
-static BLOCK: LazyLock<NativeBlock> = LazyLock::new(|| decode_native(ROWS, NativeLimits::default()).expect("a Native block"));
+static BLOCK: LazyLock<NativeBlock> =
+    LazyLock::new(|| decode_native(ROWS, NativeLimits::default()).expect("a Native block"));
 
 fuzz_target!(|text: &str| {
     let NativeBlock { names, types, block, .. } = &*BLOCK;

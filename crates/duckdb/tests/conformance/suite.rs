@@ -47,6 +47,7 @@ pub fn batch(id: u128, table: &str, credentials: Credentials, values: impl IntoI
         own_account: false,
         roles: vec![],
         quota_key: String::new(),
+        shard: None,
         settings: vec![],
         deduplicates: true,
         is_replicated: false,

@@ -149,6 +149,7 @@ pub(crate) mod tests {
             own_account: true,
             roles: Vec::new(),
             quota_key: String::new(),
+            shard: None,
             settings: Vec::new(),
             deduplicates: true,
             is_replicated: false,
