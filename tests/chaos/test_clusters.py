@@ -60,7 +60,7 @@ class Repeating(Writers):
         numbers = range(number, number + ROWS)
         settings = {"insert_deduplication_token": f"from {number}", "wait_for_async_insert": rng.randrange(2)}
         gateway, sent, wanted = rng.randrange(2), 0, 1 + (rng.random() < 0.3)
-        while wanted:
+        while wanted and not self.hopeless.is_set():
             at = self.gateways[(gateway + sent) % 2].where
             try:
                 wanted -= at.insert(INTO_T, rows(*numbers), wait_for_async_insert_timeout=20, **settings).status == 200

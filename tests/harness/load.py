@@ -27,10 +27,11 @@ class Written:
 
 
 class Writers:
-    """Threads that go on from the beginning of `with` to its end, or until `stopping` is set."""
+    """Threads that go on from the beginning of `with` to its end, or until `stopping` is set. When the test has failed within,
+    nobody is to wait for an answer any more: `hopeless` is set."""
 
     def __init__(self) -> None:
-        self.stopping = threading.Event()
+        self.stopping, self.hopeless = threading.Event(), threading.Event()
         self.threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
@@ -38,7 +39,9 @@ class Writers:
             thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is not None:
+            self.hopeless.set()
         self.stopping.set()
         for thread in self.threads:
             thread.join()
