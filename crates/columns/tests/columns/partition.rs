@@ -1,8 +1,8 @@
 //! Which rows of a block share a partition.
 
-use windrow_columns::{
-    read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, Format, PartitionKey, ReadPlan, ReadSettings,
-};
+use windrow_columns::{Block, ColumnSpec, DataType, DefaultKind, Format, PartitionKey, ReadPlan, ReadSettings};
+
+use crate::support::{block_of, names_of, types_of};
 
 const COLUMNS: [(&str, &str); 9] = [
     ("a", "Int64"),
@@ -17,23 +17,15 @@ const COLUMNS: [(&str, &str); 9] = [
 ];
 
 fn types() -> Vec<DataType> {
-    COLUMNS.iter().map(|(_, data_type)| DataType::parse(data_type).unwrap()).collect()
+    types_of(&COLUMNS)
 }
 
 fn names() -> Vec<&'static str> {
-    COLUMNS.iter().map(|(name, _)| *name).collect()
+    names_of(&COLUMNS)
 }
 
 fn block(rows: &[&str]) -> Block {
-    let specs = COLUMNS.iter().zip(types()).map(|((name, _), data_type)| ColumnSpec {
-        name: (*name).into(),
-        data_type,
-        default_kind: DefaultKind::None,
-    });
-    let mut settings = ReadSettings::default();
-    settings.set_server_timezone("UTC");
-    let plan = ReadPlan::new(specs.collect(), settings);
-    read_json_each_row(rows.concat().as_bytes(), &plan).unwrap().block
+    block_of(&COLUMNS, rows)
 }
 
 /// For each row the first that shares its partition.

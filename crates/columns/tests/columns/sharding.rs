@@ -1,9 +1,8 @@
 //! On which shard each row of a block would be. `tests/cluster/test_sharding_keys.py` asks a real ClickHouse of far more.
 
-use windrow_columns::{
-    cut_by_shard, read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings, Rows,
-    ShardingKey,
-};
+use windrow_columns::{cut_by_shard, Block, DataType, Rows, ShardingKey};
+
+use crate::support::{block_of, names_of, types_of};
 
 const COLUMNS: [(&str, &str); 12] = [
     ("a", "Int64"),
@@ -63,23 +62,15 @@ const SHARDS: &[(&str, [u32; 4])] = &[
 ];
 
 fn types() -> Vec<DataType> {
-    COLUMNS.iter().map(|(_, data_type)| DataType::parse(data_type).unwrap()).collect()
+    types_of(&COLUMNS)
 }
 
 fn names() -> Vec<&'static str> {
-    COLUMNS.iter().map(|(name, _)| *name).collect()
+    names_of(&COLUMNS)
 }
 
 fn block(rows: &[&str]) -> Block {
-    let specs = COLUMNS.iter().zip(types()).map(|((name, _), data_type)| ColumnSpec {
-        name: (*name).into(),
-        data_type,
-        default_kind: DefaultKind::None,
-    });
-    let mut settings = ReadSettings::default();
-    settings.set_server_timezone("UTC");
-    let plan = ReadPlan::new(specs.collect(), settings);
-    read_json_each_row(rows.concat().as_bytes(), &plan).unwrap().block
+    block_of(&COLUMNS, rows)
 }
 
 fn shards_of(key: &str, timezone: &str, block: &Block, weights: &[u32]) -> Option<Vec<u32>> {

@@ -1,6 +1,6 @@
 use windrow_columns::{
-    read_json_each_row, read_values, ColumnSpec, DataType, DefaultKind, NotParsed, NotParsedReason, Parsed, ReadPlan,
-    ReadSettings,
+    read_json_each_row, read_values, Block, ColumnSpec, DataType, DefaultKind, NotParsed, NotParsedReason, Parsed,
+    ReadPlan, ReadSettings,
 };
 
 use crate::render::render_rows;
@@ -9,6 +9,27 @@ pub type Reader = fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>;
 
 pub fn data_type(text: &str) -> DataType {
     DataType::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub fn types_of(columns: &[(&str, &str)]) -> Vec<DataType> {
+    columns.iter().map(|(_, text)| data_type(text)).collect()
+}
+
+pub fn names_of<'a>(columns: &[(&'a str, &str)]) -> Vec<&'a str> {
+    columns.iter().map(|(name, _)| *name).collect()
+}
+
+/// Rows of JSONEachRow, at a server in UTC.
+pub fn block_of(columns: &[(&str, &str)], rows: &[&str]) -> Block {
+    let specs = columns.iter().map(|(name, text)| ColumnSpec {
+        name: (*name).into(),
+        data_type: data_type(text),
+        default_kind: DefaultKind::None,
+    });
+    let mut settings = ReadSettings::default();
+    settings.set_server_timezone("UTC");
+    let plan = ReadPlan::new(specs.collect(), settings);
+    read_json_each_row(rows.concat().as_bytes(), &plan).unwrap().block
 }
 
 /// Columns from `name Type` texts; a name with `=` behind it has a DEFAULT expression.
