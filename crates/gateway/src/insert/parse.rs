@@ -153,8 +153,8 @@ fn was_read(
     if ack != AckLevel::Stored && prepared.has_doubtful_marks(&read) {
         return Err(NotGathered::NotRead { unread: Unread::because(SIGN, payload_bytes), prepared, query_id });
     }
-    let compatibility = read.compatibility.clone();
-    match known_rows(state, &prepared, read, token) {
+    let Gatherable { rows, compatibility } = read;
+    match known_rows(state, &prepared, rows, &compatibility, token) {
         Ok((rows, key)) => Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, key, ack }),
         Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id }),
     }
@@ -164,23 +164,24 @@ fn was_read(
 fn known_rows(
     state: &State,
     prepared: &Prepared,
-    read: Gatherable,
+    rows: Rows,
+    compatibility: &BatchCompatibility,
     token: Option<&str>,
 ) -> Result<(ReadRows, Option<InsertKey>), &'static str> {
-    let dedup = dedup_keys(state, prepared, &read, token)?;
+    let dedup = dedup_keys(state, prepared, &rows, compatibility, token)?;
     let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
-    let Some(sharding) = &prepared.sharding else { return Ok((ReadRows::Whole(read.rows, dedup), key)) };
+    let Some(sharding) = &prepared.sharding else { return Ok((ReadRows::Whole(rows, dedup), key)) };
     // It came when nothing was cut, and is known as a whole.
     let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
     if dedup.as_ref().is_some_and(is_known) {
-        return Ok((ReadRows::Whole(read.rows, dedup), key));
+        return Ok((ReadRows::Whole(rows, dedup), key));
     }
     // As if they were not cut.
-    let shape = prepared.shape(&read.compatibility, None, &state.gatherer);
+    let shape = prepared.shape(compatibility, None, &state.gatherer);
     let destination = shape.destination();
     // A repeat goes where the first went.
     let draw = dedup.as_ref().map_or_else(|| fastrand::u64(..), |keys| keys.key as u64);
-    let (cut, shards) = cut_of(state, sharding, &read.rows, destination, draw, dedup.as_ref()).ok_or(SHARDING_KEY)?;
+    let (cut, shards) = cut_of(state, sharding, &rows, destination, draw, dedup.as_ref()).ok_or(SHARDING_KEY)?;
     let how = &sharding.cuts()[cut];
     let of_shard = |(shard, rows): (u32, Rows)| {
         let dedup = match prepared.dedup.as_ref().zip(dedup.as_ref()) {
@@ -192,7 +193,7 @@ fn known_rows(
         };
         Ok::<_, &'static str>(OfShard { shard: ShardOfCut { cut, shard }, rows, dedup })
     };
-    let parts = Sharding::cut(how, read.rows, &shards).into_iter().map(of_shard);
+    let parts = Sharding::cut(how, rows, &shards).into_iter().map(of_shard);
     Ok((ReadRows::ByShard(parts.collect::<Result<_, _>>()?), key))
 }
 
@@ -271,12 +272,13 @@ fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
 fn dedup_keys(
     state: &State,
     prepared: &Prepared,
-    read: &Gatherable,
+    rows: &Rows,
+    compatibility: &BatchCompatibility,
     token: Option<&str>,
 ) -> Result<Option<DedupKeys>, &'static str> {
     let Some(plan) = &prepared.dedup else { return Ok(None) };
-    let shape = prepared.shape(&read.compatibility, None, &state.gatherer);
-    plan.keys(token, shape.destination(), &read.rows).map(Some).ok_or(DEDUPLICATION)
+    let shape = prepared.shape(compatibility, None, &state.gatherer);
+    plan.keys(token, shape.destination(), rows).map(Some).ok_or(DEDUPLICATION)
 }
 
 /// A payload that ClickHouse could not read either stands in the log like any other insert.
