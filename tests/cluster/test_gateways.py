@@ -239,6 +239,28 @@ def test_a_hop_shows_the_secret_and_names_whom_it_is_for(two: tuple[MemberGatewa
     with_two.close()
 
 
+def test_a_hop_that_is_made_again_waits_for_the_first_of_its_query_id(start: Start, backend: Endpoint) -> None:
+    """A client's own request of an id that is in use is refused at once: the refusal comes while the hop waits."""
+    make_table(backend, settings=WINDOW)
+    with Middle(backend.port) as middle, ThreadPoolExecutor(2) as clients:
+        gateways = names(1)
+        owner = start(gateways, gateways[0], backend=middle.address)
+        assert insert(owner, 0).status == 200
+        settings = {**ASYNC, "query_id": "the same", "insert_deduplication_token": "one"}
+        hop = lambda: owner.http.request(INTO_T, rows(1).encode(), settings, headers=hop_fields(f"{owner.name} {SECRET}"))
+        middle.arm("t", Fate.SILENT_AFTER)
+        first = clients.submit(hop)
+        eventually(middle.reached.is_set, "the first is stored, and the owner does not know")
+        again = clients.submit(hop)
+        eventually(lambda: owner.counted("windrow_cluster_hops_taken_total") == 2, "the owner has it twice")
+        reply = owner.http.request(INTO_T, rows(1).encode(), settings)
+        assert (reply.status, reply.code) == (500, 216), reply.text
+        assert not first.done() and not again.done()
+        middle.release()
+        assert [first.result(timeout=60).status, again.result(timeout=60).status] == [200, 200]
+    assert ids(backend) == [0, 1]
+
+
 def test_gateways_of_two_secrets_take_nothing_from_each_other(start: Start, backend: Endpoint) -> None:
     make_table(backend)
     gateways = names(2)
