@@ -22,11 +22,10 @@ from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import flat
 from harness.inserts import INTO_T, ids, make_table, rows
-from harness.load import WRITERS, Writers
 from harness.middle import Fate, Middle
 from harness.ports import port_of_nobody
 from harness.relay import PIECE_BYTES, Relay
-from harness.several_gateways import SECRET, MemberGateway, adopt, member, names
+from harness.several_gateways import SECRET, MemberGateway, TokenLoad, adopt, member, names
 from harness.users import TESTER
 
 ASYNC = {"async_insert": 1}
@@ -318,40 +317,6 @@ def test_the_backend_never_hears_of_hops(start: Start, backend: Endpoint) -> Non
     assert ids(backend) == [*range(10), *range(100, 110)]
     assert b"select 1" in seen.replace(b"+", b" ").replace(b"%20", b" ")
     assert HOP.lower().encode() not in seen and SECRET.encode() not in seen
-
-
-class TokenLoad(Writers):
-    """Rows, each with a token of its own, at one gateway after another until one of them has acknowledged it."""
-
-    def __init__(self, gateways: list[MemberGateway], **settings: object):
-        super().__init__()
-        self.endpoints, self.settings = [gateway.http for gateway in gateways], settings
-        self.acknowledged: list[int] = []
-        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
-
-    def write(self, writer: int) -> None:
-        rng = random.Random(writer)
-        for number in itertools.count(writer, WRITERS):
-            while not self.send(rng.choice(self.endpoints), number):
-                if self.hopeless.is_set():
-                    return
-            self.acknowledged.append(number)
-            if rng.random() < 0.3:
-                # Its sender has not heard of it, and asks somebody else.
-                self.send(rng.choice(self.endpoints), number)
-            if self.stopping.is_set():
-                return
-
-    def send(self, endpoint: Endpoint, number: int) -> bool:
-        try:
-            settings = {**self.settings, "insert_deduplication_token": f"token {number}"}
-            return endpoint.insert(INTO_T, rows(number), **settings).status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
-    def acknowledged_more(self, by: int) -> Callable[[], bool]:
-        goal = len(self.acknowledged) + by
-        return lambda: len(self.acknowledged) >= goal
 
 
 @pytest.mark.parametrize("settings", [ASYNC, ON_DISK], ids=["waiting", "on disk"])
