@@ -25,6 +25,7 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
     Settings {
         backend: layers.backend(),
         backend_choice: ReplicaChoice::named(layers.text("backend.choice")),
+        backend_hedge_reads_ms: layers.unless_zero("backend.hedge_reads_ms"),
         backend_cluster: layers.text("backend.cluster").to_owned(),
         backend_shards: layers.shards().unwrap_or_default(),
         data_dir: layers.text("data_dir").into(),

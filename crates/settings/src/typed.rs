@@ -20,6 +20,8 @@ use crate::table_rules::{TableEntry, TableRules};
 pub struct Settings {
     pub backend: Backend,
     pub backend_choice: ReplicaChoice,
+    /// After how long a second replica is asked for a read; `None`: never.
+    pub backend_hedge_reads_ms: Option<u64>,
     /// Whose Distributed tables are cut by shards; empty: none are.
     pub backend_cluster: String,
     /// The replicas of each of its shards, where ClickHouse's own addresses are not to be used.

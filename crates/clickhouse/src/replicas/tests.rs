@@ -102,6 +102,18 @@ fn each_has_its_turn() {
 }
 
 #[test]
+fn beside_a_slow_one_stands_the_next_that_is_well() {
+    let replicas = three(Choice::RoundRobin);
+    let beside = |id: u16| replicas.beside(ReplicaId(id)).map(|id| replicas.endpoint(id).port);
+    assert_eq!((beside(0), beside(1)), (Some(2), Some(1)));
+    assert_eq!(ports(&replicas, Purpose::Statement)[0], 1, "nobody has lost a turn by that");
+    replicas.failed(ReplicaId(1), &refused());
+    assert_eq!(beside(0), Some(3));
+    assert!(replicas.drain(ReplicaId(2), true));
+    assert_eq!(beside(0), None, "who is down is no help");
+}
+
+#[test]
 fn the_least_loaded_comes_first() {
     let replicas = Arc::new(three(Choice::LeastLoaded));
     let first = Use::begin(replicas.clone(), ReplicaId(0));
