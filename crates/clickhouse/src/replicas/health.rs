@@ -47,6 +47,8 @@ pub(super) struct Health {
     /// Since when it has not answered, and why.
     pub(super) down: Option<(Instant, String)>,
     pub(super) is_gone: bool,
+    /// Somebody pings it.
+    pub(super) is_watched: bool,
     pub(super) is_drained: bool,
     pub(super) ping: Option<Duration>,
     busy_until: Option<Instant>,
@@ -92,7 +94,7 @@ impl Replicas {
     }
 
     pub(super) fn note_down(&self, id: ReplicaId, error: &io::Error) {
-        let replica = &self.list[id.index()];
+        let replica = self.replica(id);
         let mut health = replica.lock();
         let (since, why) = health.down.get_or_insert_with(|| {
             tracing::warn!(replica = %replica.endpoint, %error, "a replica does not answer: others are asked");
@@ -107,7 +109,7 @@ impl Replicas {
     }
 
     pub(super) fn note_up(&self, id: ReplicaId, ping: Duration) {
-        let replica = &self.list[id.index()];
+        let replica = self.replica(id);
         let mut health = replica.lock();
         health.ping = Some(ping);
         health.is_gone = false;
@@ -123,7 +125,7 @@ impl Replicas {
             return;
         }
         let now = Instant::now();
-        let mut health = self.list[id.index()].lock();
+        let mut health = self.replica(id).lock();
         match (exception.code, purpose.table()) {
             (code, Some(table)) if is_without_keeper(code) => health.note_read_only(table, now),
             // Not of one user alone: others are no worse off.
@@ -137,14 +139,14 @@ impl Replicas {
     /// It has done what it was asked.
     pub fn did(&self, id: ReplicaId, purpose: Purpose) {
         if let (Purpose::Insert { table } | Purpose::Forwarded { table }, true) = (purpose, self.are_several()) {
-            self.list[id.index()].lock().read_only.remove(&table);
+            self.replica(id).lock().read_only.remove(&table);
         }
     }
 
     pub fn health(&self) -> Vec<ReplicaHealth> {
         let now = Instant::now();
         let health = |id: ReplicaId| {
-            let replica = &self.list[id.index()];
+            let replica = self.replica(id);
             let health = replica.lock();
             ReplicaHealth {
                 address: replica.endpoint.to_string(),
@@ -156,7 +158,7 @@ impl Replicas {
                 error: health.down.as_ref().map(|(_, error)| error.clone()),
             }
         };
-        self.ids().map(health).collect()
+        self.ids().into_iter().map(health).collect()
     }
 }
 

@@ -15,7 +15,7 @@ mod watch;
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -35,8 +35,10 @@ use crate::tls::TlsError;
 
 /// How long a connection to one of several replicas may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Replicas that may come and go while the gateway runs.
+const MAX_KNOWN: usize = 1024;
 
-/// A replica's place in the list.
+/// Which replica is meant, as long as the gateway runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplicaId(u16);
 
@@ -49,10 +51,37 @@ impl ReplicaId {
 }
 
 pub struct Replicas {
-    list: Vec<Replica>,
+    /// All that were ever named: an id stays what it is.
+    known: Vec<OnceLock<Replica>>,
+    /// Those that are named now, in their order.
+    named: RwLock<Arc<[Named]>>,
+    /// How often they were named.
+    lists: AtomicUsize,
+    /// The one that was named first of all.
+    first: OnceLock<ReplicaId>,
+    are_several: bool,
     choice: Choice,
     turn: AtomicUsize,
-    draining: Mutex<()>,
+    options: ClientOptions,
+    /// One after the other: two drains at once could leave no replica.
+    changing: Mutex<()>,
+}
+
+/// A replica that may be asked, and how it stands to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Named {
+    id: ReplicaId,
+    priority: u16,
+    weight: u16,
+}
+
+/// A replica as it is named: of higher priorities only those are asked that the lower ones leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub endpoint: Endpoint,
+    pub priority: u16,
+    /// Its share of what is spread.
+    pub weight: u16,
 }
 
 struct Replica {
@@ -65,6 +94,12 @@ struct Replica {
 }
 
 impl Replica {
+    fn new(endpoint: Endpoint, options: &ClientOptions) -> Result<Replica, TlsError> {
+        let dialer = Dialer::to(&endpoint, options)?;
+        let (requests, health, gone) = (AtomicUsize::new(0), Mutex::default(), Notify::new());
+        Ok(Replica { endpoint, dialer, requests, health, gone })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,37 +108,109 @@ impl Replica {
 impl Replicas {
     /// There has to be at least one. Whoever has several should [`watch`](Self::watch) them.
     pub fn new(endpoints: Vec<Endpoint>, choice: Choice, options: &ClientOptions) -> Result<Replicas, TlsError> {
-        let replica = |endpoint: Endpoint| {
-            let dialer = Dialer::to(&endpoint, options)?;
-            let (requests, health, gone) = (AtomicUsize::new(0), Mutex::default(), Notify::new());
-            Ok(Replica { endpoint, dialer, requests, health, gone })
-        };
-        let list = endpoints.into_iter().map(replica).collect::<Result<Vec<_>, TlsError>>()?;
-        assert!(!list.is_empty(), "a ClickHouse has a server");
-        Ok(Replicas { list, choice, turn: AtomicUsize::new(0), draining: Mutex::default() })
+        assert!(!endpoints.is_empty(), "a ClickHouse has a server");
+        let replicas = Replicas::with_room(endpoints.len(), endpoints.len() > 1, choice, options);
+        replicas.name(endpoints.into_iter().map(|endpoint| Target { endpoint, priority: 0, weight: 1 }).collect())?;
+        Ok(replicas)
     }
 
-    pub fn ids(&self) -> impl Iterator<Item = ReplicaId> {
-        (0..self.list.len()).map(|index| ReplicaId(index as u16))
+    /// Those that somebody else will [`name`](Self::name), now these and then others. `named_by` has the account of all;
+    /// nobody is asked there.
+    pub fn named_by(named_by: Endpoint, choice: Choice, options: &ClientOptions) -> Result<Replicas, TlsError> {
+        let replicas = Replicas::with_room(MAX_KNOWN, true, choice, options);
+        let _ = replicas.known[ReplicaId::FIRST.index()].set(Replica::new(named_by, options)?);
+        Ok(replicas)
     }
 
+    fn with_room(room: usize, are_several: bool, choice: Choice, options: &ClientOptions) -> Replicas {
+        Replicas {
+            known: (0..room).map(|_| OnceLock::new()).collect(),
+            named: RwLock::new(Arc::new([])),
+            lists: AtomicUsize::new(0),
+            first: OnceLock::new(),
+            are_several,
+            choice,
+            turn: AtomicUsize::new(0),
+            options: options.clone(),
+            changing: Mutex::default(),
+        }
+    }
+
+    /// From now on these are the replicas, in this order. One that is not named any more gets nothing new, and ends what it
+    /// has begun; one that comes again is the one that it was.
+    pub fn name(&self, targets: Vec<Target>) -> Result<(), TlsError> {
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = Vec::new();
+        for Target { endpoint, priority, weight } in targets {
+            match self.id_of(endpoint)? {
+                Some(id) => named.push(Named { id, priority, weight }),
+                None => tracing::error!("more than {MAX_KNOWN} replicas were named since the start: start anew"),
+            }
+        }
+        if let Some(first) = named.first() {
+            self.first.get_or_init(|| first.id);
+        }
+        *self.named.write().unwrap_or_else(PoisonError::into_inner) = named.into();
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `None`: there is no room for one more.
+    fn id_of(&self, endpoint: Endpoint) -> Result<Option<ReplicaId>, TlsError> {
+        let known = self.known.iter().position(|known| known.get().is_some_and(|known| known.endpoint == endpoint));
+        if let Some(index) = known {
+            return Ok(Some(ReplicaId(index as u16)));
+        }
+        let Some(index) = self.known.iter().position(|known| known.get().is_none()) else { return Ok(None) };
+        let _ = self.known[index].set(Replica::new(endpoint, &self.options)?);
+        Ok(Some(ReplicaId(index as u16)))
+    }
+
+    fn named(&self) -> Arc<[Named]> {
+        self.named.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replica(&self, id: ReplicaId) -> &Replica {
+        self.known[id.index()].get().expect("an id is that of a replica which is known")
+    }
+
+    /// Those that are named now.
+    pub fn ids(&self) -> Vec<ReplicaId> {
+        self.named().iter().map(|named| named.id).collect()
+    }
+
+    /// How many there may ever be: all ids are below it.
+    pub fn room(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Another one when others may be named.
+    pub(crate) fn list_number(&self) -> usize {
+        self.lists.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_named(&self, id: ReplicaId) -> bool {
+        self.named().iter().any(|named| named.id == id)
+    }
+
+    /// Whether there may be more than one.
     pub fn are_several(&self) -> bool {
-        self.list.len() > 1
+        self.are_several
     }
 
     pub fn endpoint(&self, id: ReplicaId) -> &Endpoint {
-        &self.list[id.index()].endpoint
+        &self.replica(id).endpoint
     }
 
     /// The replica at this address.
     pub fn at(&self, address: &str) -> Option<ReplicaId> {
         let is_meant =
             |named: &str| named == address || named.split_once("://").is_some_and(|(_, named)| named == address);
-        self.ids().find(|id| is_meant(&self.endpoint(*id).to_string()))
+        self.ids().into_iter().find(|id| is_meant(&self.endpoint(*id).to_string()))
     }
 
     pub(crate) async fn connect(&self, id: ReplicaId) -> io::Result<Stream> {
-        let connecting = tokio::time::timeout(self.patience(Duration::MAX), self.list[id.index()].dialer.connect());
+        let connecting = tokio::time::timeout(self.patience(Duration::MAX), self.replica(id).dialer.connect());
         connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
@@ -119,23 +226,26 @@ impl Replicas {
     /// Gives it nothing new, or gives it work again. What it has begun it brings to an end. False: it is the last one, and
     /// stays as it is.
     pub fn drain(&self, id: ReplicaId, is_drained: bool) -> bool {
-        // One after the other: two at once could leave none.
-        let _alone = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut others = self.ids().filter(|other| *other != id);
-        let is_last = others.all(|other| self.list[other.index()].lock().is_drained);
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_last =
+            self.ids().into_iter().filter(|other| *other != id).all(|other| self.replica(other).lock().is_drained);
         if is_drained && is_last {
             return false;
         }
-        self.list[id.index()].lock().is_drained = is_drained;
+        self.replica(id).lock().is_drained = is_drained;
         true
     }
 }
 
-/// All addresses, in their order.
+/// All addresses, in their order; before there are any, that of who names them.
 impl std::fmt::Display for Replicas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (number, replica) in self.list.iter().enumerate() {
-            write!(f, "{}{}", if number > 0 { "," } else { "" }, replica.endpoint)?;
+        let ids = self.ids();
+        if ids.is_empty() {
+            return self.endpoint(ReplicaId::FIRST).fmt(f);
+        }
+        for (number, id) in ids.into_iter().enumerate() {
+            write!(f, "{}{}", if number > 0 { "," } else { "" }, self.endpoint(id))?;
         }
         Ok(())
     }
@@ -149,13 +259,13 @@ pub struct Use {
 
 impl Use {
     pub fn begin(replicas: Arc<Replicas>, replica: ReplicaId) -> Use {
-        replicas.list[replica.index()].requests.fetch_add(1, Ordering::Relaxed);
+        replicas.replica(replica).requests.fetch_add(1, Ordering::Relaxed);
         Use { replicas, replica }
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
-        self.replicas.list[self.replica.index()].requests.fetch_sub(1, Ordering::Relaxed);
+        self.replicas.replica(self.replica).requests.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::health::Health;
-use super::{Choice, Purpose, ReplicaId, Replicas};
+use super::{Choice, Named, Purpose, ReplicaId, Replicas};
 use crate::pool::ConnectError;
 
 /// Replicas whose pings take less than twice as long are equally near, and so are all below this.
@@ -21,57 +21,64 @@ impl Replicas {
             (true, Choice::RoundRobin) => self.turn.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
-        let now = Instant::now();
-        let mut order: Vec<_> = self
-            .ids()
-            .filter(|id| self.is_possible(*id, purpose))
-            .map(|id| (self.rank(id, purpose, turn, now), id))
-            .collect();
-        order.sort_unstable();
-        order.into_iter().map(|(_, id)| id).collect()
+        let (named, now) = (self.named(), Instant::now());
+        match purpose {
+            // It has begun before the replica was drained, or was named no more.
+            Purpose::InSession(there) => vec![there],
+            Purpose::First => self.first.get().into_iter().copied().filter(|id| !self.is_drained(*id)).collect(),
+            _ => {
+                let is_meant = |id| !matches!(purpose, Purpose::Only(only) if only != id);
+                let possible = named.iter().filter(|named| is_meant(named.id) && !self.is_drained(named.id));
+                let mut order: Vec<_> =
+                    possible.map(|one| (self.rank(one, &named, purpose, turn, now), one.id)).collect();
+                // Equal ones stay as they are named.
+                order.sort_by(|(one, _), (other, _)| one.cmp(other));
+                order.into_iter().map(|(_, id)| id).collect()
+            }
+        }
     }
 
     /// Where a statement can go that this one is slow to answer: the best of the others that nothing speaks against.
     pub fn beside(&self, slow: ReplicaId) -> Option<ReplicaId> {
         // Looked up only: whose turn it is does not change.
-        let (now, turn) = (Instant::now(), self.turn.load(Ordering::Relaxed));
-        self.ids()
-            .filter(|id| *id != slow && self.is_possible(*id, Purpose::Statement))
-            .map(|id| (self.rank(id, Purpose::Statement, turn, now), id))
+        let (turn, named, now) = (self.turn.load(Ordering::Relaxed), self.named(), Instant::now());
+        named
+            .iter()
+            .filter(|one| one.id != slow && !self.is_drained(one.id))
+            .map(|one| (self.rank(one, &named, Purpose::Statement, turn, now), one.id))
             .filter(|(rank, _)| !rank.is_passed_over())
-            .min()
+            .min_by(|(one, _), (other, _)| one.cmp(other))
             .map(|(_, id)| id)
     }
 
-    fn is_possible(&self, id: ReplicaId, purpose: Purpose) -> bool {
-        match purpose {
-            // It has begun before the replica was drained.
-            Purpose::InSession(there) => there == id,
-            Purpose::Only(only) if only != id => false,
-            _ => !self.list[id.index()].lock().is_drained,
-        }
+    fn is_drained(&self, id: ReplicaId) -> bool {
+        self.replica(id).lock().is_drained
     }
 
-    fn rank(&self, id: ReplicaId, purpose: Purpose, turn: usize, now: Instant) -> Rank {
-        let replica = &self.list[id.index()];
+    fn rank(&self, one: &Named, named: &[Named], purpose: Purpose, turn: usize, now: Instant) -> Rank {
+        let replica = self.replica(one.id);
         let health = replica.lock();
         let chosen = match self.choice {
             _ if !purpose.is_of_choice() => 0,
             Choice::InOrder => 0,
             Choice::Nearest => distance(&health) as usize,
-            Choice::RoundRobin => (id.index() + self.list.len() - turn % self.list.len()) % self.list.len(),
-            Choice::LeastLoaded => replica.requests.load(Ordering::Relaxed),
+            Choice::RoundRobin => place_in_turn(one, named, turn),
+            Choice::LeastLoaded => load(replica.requests.load(Ordering::Relaxed), one.weight),
         };
         Rank {
             is_down: health.down.is_some(),
             is_read_only: health.is_read_only(purpose, now),
             is_busy: health.is_busy(now),
+            priority: one.priority,
             chosen,
         }
     }
 
     pub(crate) fn all_drained(&self, purpose: Purpose) -> ConnectError {
-        let cause = io::Error::other("drained: `windrow drain --undo` gives it work again");
+        let cause = match self.ids().is_empty() {
+            true => io::Error::other("no replica is named there so far"),
+            false => io::Error::other("drained: `windrow drain --undo` gives it work again"),
+        };
         ConnectError { endpoint: self.names(purpose), cause }
     }
 
@@ -79,14 +86,16 @@ impl Replicas {
     pub(crate) fn names(&self, purpose: Purpose) -> String {
         match purpose {
             Purpose::Only(id) | Purpose::InSession(id) => self.endpoint(id).to_string(),
+            Purpose::First => self.endpoint(self.first.get().copied().unwrap_or(ReplicaId::FIRST)).to_string(),
             _ => self.to_string(),
         }
     }
 
     /// Whether others of several replicas answer in place of the first.
     pub fn is_first_passed_over(&self) -> bool {
-        let health = self.list[ReplicaId::FIRST.index()].lock();
-        self.are_several() && (health.is_drained || health.down.is_some())
+        let Some(first) = self.first.get().filter(|_| self.are_several()) else { return false };
+        let health = self.replica(*first).lock();
+        health.is_drained || health.down.is_some() || !self.is_named(*first)
     }
 }
 
@@ -96,6 +105,7 @@ struct Rank {
     is_down: bool,
     is_read_only: bool,
     is_busy: bool,
+    priority: u16,
     chosen: usize,
 }
 
@@ -108,4 +118,42 @@ impl Rank {
 /// Smaller is nearer.
 fn distance(health: &Health) -> u32 {
     health.ping.map_or(u32::MAX, |ping| (ping.as_micros() / NEAR.as_micros()).checked_ilog2().map_or(0, |log| log + 1))
+}
+
+/// How many are before it in this turn. Of those of one priority, each begins as often as its weight says.
+fn place_in_turn(one: &Named, named: &[Named], turn: usize) -> usize {
+    let group: Vec<&Named> = named.iter().filter(|other| other.priority == one.priority).collect();
+    let place = group.iter().position(|other| other.id == one.id).unwrap_or(0);
+    let begins = match group.iter().all(|other| other.weight == one.weight) {
+        true => turn % group.len(),
+        false => begins_by_weight(&group, turn),
+    };
+    (place + group.len() - begins) % group.len()
+}
+
+/// Spread evenly over the turns, not in runs.
+fn begins_by_weight(group: &[&Named], turn: usize) -> usize {
+    const GOLDEN: u32 = 0x9E37_79B9;
+    let total: u64 = group.iter().map(|one| share(one.weight)).sum();
+    let mut at = (u64::from((turn as u32).wrapping_mul(GOLDEN)) * total) >> 32;
+    for (place, one) in group.iter().enumerate() {
+        match at.checked_sub(share(one.weight)) {
+            Some(left) => at = left,
+            None => return place,
+        }
+    }
+    0
+}
+
+/// What one more request would make of its load, in proportion to its weight.
+fn load(requests: usize, weight: u16) -> usize {
+    match weight {
+        1 => requests,
+        _ => (requests + 1) * usize::from(u16::MAX) / share(weight) as usize,
+    }
+}
+
+/// Weight 0 is a very small one.
+fn share(weight: u16) -> u64 {
+    u64::from(weight.max(1))
 }

@@ -37,6 +37,8 @@ pub enum Purpose {
     Probe { table: u64 },
     /// What only this replica can do.
     Only(ReplicaId),
+    /// What only the first can do: tables that are not replicated are there. It is the same one until the gateway ends.
+    First,
 }
 
 impl Purpose {

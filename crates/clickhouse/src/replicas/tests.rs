@@ -132,6 +132,72 @@ fn the_nearest_comes_first_and_those_as_near_in_order() {
     assert_eq!(ports(&replicas, Purpose::insert_into("d", "t")), [2, 3, 1]);
 }
 
+fn endpoint(port: u16) -> Endpoint {
+    Endpoint::parse(&format!("http://localhost:{port}")).unwrap()
+}
+
+/// Replicas that somebody names, by their ports, priorities and weights.
+fn named(choice: Choice, targets: &[(u16, u16, u16)]) -> Replicas {
+    let replicas = Replicas::named_by(endpoint(99), choice, &ClientOptions::default()).unwrap();
+    name(&replicas, targets);
+    replicas
+}
+
+fn name(replicas: &Replicas, targets: &[(u16, u16, u16)]) {
+    let target = |&(port, priority, weight)| Target { endpoint: endpoint(port), priority, weight };
+    replicas.name(targets.iter().map(target).collect()).unwrap();
+}
+
+#[test]
+fn who_is_named_no_more_gets_nothing_new_but_what_it_alone_can_do() {
+    let replicas = named(Choice::InOrder, &[]);
+    assert_eq!(ports(&replicas, Purpose::Statement), [] as [u16; 0]);
+    assert_eq!(replicas.to_string(), "http://localhost:99");
+    assert!(replicas.all_drained(Purpose::First).to_string().contains("no replica is named"));
+    name(&replicas, &[(1, 0, 0), (2, 0, 0)]);
+    let first = replicas.order(Purpose::Statement)[0];
+    let insert = Purpose::insert_into("d", "t");
+    assert_eq!((ports(&replicas, insert), ports(&replicas, Purpose::First)), (vec![1, 2], vec![1]));
+    name(&replicas, &[(3, 0, 0), (2, 0, 0)]);
+    assert_eq!(ports(&replicas, insert), [3, 2]);
+    assert_eq!(ports(&replicas, Purpose::Only(first)), [] as [u16; 0]);
+    assert_eq!(ports(&replicas, Purpose::InSession(first)), [1], "a session goes on");
+    assert_eq!(ports(&replicas, Purpose::First), [1], "tables that only it has wait for it");
+    assert!(replicas.is_first_passed_over());
+    name(&replicas, &[(1, 0, 0)]);
+    assert_eq!(replicas.order(Purpose::Statement), [first], "it is the one that it was");
+    assert!(!replicas.is_first_passed_over());
+}
+
+#[test]
+fn higher_priorities_are_spare_and_weights_are_shares() {
+    let replicas = named(Choice::RoundRobin, &[(1, 1, 30), (2, 1, 10), (3, 2, 50), (4, 2, 50)]);
+    let mut firsts = [0; 5];
+    for _ in 0..400 {
+        let order = ports(&replicas, Purpose::Statement);
+        assert!(order[2..].iter().all(|port| *port > 2), "{order:?}");
+        firsts[usize::from(order[0])] += 1;
+    }
+    assert!((295..=305).contains(&firsts[1]) && (95..=105).contains(&firsts[2]), "{firsts:?}");
+    for id in replicas.ids().into_iter().take(2) {
+        replicas.failed(id, &refused());
+    }
+    assert!(ports(&replicas, Purpose::Statement)[0] > 2);
+}
+
+#[test]
+fn who_has_more_weight_bears_more() {
+    let replicas = Arc::new(named(Choice::LeastLoaded, &[(1, 0, 30), (2, 0, 10)]));
+    let mut begun = Vec::new();
+    let mut counts = [0; 3];
+    for _ in 0..40 {
+        let id = replicas.order(Purpose::Statement)[0];
+        counts[usize::from(replicas.endpoint(id).port)] += 1;
+        begun.push(Use::begin(replicas.clone(), id));
+    }
+    assert_eq!(counts, [0, 30, 10]);
+}
+
 #[tokio::test]
 async fn a_server_alone_is_waited_for() {
     let endpoint = Endpoint::parse("http://localhost:1").unwrap();
@@ -149,7 +215,7 @@ async fn who_is_gone_is_not_waited_for_any_more() {
     let mut waiting = std::pin::pin!(there.wait_for(std::future::pending::<()>()));
     assert!(is_waiting(waiting.as_mut()).await);
     let long_ago = Instant::now().checked_sub(GONE_AFTER).expect("the machine is not that young");
-    replicas.list[0].lock().down = Some((long_ago, String::new()));
+    replicas.replica(ReplicaId(0)).lock().down = Some((long_ago, String::new()));
     replicas.note_down(ReplicaId(0), &refused());
     assert_eq!(waiting.await, None);
     assert_eq!(there.wait_for(std::future::pending::<()>()).await, None, "nor if one comes later");

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,15 +18,31 @@ const PING_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_PONG_BYTES: usize = 4096;
 
 impl Replicas {
-    /// Pings each of several replicas now and then, as long as somebody has them.
+    /// Pings each of several replicas now and then, as long as somebody has them. Once more, when others were named: then
+    /// these are pinged too.
     pub fn watch(self: &Arc<Self>) {
-        if self.are_several() {
-            self.ids().for_each(|id| drop(tokio::spawn(watch(Arc::downgrade(self), id))));
+        if !self.are_several() {
+            return;
+        }
+        for id in self.ids() {
+            if !std::mem::replace(&mut self.replica(id).lock().is_watched, true) {
+                tokio::spawn(watch(Arc::downgrade(self), id));
+            }
         }
     }
 
+    /// Whether a replica is not pinged any more: it is not named, nobody waits for it, and no table is there alone.
+    fn is_let_go(&self, id: ReplicaId) -> bool {
+        let replica = self.replica(id);
+        let mut health = replica.lock();
+        let is_let_go =
+            self.first.get() != Some(&id) && !self.is_named(id) && replica.requests.load(Ordering::Relaxed) == 0;
+        health.is_watched &= !is_let_go;
+        is_let_go
+    }
+
     async fn ping(&self, id: ReplicaId) -> io::Result<()> {
-        let replica = &self.list[id.index()];
+        let replica = self.replica(id);
         let mut connection = ClientConnection::new(replica.dialer.connect().await?);
         let authority = replica.endpoint.authority();
         let request = format!("GET /ping HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
@@ -46,7 +63,7 @@ impl Replicas {
         if !self.are_several() {
             return std::future::pending().await;
         }
-        let replica = &self.list[id.index()];
+        let replica = self.replica(id);
         let mut gone = std::pin::pin!(replica.gone.notified());
         // Registered before the look, so that the news in between is not missed.
         gone.as_mut().enable();
@@ -58,6 +75,9 @@ impl Replicas {
 
 async fn watch(replicas: Weak<Replicas>, id: ReplicaId) {
     while let Some(replicas) = replicas.upgrade() {
+        if replicas.is_let_go(id) {
+            return;
+        }
         let began = Instant::now();
         match tokio::time::timeout(PING_TIMEOUT, replicas.ping(id)).await {
             Ok(Ok(())) => replicas.note_up(id, began.elapsed()),
