@@ -6,12 +6,26 @@
 //! what senders are told.
 
 pub mod answer;
+mod block;
+mod cells;
+mod check;
+mod json;
 mod kind;
 mod layout;
+mod logs;
+mod metrics;
 mod request;
+mod rows;
+mod schema;
+mod source;
 mod tables;
+mod target;
+mod traces;
+mod value;
+mod wire;
 
+pub use block::Block;
 pub use kind::{Kind, Signal};
 pub use layout::{Layout, LayoutError};
-pub use request::{decode, Block, DecodeError, Encoding, Limits, Request};
+pub use request::{decode, DecodeError, Encoding, Limits, Request};
 pub use tables::{create_statements, MetricTime, TableOptions};

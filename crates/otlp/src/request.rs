@@ -1,11 +1,16 @@
 //! An export request: checked as a whole when it comes, and then read again for each of its tables.
 
+use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
 use bytes::Bytes;
 
+use crate::block::Block;
+use crate::check::{check, Part};
+use crate::json::to_protobuf;
 use crate::kind::{Kind, Signal};
 use crate::layout::Layout;
+use crate::rows::{resource_attributes, Rows};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -60,26 +65,23 @@ impl Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A request that was read and found to be whole.
+/// A request that was read and found to be whole. What rows it has is known; they are made for each table from its bytes.
 #[derive(Clone, Debug)]
 pub struct Request {
     signal: Signal,
+    /// In Protobuf.
+    payload: Bytes,
+    parts: Vec<Part>,
 }
 
-/// Rows of one table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
-    /// One block in the format Native, as the HTTP interface takes it. Empty if there are no rows.
-    pub native: Vec<u8>,
-    pub rows: usize,
-    /// Rows that the table can never take, and that are not in the block.
-    pub rejected: usize,
-    /// Why the first of these was rejected.
-    pub rejected_because: Option<String>,
-}
-
-pub fn decode(signal: Signal, _encoding: Encoding, _payload: &Bytes, _limits: &Limits) -> Result<Request, DecodeError> {
-    Ok(Request { signal })
+/// Reads a request, all of it or nothing.
+pub fn decode(signal: Signal, encoding: Encoding, payload: &Bytes, limits: &Limits) -> Result<Request, DecodeError> {
+    let payload = match encoding {
+        Encoding::Protobuf => payload.clone(),
+        Encoding::Json => to_protobuf(signal, payload).map_err(DecodeError::Malformed)?.into(),
+    };
+    let parts = check(signal, &payload, limits)?;
+    Ok(Request { signal, payload, parts })
 }
 
 impl Request {
@@ -89,26 +91,56 @@ impl Request {
 
     /// The tables that it has rows for, and how many.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> + '_ {
-        std::iter::empty()
+        Kind::ALL.into_iter().map(|kind| (kind, self.rows_of(kind))).filter(|(_, rows)| *rows > 0)
     }
 
     pub fn rows(&self) -> usize {
         self.kinds().map(|(_, rows)| rows).sum()
     }
 
+    fn rows_of(&self, kind: Kind) -> usize {
+        self.parts.iter().map(|part| part.rows[kind as usize]).sum()
+    }
+
     /// The value that all resources of the request have for an attribute, as it is written into a Map. `None` where they
     /// have none, or not the same.
-    pub fn resource_attribute(&self, _key: &str) -> Option<String> {
-        None
+    pub fn resource_attribute(&self, key: &str) -> Option<String> {
+        let mut values = self.parts.iter().map(|part| self.attribute_of(part, key));
+        let first = values.next()??;
+        values.all(|value| value.as_ref() == Some(&first)).then_some(first)
     }
 
     /// For tables of one value each: the request in pieces whose resources have the same value, in the order of their first.
-    pub fn split_by_resource_attribute(self, _key: &str) -> Vec<(Option<String>, Request)> {
-        vec![(None, self)]
+    pub fn split_by_resource_attribute(self, key: &str) -> Vec<(Option<String>, Request)> {
+        let mut pieces: Vec<(Option<String>, Request)> = Vec::new();
+        let mut by_value = HashMap::new();
+        for part in &self.parts {
+            let value = self.attribute_of(part, key);
+            let at = *by_value.entry(value.clone()).or_insert(pieces.len());
+            if at == pieces.len() {
+                pieces.push((value, Request { parts: Vec::new(), payload: self.payload.clone(), ..self }));
+            }
+            pieces[at].1.parts.push(part.clone());
+        }
+        pieces
     }
 
-    /// The rows of a kind, for the table that the layout was made for.
-    pub fn block(&self, _layout: &Layout) -> Block {
-        Block::default()
+    fn attribute_of(&self, part: &Part, key: &str) -> Option<String> {
+        let attributes = resource_attributes(&self.payload[part.place.clone()]);
+        let found = attributes.iter().find(|attribute| attribute.key == key.as_bytes())?;
+        let mut text = Vec::new();
+        found.value.write_text(&mut text);
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The rows of the layout's kind, for the table that it was made for.
+    pub fn block<'l>(&self, layout: &'l Layout) -> Block<'l> {
+        let mut rows = Rows::new(layout);
+        for part in self.parts.iter().filter(|part| part.rows[layout.kind() as usize] > 0) {
+            rows.add_resource(&self.payload[part.place.clone()]);
+        }
+        let (rejected, rejected_because) = (rows.rejected, rows.rejected_because);
+        let columns = rows.finish();
+        Block { names: layout.names(), types: layout.types(), columns, rejected, rejected_because }
     }
 }
