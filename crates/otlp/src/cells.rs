@@ -55,7 +55,6 @@ impl Cells {
         }
     }
 
-
     #[inline]
     fn push(&mut self, target: &Target, value: Value<'_>, scratch: &mut Vec<u8>) {
         match self {

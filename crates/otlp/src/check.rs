@@ -187,7 +187,7 @@ impl Checker<'_> {
             (Message(inner) | Messages(inner), Payload::Bytes(bytes)) => self.message(inner, bytes, depth),
             (Text | Bytes, Payload::Bytes(_)) => Ok(()),
             (Id(length), Payload::Bytes(id)) if id.is_empty() || id.len() == length => Ok(()),
-            (Bool | Uint32 | Int32 | Int64 | Sint32 | Enum(_) | Uint64s, Payload::Varint(_)) => Ok(()),
+            (Bool | Uint32 | Uint64 | Int32 | Int64 | Sint32 | Enum(_) | Uint64s, Payload::Varint(_)) => Ok(()),
             (Fixed32, Payload::Fixed32(_)) => Ok(()),
             (Fixed64 | Sfixed64 | Double | Fixed64s | Doubles, Payload::Fixed64(_)) => Ok(()),
             (Fixed64s | Doubles, Payload::Bytes(packed)) if packed.len() % 8 == 0 => Ok(()),

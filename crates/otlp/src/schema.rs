@@ -27,6 +27,7 @@ pub(crate) enum Carries {
     Id(usize),
     Bool,
     Uint32,
+    Uint64,
     Int32,
     Int64,
     Sint32,
