@@ -28,4 +28,4 @@ pub use block::Block;
 pub use kind::{Kind, Signal};
 pub use layout::{Layout, LayoutError};
 pub use request::{decode, DecodeError, Encoding, Limits, Request};
-pub use tables::{create_statements, MetricTime, TableOptions};
+pub use tables::{create_database_statement, create_statements, MetricTime, TableOptions};
