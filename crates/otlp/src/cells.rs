@@ -3,7 +3,7 @@
 use windrow_columns::{ColumnData, StringData, StringsEnd};
 
 use crate::target::{Target, NANOSECONDS};
-use crate::value::{write_json_map, AnyValue, Attribute};
+use crate::value::{write_json_map, AnyValue, Attribute, JsonFor};
 
 /// A value for a column, as the request has it.
 #[derive(Clone, Copy)]
@@ -185,7 +185,7 @@ fn push_text(strings: &mut StringData, value: Value<'_>, scratch: &mut Vec<u8>) 
         Value::Attributes(attributes) => {
             scratch.clear();
             // What JSON has no form for was looked for before.
-            let _ = write_json_map(attributes, scratch);
+            let _ = write_json_map(attributes, JsonFor::Column, scratch);
             strings.push(scratch);
         }
         Value::Time(_) | Value::Integer(_) | Value::Float(_) => {}

@@ -41,6 +41,7 @@ impl<'a> LogRecord<'a> {
                 _ => {}
             }
         }
+        Attribute::sort(&mut self.attributes);
     }
 
     /// When it happened, or when it was seen if nobody knows.

@@ -127,6 +127,7 @@ impl<'a> Point<'a> {
                 },
             }
         }
+        Attribute::sort(&mut point.attributes);
         point
     }
 
@@ -279,6 +280,7 @@ impl<'a> Exemplar<'a> {
                 _ => {}
             }
         }
+        Attribute::sort(&mut exemplar.attributes);
         exemplar
     }
 }

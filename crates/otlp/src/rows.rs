@@ -11,7 +11,7 @@ use crate::metrics::{Metric, Point};
 use crate::source::{Field, Level};
 use crate::target::Target;
 use crate::traces::Span;
-use crate::value::{flattened_keys, write_json_map, Attribute};
+use crate::value::{flattened_keys, write_json_map, Attribute, JsonFor};
 use crate::wire::{checked, Payload};
 
 /// What a row has, or what it shares with others.
@@ -166,7 +166,7 @@ impl<'l> Rows<'l> {
             return None;
         }
         fields.all_attributes().find_map(|attributes| {
-            let is_json = write_json_map(attributes, &mut Vec::new()).is_ok();
+            let is_json = write_json_map(attributes, JsonFor::Column, &mut Vec::new()).is_ok();
             let has_keys = flattened_keys(attributes).is_some();
             (!is_json).then_some(NOT_JSON).or((!has_keys).then_some(LONG_KEYS))
         })
@@ -257,6 +257,7 @@ impl<'a> Scope<'a> {
                 _ => {}
             }
         }
+        Attribute::sort(&mut self.attributes);
     }
 }
 

@@ -64,6 +64,7 @@ impl<'a> Span<'a> {
                 _ => {}
             }
         }
+        Attribute::sort(&mut self.attributes);
     }
 
     fn read_status(&mut self, message: &'a [u8]) {
@@ -145,6 +146,7 @@ impl<'a> Event<'a> {
                 _ => {}
             }
         }
+        Attribute::sort(&mut event.attributes);
         event
     }
 }
@@ -161,6 +163,7 @@ impl<'a> Link<'a> {
                 _ => {}
             }
         }
+        Attribute::sort(&mut link.attributes);
         link
     }
 }

@@ -29,6 +29,15 @@ pub(crate) struct Attribute<'a> {
     pub(crate) value: AnyValue<'a>,
 }
 
+/// Who reads a JSON text.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum JsonFor {
+    /// Nobody in particular: it is the collector's text of a list or map.
+    Text,
+    /// ClickHouse, which takes a number without an exponent for an integer, and refuses those that are too large for one.
+    Column,
+}
+
 /// A number that JSON has no form for: NaN, or one that is infinite.
 #[derive(Debug)]
 pub(crate) struct NotJson;
@@ -59,7 +68,7 @@ impl<'a> AnyValue<'a> {
             AnyValue::Text(text) => out.extend_from_slice(text),
             AnyValue::Bool(bool) => out.extend_from_slice(bool_text(*bool)),
             AnyValue::Int(int) => number::integer(out, *int),
-            AnyValue::Double(double) => match write_finite(*double, out) {
+            AnyValue::Double(double) => match write_finite(*double, JsonFor::Text, out) {
                 Ok(()) => {}
                 Err(NotJson) if double.is_nan() => out.extend_from_slice(b"NaN"),
                 Err(NotJson) if *double > 0.0 => out.extend_from_slice(b"Infinity"),
@@ -69,24 +78,24 @@ impl<'a> AnyValue<'a> {
             AnyValue::List(_) | AnyValue::Map(_) => {
                 let start = out.len();
                 // Of a list or map with a number that JSON can't have, nothing is left.
-                if self.write_json(out).is_err() {
+                if self.write_json(JsonFor::Text, out).is_err() {
                     out.truncate(start);
                 }
             }
         }
     }
 
-    pub(crate) fn write_json(&self, out: &mut Vec<u8>) -> Result<(), NotJson> {
+    fn write_json(&self, reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
         match self {
             // The collector makes no difference between bytes that are empty and none.
             AnyValue::Empty | AnyValue::Bytes([]) => out.extend_from_slice(b"null"),
             AnyValue::Text(text) => write_json_string(text, out),
             AnyValue::Bool(bool) => out.extend_from_slice(bool_text(*bool)),
             AnyValue::Int(int) => number::integer(out, *int),
-            AnyValue::Double(double) => write_finite(*double, out)?,
+            AnyValue::Double(double) => write_finite(*double, reader, out)?,
             AnyValue::Bytes(bytes) => write_json_string(STANDARD.encode(bytes).as_bytes(), out),
-            AnyValue::List(list) => write_json_list(list, out)?,
-            AnyValue::Map(map) => write_json_map(&Attribute::all_of(map), out)?,
+            AnyValue::List(list) => write_json_list(list, reader, out)?,
+            AnyValue::Map(map) => write_json_map(&Attribute::all_of(map), reader, out)?,
         }
         Ok(())
     }
@@ -105,13 +114,20 @@ impl<'a> Attribute<'a> {
         attribute
     }
 
-    /// The entries of a map.
+    /// The entries of a map, or of a resource, sorted.
     pub(crate) fn all_of(map: &'a [u8]) -> Vec<Self> {
         let entries = checked(map).filter_map(|field| match (field.number, field.payload) {
             (1, Payload::Bytes(entry)) => Some(Attribute::read(entry)),
             _ => None,
         });
-        entries.collect()
+        let mut entries: Vec<Self> = entries.collect();
+        Attribute::sort(&mut entries);
+        entries
+    }
+
+    /// By key, as the exporter has them in its Maps. Those of the same key stay in their order.
+    pub(crate) fn sort(attributes: &mut [Self]) {
+        attributes.sort_by(|one, other| one.key.cmp(other.key));
     }
 
     /// About what it took in the request.
@@ -139,11 +155,15 @@ fn bool_text(bool: bool) -> &'static [u8] {
 }
 
 /// The shortest form that means the number; with an exponent where JavaScript would write one.
-fn write_finite(double: f64, out: &mut Vec<u8>) -> Result<(), NotJson> {
+fn write_finite(double: f64, reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
     if !double.is_finite() {
         return Err(NotJson);
     }
     let shortest = format!("{double:e}");
+    if reader == JsonFor::Column && double.abs() >= 2_f64.powi(63) {
+        out.extend_from_slice(shortest.as_bytes());
+        return Ok(());
+    }
     match shortest.split_once('e') {
         Some((digits, exponent)) if exponent.parse().is_ok_and(|exponent: i32| exponent >= 21) => {
             out.extend_from_slice(digits.as_bytes());
@@ -155,7 +175,7 @@ fn write_finite(double: f64, out: &mut Vec<u8>) -> Result<(), NotJson> {
     Ok(())
 }
 
-fn write_json_list(list: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson> {
+fn write_json_list(list: &[u8], reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
     out.push(b'[');
     let mut is_first = true;
     for field in checked(list) {
@@ -165,17 +185,14 @@ fn write_json_list(list: &[u8], out: &mut Vec<u8>) -> Result<(), NotJson> {
         }
         let mut value = AnyValue::Empty;
         value.read(element);
-        value.write_json(out)?;
+        value.write_json(reader, out)?;
     }
     out.push(b']');
     Ok(())
 }
 
-/// Sorted by key, and of entries with the same key the last.
-pub(crate) fn write_json_map(entries: &[Attribute<'_>], out: &mut Vec<u8>) -> Result<(), NotJson> {
-    let mut sorted: Vec<&Attribute<'_>> = entries.iter().collect();
-    // Stable: those of the same key stay in their order.
-    sorted.sort_by_key(|entry| entry.key);
+/// Of entries that are sorted, and of those with the same key the last.
+pub(crate) fn write_json_map(sorted: &[Attribute<'_>], reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
     out.push(b'{');
     let mut is_first = true;
     for (at, entry) in sorted.iter().enumerate() {
@@ -187,7 +204,7 @@ pub(crate) fn write_json_map(entries: &[Attribute<'_>], out: &mut Vec<u8>) -> Re
         }
         write_json_string(entry.key, out);
         out.push(b':');
-        entry.value.write_json(out)?;
+        entry.value.write_json(reader, out)?;
     }
     out.push(b'}');
     Ok(())
