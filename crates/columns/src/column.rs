@@ -399,6 +399,14 @@ impl StringsEnd {
     pub(crate) fn of(rows: usize, data: &[u8]) -> Self {
         StringsEnd { rows, bytes: data.len() }
     }
+
+    pub(crate) fn rows(self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        self.bytes
+    }
 }
 
 /// Where the strings end after so many rows, more than there were at `known`.

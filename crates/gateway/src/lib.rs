@@ -3,6 +3,7 @@
 //! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
 //!   forwarded.
 //! - `native/` does the same for ClickHouse's native protocol.
+//! - `otlp/` takes what OpenTelemetry's SDKs and collectors send.
 //! - `statement/` is what is settled for statements of both before they go on.
 //! - `insert/` has the stages of an insert, whatever protocol it came by: candidate, admitted, parsed, handed over.
 //! - `state.rs` is what all connections share.
@@ -33,6 +34,7 @@ mod metrics;
 mod multipart;
 mod native;
 mod options;
+mod otlp;
 mod pipelines;
 mod recent;
 mod state;

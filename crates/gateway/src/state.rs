@@ -16,6 +16,7 @@ use crate::insert::{Asking, PreparedInserts, Questions};
 use crate::metrics::Metrics;
 use crate::native::KnownDatabases;
 use crate::options::GatewayOptions;
+use crate::otlp::Otlp;
 use crate::pipelines::ShownPipelines;
 use crate::statement::QueryIds;
 
@@ -43,6 +44,7 @@ pub(crate) struct State {
     pub(crate) kept_files: KeptFiles,
     pub(crate) temporary_files: Arc<TemporaryFiles>,
     pub(crate) metrics: Metrics,
+    pub(crate) otlp: Otlp,
     /// Not there before [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
@@ -63,6 +65,7 @@ impl State {
         }
         self.prepared.age();
         self.known_heads.age();
+        self.otlp.forget_unused();
     }
 
     pub(crate) fn is_closing(&self) -> bool {

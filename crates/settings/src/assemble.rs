@@ -10,6 +10,7 @@ use crate::explain;
 use crate::kafka;
 use crate::kind::Value;
 use crate::layers::Layers;
+use crate::otlp;
 use crate::secret::Secret;
 use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRules};
 use crate::typed::{
@@ -75,6 +76,7 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             listen: layers.optional_address("flight.listen"),
             idle_timeout_ms: layers.integer("flight.idle_timeout_ms"),
         },
+        otlp: otlp::assemble(layers),
         tracing: layers.optional_text("tracing.otlp_endpoint").map(|endpoint| TracingSettings {
             otlp_endpoint: endpoint.to_owned(),
             sample_ratio: layers.ratio("tracing.sample_ratio"),
@@ -285,7 +287,7 @@ impl Layers {
         }
     }
 
-    fn text(&self, path: &str) -> &str {
+    pub(crate) fn text(&self, path: &str) -> &str {
         self.optional_text(path).unwrap_or_default()
     }
 
@@ -309,7 +311,7 @@ impl Layers {
         }
     }
 
-    fn count(&self, path: &str) -> usize {
+    pub(crate) fn count(&self, path: &str) -> usize {
         as_count(self.integer(path))
     }
 

@@ -137,6 +137,29 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("cluster.stretch_holds", Kind::Bool, Is("true"), "Whether the policy `balanced` holds a batch longer when several gateways are up, so that they make hardly more parts than one: its time-outs times (gateways + 1) / 2, but for inserts whose request, profile or `[[tables]]` entry names a time-out of its own. Switched off, each gateway makes as many parts as if it were alone."),
     row("flight.listen", Kind::AddressOrOff, Is("127.0.0.1:8815"), "The port of Arrow Flight SQL. Port 0 takes a free one."),
     row("flight.idle_timeout_ms", MS, Is("600000"), "How long a client of Flight SQL may take nothing of a result. Then its query is ended, with an error, and its place in the database is free."),
+    row("otlp.grpc_listen", Kind::AddressOrOff, Is(""), "The port that takes OpenTelemetry's logs, traces and metrics by OTLP over gRPC, as in `127.0.0.1:4317`. Port 0 takes a free one; empty: none. It speaks TLS if the data port does. See docs/otlp.md."),
+    row("otlp.http_listen", Kind::AddressOrOff, Is(""), "The same by OTLP over HTTP, in Protobuf or JSON, as in `127.0.0.1:4318`."),
+    row("otlp.max_grpc_message_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, Is("4MiB"), "Longest request over gRPC, also when it is unpacked. A longer one is refused for good."),
+    row("otlp.max_http_body_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, Is("20MiB"), "Longest request over HTTP, also when it is unpacked. A longer one is refused for good."),
+    row("otlp.ack", Kind::Choice(&["memory", "disk", "stored"]), Is("disk"), "When a request is answered: once its rows are in memory, once they are kept on disk, or once they are stored. `[[tables]]` may say otherwise for a table."),
+    row("otlp.database", Kind::Text, Is("default"), "The database of the tables. Here and in the names of tables, `{tenant}` stands for the request's tenant: see `otlp.tenant_header`."),
+    row("otlp.logs_table", Kind::Text, Is("otel_logs"), "The table of log records."),
+    row("otlp.traces_table", Kind::Text, Is("otel_traces"), "The table of spans."),
+    row("otlp.gauge_table", Kind::Text, Is("otel_metrics_gauge"), "The table of the points of gauges."),
+    row("otlp.sum_table", Kind::Text, Is("otel_metrics_sum"), "The table of the points of sums."),
+    row("otlp.summary_table", Kind::Text, Is("otel_metrics_summary"), "The table of the points of summaries."),
+    row("otlp.histogram_table", Kind::Text, Is("otel_metrics_histogram"), "The table of the points of histograms."),
+    row("otlp.exponential_histogram_table", Kind::Text, Is("otel_metrics_exponential_histogram"), "The table of the points of exponential histograms."),
+    row("otlp.create_schema", Kind::Bool, Is("true"), "Whether a table that is missing, and its database, are made when rows come for it: as their sender, who has to have the rights for it."),
+    row("otlp.ttl_ms", KEEPING_MS, Is("0"), "How long tables that are made keep their rows, in whole seconds. 0: for ever."),
+    row("otlp.engine", Kind::Text, Is("MergeTree()"), "The engine of tables that are made, as ClickHouse writes it."),
+    row("otlp.cluster", Kind::Text, Unset, "The cluster on which tables are made (`ON CLUSTER`)."),
+    row("otlp.json", Kind::Bool, Is("false"), "Whether tables of logs and traces are made with attributes of the type JSON, instead of Map."),
+    row("otlp.request_id_header", Kind::Text, Is("x-windrow-request-id"), "The header, over gRPC the metadata, by which a request names itself. A request with a name that came before is answered as stored, and is not stored again. Empty: none."),
+    row("otlp.deduplicate_by_bytes", Kind::Bool, Is("false"), "Whether a request without a name is known by its bytes. Then a sender's retry is stored once; and so are two requests that happen to be equal byte for byte."),
+    row("otlp.tenant_header", Kind::Text, Unset, "The header that names the tenant of a request, as in `x-scope-orgid`. A tenant is named by up to 100 letters, digits, `_`, `-` and `.`."),
+    row("otlp.tenant_attribute", Kind::Text, Unset, "The attribute of a resource that names the tenant of its rows, as in `service.namespace`, for requests that don't by `otlp.tenant_header`."),
+    row("otlp.default_tenant", Kind::Text, Unset, "The tenant of rows for which none is named. When not set, they are refused, if names of tables need one."),
     row("tracing.otlp_endpoint", Kind::Text, Unset, "Where OpenTelemetry traces of inserts are sent: OTLP over gRPC, as in `http://127.0.0.1:4317` or `https://collector.example:4317`. Not set: nothing is traced."),
     row("tracing.sample_ratio", Kind::Share, Is("0.01"), "The part of the requests that is traced when the client doesn't say. A client that sends `traceparent` decides for its requests itself; 0 traces these alone."),
     row("tracing.headers", Kind::Secret, Unset, "What the collector asks for beside, as `name=value`, with commas between: `authorization=Bearer long-and-random`."),
@@ -180,7 +203,30 @@ pub(crate) const DUCKDB_USERS: ListSection = ListSection {
     ],
 };
 
-pub(crate) const LIST_SECTIONS: &[&ListSection] = &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &KAFKA];
+pub(crate) const OTLP_TOKENS: ListSection = ListSection {
+    path: "otlp.tokens",
+    help: "Tokens that senders of OTLP give as `Authorization: Bearer`, each for a user of ClickHouse.",
+    keys: &[
+        row("token", Kind::Secret, Required, "What the sender gives."),
+        row("user", Kind::Text, Required, "The user whose rows they are."),
+        row("password", Kind::Secret, Unset, "The user's password."),
+    ],
+};
+
+pub(crate) const OTLP_MAPPINGS: ListSection = ListSection {
+    path: "otlp.mappings",
+    help: "Tables with columns of their own, instead of those of the collector's exporter. Such a table is never made by Windrow.",
+    keys: &[
+        row("kind", Kind::Choice(OTLP_KINDS), Required, "Whose table it is."),
+        row("columns", Kind::TextMap, Required, "What each column is filled with, by the name that it has in the exporter's table, or an attribute: `{ message = \"Body\", pod = \"ResourceAttributes['k8s.pod.name']\" }`."),
+    ],
+};
+
+const OTLP_KINDS: &[&str] =
+    &["logs", "traces", "gauge", "sum", "summary", "histogram", "exponential_histogram"];
+
+pub(crate) const LIST_SECTIONS: &[&ListSection] =
+    &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &OTLP_TOKENS, &OTLP_MAPPINGS, &KAFKA];
 
 impl ListSection {
     /// Whether keys of this section begin with `group.`, so that it may be a section within an entry.

@@ -8,6 +8,7 @@ use crate::errors::SettingsError;
 use crate::kafka;
 use crate::kind::Value;
 use crate::layers::Layers;
+use crate::otlp;
 use crate::units::show_size_bytes;
 
 pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
@@ -33,6 +34,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
         users_of(list, users).into_iter().for_each(&mut conflict);
     }
     cluster::problems(layers).into_iter().for_each(&mut conflict);
+    otlp::problems(layers).into_iter().for_each(&mut conflict);
     patterns(layers).into_iter().for_each(&mut conflict);
     kafka::consistency::check(&layers.entries.kafka).into_iter().for_each(&mut conflict);
 }
@@ -84,7 +86,12 @@ fn default_password(layers: &Layers) -> Option<String> {
     if layers.optional_text(password).is_some() {
         return None;
     }
-    let ports = [("the data port", "http.listen"), ("Flight SQL", "flight.listen")];
+    let ports = [
+        ("the data port", "http.listen"),
+        ("Flight SQL", "flight.listen"),
+        ("OTLP over gRPC", "otlp.grpc_listen"),
+        ("OTLP over HTTP", "otlp.http_listen"),
+    ];
     ports.into_iter().find_map(|(port, path)| {
         let listen = layers.optional_address(path).filter(|listen| !listen.ip().is_loopback())?;
         Some(format!(

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::catalogue::{DefaultValue, ListSection, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, TABLES};
+use crate::catalogue::{
+    DefaultValue, ListSection, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, OTLP_MAPPINGS, OTLP_TOKENS, TABLES,
+};
 use crate::errors::SettingsError;
 use crate::file::{FileEntry, FileKey};
 use crate::kafka::catalogue::KAFKA;
@@ -31,6 +33,8 @@ pub(crate) struct Entries {
     pub tables: Vec<Entry>,
     pub embedded_users: Vec<Entry>,
     pub duckdb_users: Vec<Entry>,
+    pub otlp_tokens: Vec<Entry>,
+    pub otlp_mappings: Vec<Entry>,
     pub kafka: Vec<Entry>,
 }
 
@@ -54,6 +58,8 @@ pub(crate) fn check(file: &str, found: Vec<FileEntry>, errors: &mut Vec<Settings
             path if path == TABLES.path => (&TABLES, &mut entries.tables),
             path if path == EMBEDDED_USERS.path => (&EMBEDDED_USERS, &mut entries.embedded_users),
             path if path == DUCKDB_USERS.path => (&DUCKDB_USERS, &mut entries.duckdb_users),
+            path if path == OTLP_TOKENS.path => (&OTLP_TOKENS, &mut entries.otlp_tokens),
+            path if path == OTLP_MAPPINGS.path => (&OTLP_MAPPINGS, &mut entries.otlp_mappings),
             path if path == KAFKA.path => (&KAFKA, &mut entries.kafka),
             path => {
                 let meant = nearest(path, LIST_SECTIONS.iter().map(|list| list.path)).map(|path| format!("[[{path}]]"));

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS, SETTINGS, TABLES};
+use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS, OTLP_MAPPINGS, OTLP_TOKENS, SETTINGS, TABLES};
 use crate::entries::Entry;
 use crate::kafka::catalogue::KAFKA;
 use crate::kind::Value;
@@ -38,7 +38,7 @@ pub struct Difference {
 }
 
 /// The settings that a reload exchanges; a `*` at the end stands for any characters.
-const AT_RELOAD: [&str; 11] = [
+const AT_RELOAD: [&str; 13] = [
     "backend.hedge_reads_ms",
     "log.level",
     "http.tls_certificate",
@@ -50,6 +50,8 @@ const AT_RELOAD: [&str; 11] = [
     "gather.wait_for_async_insert*",
     "gather.admission_away_ttl_ms",
     "tables[*",
+    "otlp.tokens[*",
+    "otlp.mappings[*",
 ];
 
 /// Whether a reload exchanges the setting.
@@ -89,6 +91,8 @@ pub(crate) fn rows(layers: &Layers) -> Vec<Row> {
     add_entries(&TABLES, &layers.entries.tables, &mut rows);
     add_entries(&EMBEDDED_USERS, &layers.entries.embedded_users, &mut rows);
     add_entries(&DUCKDB_USERS, &layers.entries.duckdb_users, &mut rows);
+    add_entries(&OTLP_TOKENS, &layers.entries.otlp_tokens, &mut rows);
+    add_entries(&OTLP_MAPPINGS, &layers.entries.otlp_mappings, &mut rows);
     add_entries(&KAFKA, &layers.entries.kafka, &mut rows);
     rows
 }

@@ -20,6 +20,7 @@ mod layers;
 mod memory;
 mod nearest;
 mod origin;
+mod otlp;
 mod reference;
 mod secret;
 mod table_rules;
@@ -37,6 +38,7 @@ pub use kafka::{
 };
 pub use layers::{Flag, Sources};
 pub use origin::Origin;
+pub use otlp::{OtlpMapping, OtlpSettings, OtlpTables, OtlpTenants, OtlpToken};
 pub use reference::reference_markdown;
 pub use secret::Secret;
 pub use table_rules::{AckRule, AsyncInsertRule, TableRules};

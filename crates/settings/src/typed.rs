@@ -12,6 +12,7 @@ use crate::explain::{self, Difference, Row};
 use crate::kafka::KafkaSettings;
 use crate::layers::{Layers, Sources};
 use crate::origin::Origin;
+use crate::otlp::OtlpSettings;
 use crate::secret::Secret;
 use crate::table_rules::{TableEntry, TableRules};
 
@@ -46,6 +47,7 @@ pub struct Settings {
     /// `None`: this gateway is alone.
     pub cluster: Option<ClusterSettings>,
     pub flight: FlightSettings,
+    pub otlp: OtlpSettings,
     /// `None`: nothing is traced.
     pub tracing: Option<TracingSettings>,
     /// Pipelines, each with a name of its own.

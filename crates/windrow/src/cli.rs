@@ -48,7 +48,8 @@ const EXAMPLES: [(&[&str], &str); 23] = [
     (
         &["serve"],
         "windrow serve\nwindrow serve --config /etc/windrow.toml\n\
-         windrow serve --backend https://windrow:password@clickhouse.example:8443 --http 0.0.0.0:8123",
+         windrow serve --backend https://windrow:password@clickhouse.example:8443 --http 0.0.0.0:8123\n\
+         windrow serve --otlp-grpc 127.0.0.1:4317 --otlp-http 127.0.0.1:4318",
     ),
     (&["config"], "windrow config --config /etc/windrow.toml\nwindrow config init /etc/windrow.toml"),
     (&["config", "init"], "windrow config init /etc/windrow.toml\nwindrow config init -"),
@@ -207,6 +208,12 @@ pub(crate) struct SettingsFlags {
     /// The port of Arrow Flight SQL; "" for none.
     #[arg(long, value_name = "ADDRESS")]
     flight: Option<String>,
+    /// The port of OpenTelemetry's OTLP over gRPC, as in 127.0.0.1:4317; none unless named.
+    #[arg(long, value_name = "ADDRESS")]
+    otlp_grpc: Option<String>,
+    /// The same over HTTP, as in 127.0.0.1:4318.
+    #[arg(long, value_name = "ADDRESS")]
+    otlp_http: Option<String>,
     /// text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -225,6 +232,8 @@ impl SettingsFlags {
             ("native.listen", "--native", &self.native),
             ("native.tls_listen", "--native-tls", &self.native_tls),
             ("flight.listen", "--flight", &self.flight),
+            ("otlp.grpc_listen", "--otlp-grpc", &self.otlp_grpc),
+            ("otlp.http_listen", "--otlp-http", &self.otlp_http),
             ("log.format", "--log-format", &self.log_format),
             ("log.level", "--log-level", &self.log_level),
         ];

@@ -49,12 +49,25 @@ pub(crate) struct Gateway {
     traces: Option<Traces>,
 }
 
-/// The ports of the native protocol that the settings name.
+/// Ports of the native protocol.
 fn native_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, String> {
-    let named = [
+    named_listeners([
         (settings.native.listen, "native.listen", Port::Native),
         (settings.native.tls_listen, "native.tls_listen", Port::NativeTls),
-    ];
+    ])
+}
+
+fn otlp_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, String> {
+    named_listeners([
+        (settings.otlp.grpc_listen, "otlp.grpc_listen", Port::OtlpGrpc),
+        (settings.otlp.http_listen, "otlp.http_listen", Port::OtlpHttp),
+    ])
+}
+
+/// Those that the settings name.
+fn named_listeners(
+    named: [(Option<SocketAddr>, &'static str, Port); 2],
+) -> Result<Vec<(TcpListener, Port)>, String> {
     let open = |(at, setting, port): (Option<SocketAddr>, &'static str, Port)| {
         Some(bind(at?, setting).map(|listener| (listener, port)).map_err(|error| error.to_string()))
     };
@@ -70,7 +83,7 @@ impl Gateway {
         let certificates = reload::certificates(&settings)?;
         let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
         let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
-        let native = native_listeners(&settings)?;
+        let (native, otlp) = (native_listeners(&settings)?, otlp_listeners(&settings)?);
         let flight_listener = settings.flight.listen.map(|address| bind(address, "flight.listen")).transpose();
         let flight_listener = flight_listener.map_err(|error| error.to_string())?;
         let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
@@ -115,12 +128,15 @@ impl Gateway {
         };
         AdminServer::new(registry, &data, AdminOptions { token }, ready, reloads).start(admin_listener);
         data.start(http_listener, Port::Http);
-        let native_at: Vec<String> =
-            native.iter().filter_map(|(listener, _)| address(listener).ok()).map(|at| at.to_string()).collect();
-        native.into_iter().for_each(|(listener, port)| data.start(listener, port));
-        let native_at = (!native_at.is_empty()).then(|| native_at.join(","));
+        let all_at = |listeners: &[(TcpListener, Port)]| {
+            let at = listeners.iter().filter_map(|(listener, _)| Some(address(listener).ok()?.to_string()));
+            let at: Vec<String> = at.collect();
+            (!at.is_empty()).then(|| at.join(","))
+        };
+        let (native_at, otlp_at) = (all_at(&native), all_at(&otlp));
+        native.into_iter().chain(otlp).for_each(|(listener, port)| data.start(listener, port));
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
-        tracing::info!(%http, %admin, native = native_at, flight = flight_at, backend = backend.name, "windrow is ready");
+        tracing::info!(%http, %admin, native = native_at, flight = flight_at, otlp = otlp_at, backend = backend.name, "windrow is ready");
         let data_directory =
             DataDirectory::new(lock, vec![journal.writer, deduplication.writer, opened_dead_letters.writer]);
         let shutdown_timeout = Duration::from_millis(settings.gather.shutdown_timeout_ms);

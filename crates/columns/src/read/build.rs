@@ -50,6 +50,14 @@ impl StringData {
         self.rows += 1;
     }
 
+    /// Repeats all strings behind a noted end, so many times more.
+    pub fn repeat_from(&mut self, end: StringsEnd, times: usize) {
+        let (rows, bytes) = (self.rows - end.rows(), end.bytes()..self.data.len());
+        self.data.reserve(bytes.len() * times);
+        (0..times).for_each(|_| self.data.extend_from_within(bytes.clone()));
+        self.rows += rows * times;
+    }
+
     pub fn rows(&self) -> usize {
         self.rows
     }

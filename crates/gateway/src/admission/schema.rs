@@ -101,6 +101,12 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Its values come in another type, of which ClickHouse makes its own.
+    pub(crate) fn is_sent_as(&mut self, data_type: &DataType) {
+        let (name, default_kind) = (self.name.clone(), self.default_kind);
+        self.spec = Some(ColumnSpec { name, data_type: data_type.clone(), default_kind });
+    }
+
     pub(crate) fn has_default(&self) -> bool {
         self.default_kind == DefaultKind::Default
     }
@@ -486,6 +492,12 @@ impl TableSchema {
 
     pub(crate) fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// The columns that an insert may bring, with their types as the backend writes them.
+    pub(crate) fn written_columns(&self) -> Vec<(String, String)> {
+        let written = self.columns.iter().filter(|column| column.is_written());
+        written.map(|column| (column.name.clone(), column.type_name.clone())).collect()
     }
 
     pub(crate) fn has_column(&self, name: &str) -> bool {

@@ -208,6 +208,7 @@ impl Exchange<'_> {
             table,
             payload,
             data_kind: DataKind::Parsed,
+            sent_as: &[],
             params: &self.request.params,
             quota_key: self.request.quota_key(),
             database: self.request.database(),

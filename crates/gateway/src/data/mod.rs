@@ -23,7 +23,8 @@ mod strangers;
 mod stripped;
 mod text;
 
-pub(crate) use body::{BodyRoom, Room};
+pub(crate) use answer::{after, unreadable, After};
+pub(crate) use body::{BodyRoom, Read, ReadError, Room};
 pub use duckdb::{install_duckdb_functions, prepare_temporary_folder};
 pub(crate) use duckdb::{KeptFiles, TemporaryFiles};
 pub(crate) use known_heads::KnownHeads;

@@ -29,6 +29,7 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::native;
 use crate::options::{GatewayOptions, GatewayStores};
+use crate::otlp::{self, Otlp};
 use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
 use crate::state::State;
 use crate::statement::QueryIds;
@@ -40,6 +41,8 @@ pub struct DataServer {
     tls: Live<Option<TlsAcceptor>>,
     /// The same of the native port that speaks TLS.
     native_tls: Live<Option<TlsAcceptor>>,
+    /// The data port's certificate, for gRPC.
+    grpc_tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
     connection_limit: Arc<ConnectionLimit>,
 }
@@ -51,6 +54,9 @@ pub enum Port {
     Http,
     Native,
     NativeTls,
+    /// OpenTelemetry's protocol, over TLS if the data port speaks it.
+    OtlpHttp,
+    OtlpGrpc,
 }
 
 /// What the ports show that speak TLS.
@@ -148,6 +154,7 @@ impl DataServer {
             strangers: Strangers::default(),
             known_heads: KnownHeads::new(),
             metrics: Metrics::register(registry),
+            otlp: Otlp::register(registry),
             appends: OnceLock::new(),
             pipelines: ShownPipelines::default(),
             known_databases: native::KnownDatabases::default(),
@@ -163,6 +170,7 @@ impl DataServer {
         }
         DataServer {
             state: Arc::new(state),
+            grpc_tls: Live::new(certificates.http.as_ref().map(for_grpc)),
             tls: Live::new(certificates.http.map(TlsAcceptor::from)),
             native_tls: Live::new(certificates.native.map(TlsAcceptor::from)),
             stop: watch::Sender::new(false),
@@ -194,6 +202,7 @@ impl DataServer {
             self.state.admission.settings_changed();
         }
         let Certificates { http, native } = certificates;
+        http.iter().for_each(|tls| self.grpc_tls.set(Some(for_grpc(tls))));
         http.into_iter().for_each(|tls| self.tls.set(Some(TlsAcceptor::from(tls))));
         native.into_iter().for_each(|tls| self.native_tls.set(Some(TlsAcceptor::from(tls))));
     }
@@ -250,7 +259,8 @@ impl DataServer {
                 continue;
             };
             let tls = match port {
-                Port::Http => self.tls.get(),
+                Port::Http | Port::OtlpHttp => self.tls.get(),
+                Port::OtlpGrpc => self.grpc_tls.get(),
                 Port::Native => None,
                 Port::NativeTls => self.native_tls.get(),
             };
@@ -266,7 +276,16 @@ impl DataServer {
                             let connection = Connection::new(stream, state.options.limits.clone());
                             Box::pin(serve(&state, connection, id, &peer, stop)).await;
                         }
-                        _ => Box::pin(native::serve(&state, stream, id, &peer, stop)).await,
+                        Port::OtlpHttp => {
+                            let connection = Connection::new(stream, state.options.limits.clone());
+                            Box::pin(otlp::serve_http(&state, connection, id, &peer, stop)).await;
+                        }
+                        Port::OtlpGrpc => {
+                            Box::pin(otlp::serve_grpc(&state, stream, id, Arc::new(peer), stop)).await;
+                        }
+                        Port::Native | Port::NativeTls => {
+                            Box::pin(native::serve(&state, stream, id, &peer, stop)).await;
+                        }
                     }
                 }
                 state.metrics.connections.dec();
@@ -302,6 +321,13 @@ impl DataServer {
         let left = deadline.saturating_duration_since(tokio::time::Instant::now()).max(LAST_FLUSH);
         self.state.gatherer.shut_down(left).await
     }
+}
+
+/// A client of gRPC has to hear of HTTP/2 before it speaks it.
+fn for_grpc(tls: &Arc<rustls::ServerConfig>) -> TlsAcceptor {
+    let mut tls = (**tls).clone();
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    TlsAcceptor::from(Arc::new(tls))
 }
 
 /// For alerts on how full something is.

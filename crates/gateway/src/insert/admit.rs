@@ -241,6 +241,10 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     add(candidate.table.table.as_bytes());
     add(statement.format.as_bytes());
     add(candidate.data_kind.as_str().as_bytes());
+    add(&(candidate.sent_as.len() as u32).to_le_bytes());
+    for data_type in candidate.sent_as {
+        add(data_type.to_string().as_bytes());
+    }
     // No list and an empty one are different things; an empty one does not parse.
     add(&(statement.columns.as_ref().map_or(0, Vec::len) as u32).to_le_bytes());
     for column in statement.columns.iter().flatten() {
@@ -289,6 +293,7 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         settings,
         statement: candidate.statement.clone(),
         data_kind: candidate.data_kind,
+        sent_as: candidate.sent_as.to_vec(),
         table: candidate.table.clone(),
     })
 }

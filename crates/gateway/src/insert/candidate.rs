@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windrow_clickhouse::Credentials;
+use windrow_columns::DataType;
 use windrow_engine::{DataKind, QueryId};
 use windrow_sql::{InsertStatement, TableName};
 use windrow_trace::RequestTrace;
@@ -50,6 +51,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) table: &'a TableName,
     pub(crate) payload: &'a [u8],
     pub(crate) data_kind: DataKind,
+    /// The types that its columns are sent in, where ClickHouse makes the table's of them. Empty: the table's own.
+    pub(crate) sent_as: &'a [DataType],
     pub(crate) params: &'a [Param<'a>],
     pub(crate) quota_key: &'a str,
     /// The database that the request names.

@@ -235,8 +235,8 @@ async fn wait_for_all(
     }
 }
 
-/// For parts of an insert, of which nobody is told by itself.
-struct Silent;
+/// For a client that is told nothing while it waits, and for parts of an insert.
+pub(crate) struct Silent;
 
 impl Progress for Silent {
     fn interval(&self) -> Option<Duration> {

@@ -35,7 +35,7 @@ pub(crate) use asking::Asking;
 pub(crate) use candidate::{query_id, random_query_id, Candidate, NotGathered, Origin, Param};
 pub(crate) use dedup_plan::{identities, DedupPlan};
 pub(crate) use dedup_settings::{is_dedup_setting, switched_on, DedupSettings, DefaultProfile};
-pub(crate) use hand_over::{hand_over, Progress, Summary};
+pub(crate) use hand_over::{hand_over, Progress, Silent, Summary};
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
 pub(crate) use parse::{log_unreadable, parse, Parsed};
 pub(crate) use prepare::canonical_database;

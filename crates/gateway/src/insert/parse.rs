@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use windrow_clickhouse::Exception;
-use windrow_columns::Rows;
+use windrow_columns::{Block, Rows};
 use windrow_engine::{sink::Destination, AckLevel, DedupKeys, QueryId};
 
 use super::admit::{admit_anew, Admitted};
@@ -118,6 +118,16 @@ impl Admitted<'_> {
             Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => Ok(parsed),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Admitted<'_> {
+    /// Takes rows that are columns already, all that the statement names, in the types that the candidate says.
+    pub(crate) fn take(self, state: &State, columns: Block, payload_bytes: u64) -> Result<Parsed, NotGathered> {
+        let Admitted { candidate, prepared } = self;
+        let Some(present) = prepared.all_columns() else { return Err(NotGathered::Forward("type")) };
+        let read = Gatherable { rows: Rows::Parsed(columns), compatibility: BatchCompatibility::Parsed(present) };
+        was_read(state, prepared, read, payload_bytes, query_id(candidate.query_id), candidate.token())
     }
 }
 

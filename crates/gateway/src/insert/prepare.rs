@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use windrow_clickhouse::Credentials;
-use windrow_columns::{ColumnSpec, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
+use windrow_columns::{ColumnSpec, DataType, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
 use windrow_engine::{
     sink::{Destination, Form, Partitioning},
     AckLevel, DataKind, InsertKind,
@@ -39,6 +39,8 @@ pub(crate) struct InsertRequest {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) statement: InsertStatement,
     pub(crate) data_kind: DataKind,
+    /// As in a [`Candidate`](super::Candidate).
+    pub(crate) sent_as: Vec<DataType>,
     pub(crate) table: TableName,
 }
 
@@ -179,7 +181,8 @@ async fn prepare_gathered(
         by_role.shape.push(("wait_for_async_insert", "1"));
         by_role.shape.sort_unstable();
     }
-    let targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
+    let mut targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
+    targets.iter_mut().zip(&request.sent_as).for_each(|(target, data_type)| target.is_sent_as(data_type));
     let destination = Destination {
         database: key.database.clone(),
         table: key.table.clone(),

@@ -2,6 +2,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use windrow_clickhouse::Client;
+use windrow_columns::Present;
 use windrow_engine::{
     sink::{Destination, Sink},
     AckLevel, Gatherer, InsertKind, Shape,
@@ -115,6 +116,11 @@ impl Prepared {
         self.readers.parsing.as_ref().is_some_and(|parsing| parsing.format.name == "Native")
     }
 
+    /// What rows have that bring all columns that they may; `None`: they can't be taken as columns.
+    pub(super) fn all_columns(&self) -> Option<Present> {
+        self.readers.parsing.as_ref().map(|parsing| Present::all(parsing.plan.columns().len()))
+    }
+
     /// The columns that its inserts are to bring, with their types as the backend writes them.
     pub(crate) fn header(&self) -> Option<Vec<(&str, &str)>> {
         let (schema, columns) = (&self.grounds.schema, &self.destination().columns);
@@ -132,7 +138,7 @@ impl Prepared {
     pub(super) fn is_whole(&self, compatibility: &BatchCompatibility) -> bool {
         match (compatibility, &self.readers.parsing) {
             (BatchCompatibility::Parsed(present), Some(parsing)) => {
-                *present == windrow_columns::Present::all(parsing.plan.columns().len())
+                *present == Present::all(parsing.plan.columns().len())
             }
             _ => true,
         }

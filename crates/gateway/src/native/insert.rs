@@ -2,7 +2,6 @@
 //! answered. Its rows stand in the statement's text, or come as blocks; then nothing of it is stored before the last has come.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use windrow_engine::DataKind;
 use windrow_native::{revision, Answer, Input, Query, RowShape, Setting};
@@ -15,8 +14,8 @@ use super::session::{Closed, Session};
 use crate::admission::{Holds, Moment};
 use crate::error::Refusal;
 use crate::insert::{
-    hand_over, not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Param, Parsed, Prepared,
-    Progress, Role, Summary,
+    hand_over, not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Param, Parsed, Prepared, Role,
+    Silent, Summary,
 };
 use crate::statement::{outline, query_parameter, NotClaimed, Passage, LOOKED_THROUGH_BYTES};
 
@@ -45,17 +44,6 @@ pub(super) struct Sent<'q> {
     pub(super) statement: &'q InsertStatement,
     /// Whether its rows stand in its text.
     pub(super) is_text: bool,
-}
-
-/// A client that waits is told nothing: its own patience is long.
-struct Silent;
-
-impl Progress for Silent {
-    fn interval(&self) -> Option<Duration> {
-        None
-    }
-
-    async fn tell(&mut self, _: u64, _: u64) {}
 }
 
 impl Session<'_> {
@@ -228,6 +216,7 @@ impl Session<'_> {
             table,
             payload,
             data_kind: if sent.is_text { DataKind::Parsed } else { DataKind::Preprocessed },
+            sent_as: &[],
             params: sent.params,
             quota_key: self.quota_key(query),
             database: Some(self.client.hello.database.as_str()).filter(|database| !database.is_empty()),
@@ -285,6 +274,7 @@ impl Session<'_> {
         }
         let is_async = parsed.is_async();
         let state = self.state;
+        // A client's own patience is long.
         let mut progress = Silent;
         // Who has gone is not waited for here; its insert is stored all the same.
         let outcome = self.wire.until_done(hand_over(state, parsed, origin, &mut progress)).await;

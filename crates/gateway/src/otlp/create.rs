@@ -1,0 +1,119 @@
+//! Makes tables that are missing, as the collector's exporter makes them.
+//!
+//! They are made as the user whose rows are to go into them, not with Windrow's own account: who may send rows could else
+//! have databases and tables made that ClickHouse would not let them make.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windrow_clickhouse::{Call, CallError};
+use windrow_engine::sink::TableKey;
+use windrow_otlp::{create_database_statement, create_statements, Kind, TableOptions};
+use windrow_settings::OtlpTables;
+
+use super::refused::{Refused, Why};
+use super::sender::Sender;
+use crate::admission::ServerVersion;
+use crate::backend::Backend;
+use crate::error::Refusal;
+use crate::recent::Recent;
+use crate::state::State;
+
+/// Making a table on a cluster may take as long as its slowest server.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// For so long nobody tries again what has failed.
+const FAILURE_HOLDS: Duration = Duration::from_secs(5);
+const MAX_FAILURES: usize = 1_000;
+
+/// One table is made at a time: requests that come together find it made.
+pub(super) struct Creating {
+    turn: tokio::sync::Mutex<()>,
+    failures: Recent<Attempt, Arc<Failure>>,
+}
+
+/// Whose attempt, and at what.
+type Attempt = (String, TableKey);
+
+struct Failure {
+    at: Instant,
+    refused: Refused,
+}
+
+impl Creating {
+    pub(super) fn new() -> Creating {
+        Creating { turn: tokio::sync::Mutex::default(), failures: Recent::new(MAX_FAILURES) }
+    }
+
+    /// Makes the table of a kind, with what stands beside it. Nothing is done if it is there by now.
+    pub(super) async fn make(&self, state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
+        let _turn = self.turn.lock().await;
+        if state.admission.table_at(key, &sender.key, crate::admission::Moment::now()).await.is_ok() {
+            return Ok(());
+        }
+        let attempt = (sender.credentials.user.clone(), key.clone());
+        if let Some(failure) = self.failures.get(&attempt).filter(|failure| failure.at.elapsed() < FAILURE_HOLDS) {
+            return Err(failure.refused.clone());
+        }
+        let made = make(state, sender, key, kind).await;
+        match &made {
+            Ok(()) => {
+                tracing::info!(database = key.database, table = key.table, "a table for OTLP was made");
+                state.forget_what_was_learnt();
+            }
+            Err(refused) => {
+                let failure = Failure { at: Instant::now(), refused: refused.clone() };
+                self.failures.put(attempt, Arc::new(failure));
+            }
+        }
+        made
+    }
+}
+
+async fn make(state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
+    let Backend::ClickHouse(clickhouse) = &state.backend else {
+        return Err(Refused::new(Why::NoTable, "tables of OTLP are made in ClickHouse alone"));
+    };
+    let user = state.admission.user(sender.key.clone()).await;
+    let version = user.map_err(|_| Refused::from(Refusal::unreachable("it does not say who the user is")))?.version;
+    let settings = state.options.settings.get();
+    let options = options(&settings.otlp.tables, key, kind, version);
+    let mut statements = create_statements(kind, &options);
+    // There is a database already that has no table of this name, mostly: who may not make databases is not asked to.
+    if !database_exists(&clickhouse.relay, sender, &key.database).await {
+        statements.insert(0, create_database_statement(&options));
+    }
+    for statement in statements {
+        let call = Call::new(&sender.credentials, &statement).timeout(TIMEOUT);
+        clickhouse.relay.call(call).await.map_err(|error| told(error, key))?;
+    }
+    Ok(())
+}
+
+async fn database_exists(client: &windrow_clickhouse::Client, sender: &Sender, database: &str) -> bool {
+    let question = format!("EXISTS DATABASE {} FORMAT TSV", windrow_sql::backquote(database));
+    let answer = client.call(Call::new(&sender.credentials, &question).timeout(TIMEOUT)).await;
+    answer.is_ok_and(|answer| answer.text().trim() == "1")
+}
+
+fn options(tables: &OtlpTables, key: &TableKey, kind: Kind, version: ServerVersion) -> TableOptions {
+    TableOptions {
+        table: key.table.clone(),
+        engine: tables.engine.clone(),
+        cluster: tables.cluster.clone(),
+        ttl_seconds: tables.ttl_seconds,
+        json: tables.json,
+        server_version: (version.major, version.minor),
+        ..TableOptions::new(kind, key.database.clone())
+    }
+}
+
+fn told(error: CallError, key: &TableKey) -> Refused {
+    let refused = match error {
+        CallError::Exception(exception) => Refused::from(Refusal::exception(exception)),
+        CallError::NotSent(error) => Refused::from(Refusal::unreachable(&error.to_string())),
+        CallError::Unknown(cause) => Refused::from(Refusal::unreachable(&cause)),
+    };
+    let TableKey { database, table } = key;
+    let message = format!("The table {database}.{table} is missing and could not be made: {}", refused.message);
+    Refused { message, ..refused }
+}

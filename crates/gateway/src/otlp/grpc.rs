@@ -1,0 +1,337 @@
+//! OTLP over gRPC: unary calls over HTTP/2, many at a time on one connection.
+//!
+//! A message is taken as the bytes it is. One is all that a call brings, so no more of gRPC is needed here than its five
+//! bytes before a message, and its status behind the answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use base64::prelude::{Engine, BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD};
+use bytes::{BufMut, Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, CONTENT_TYPE};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::watch;
+use windrow_compression::{decompress, DecompressError, Encoding as Packing};
+use windrow_http::Stream;
+use windrow_otlp::answer::success;
+use windrow_otlp::{Encoding, Signal};
+use windrow_trace::{Parent, RequestTrace};
+
+use super::export::{export, Export};
+use super::http::NO_ROOM;
+use super::refused::{Refused, Why};
+use super::sender::{sender, Fields, Sender};
+use crate::data::{Peer, Room};
+use crate::insert::Origin;
+use crate::state::State;
+
+/// Calls of one connection at a time.
+const MAX_STREAMS: u32 = 128;
+/// What a client may send ahead of what is read, in each call and on each connection.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Between two pings, and for the answer to one.
+const PING: Duration = Duration::from_secs(30);
+/// A connection on which nobody has called as a user is closed after this time.
+const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
+/// A flag and a length stand before each message.
+const PREFIX_BYTES: usize = 5;
+
+pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: Arc<Peer>, mut stop: watch::Receiver<bool>) {
+    let limits = &state.options.limits;
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(limits.max_head_bytes).unwrap_or(u32::MAX))
+        .keep_alive_interval(Some(PING))
+        .keep_alive_timeout(PING);
+    let (read, write) = stream.into_split();
+    let service = {
+        let (state, peer) = (state.clone(), peer.clone());
+        service_fn(move |request| {
+            let call = Call { state: state.clone(), peer: peer.clone(), connection_id: id, arrived: Instant::now() };
+            async move { Ok::<_, Infallible>(call.answer(request).await) }
+        })
+    };
+    let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(tokio::io::join(read, write)), service));
+    let mut is_ending = false;
+    let mut has_to_leave = std::pin::pin!(tokio::time::timeout(MAX_SILENCE_OF_STRANGERS, peer.permit.has_to_leave()));
+    let mut is_looked_at = true;
+    loop {
+        tokio::select! {
+            biased;
+            // What a client does wrong is its own to notice.
+            _ = serving.as_mut() => return,
+            _ = stop.wait_for(|stop| *stop), if !is_ending => {
+                serving.as_mut().graceful_shutdown();
+                is_ending = true;
+            }
+            _ = has_to_leave.as_mut(), if is_looked_at => match peer.permit.is_known() {
+                true => is_looked_at = false,
+                false => return,
+            },
+        }
+    }
+}
+
+/// One call.
+struct Call {
+    state: Arc<State>,
+    peer: Arc<Peer>,
+    connection_id: u64,
+    arrived: Instant,
+}
+
+/// A call of which the message has come.
+struct Whole {
+    sender: Sender,
+    signal: Signal,
+    payload: Bytes,
+    fields: HeaderMap,
+    /// For as long as it is read from.
+    _room: Room,
+}
+
+impl Call {
+    async fn answer(self, request: Request<Incoming>) -> Response<Reply> {
+        let state = self.state.clone();
+        let signal = match signal(&request) {
+            Ok(signal) => signal,
+            Err(refused) => return refusal(&refused),
+        };
+        let answered = match self.read(request, signal).await {
+            Ok(whole) => self.export(whole).await,
+            Err(refused) => Err(refused),
+        };
+        match answered {
+            Ok(message) => taken(message),
+            Err(refused) => {
+                state.otlp.metrics.refused(signal, refused.why);
+                refusal(&refused)
+            }
+        }
+    }
+
+    /// In a task of its own: a client that leaves drops its call, and what has been begun is to come to its end.
+    async fn export(self, whole: Whole) -> Result<Vec<u8>, Refused> {
+        let task = tokio::spawn(async move {
+            let Whole { sender, signal, payload, fields, _room } = whole;
+            let Call { state, connection_id, arrived, .. } = self;
+            let trace = trace(&state, &fields, arrived);
+            let origin = Origin { connection_id, arrived, back_after: None, trace: trace.as_ref() };
+            origin.mark("accept");
+            let settings = state.options.settings.get();
+            let named = |name: &Option<String>| name.as_deref().and_then(|name| fields.text(name));
+            let (id, tenant) = (named(&settings.otlp.request_id_header), named(&settings.otlp.tenants.header));
+            let whole = Export { signal, encoding: Encoding::Protobuf, payload, id, tenant };
+            let partial = export(&state, &sender, whole, origin).await;
+            trace.into_iter().for_each(RequestTrace::end);
+            Ok(success(signal, Encoding::Protobuf, partial?.as_ref()))
+        });
+        task.await.unwrap_or_else(|_| Err(Refused::new(Why::Unavailable, "the request came to no end; try again")))
+    }
+
+    async fn read(&self, request: Request<Incoming>, signal: Signal) -> Result<Whole, Refused> {
+        let (head, body) = request.into_parts();
+        let packing = packing(&head.headers)?;
+        let sender = sender(&self.state, &self.peer, &head.headers).await?;
+        self.peer.permit.is_of_user();
+        let (payload, _room) = message(&self.state, body, packing).await?;
+        Ok(Whole { sender, signal, payload, fields: head.headers, _room })
+    }
+}
+
+fn trace(state: &State, fields: &HeaderMap, arrived: Instant) -> Option<RequestTrace> {
+    let tracer = state.options.tracer.as_ref()?;
+    let state_of = fields.text("tracestate").map(str::as_bytes);
+    let parent = fields.text("traceparent").and_then(|parent| Parent::of_header(parent.as_bytes(), state_of));
+    tracer.begin(parent, arrived)
+}
+
+fn signal(request: &Request<Incoming>) -> Result<Signal, Refused> {
+    let is_grpc = request.headers().text("content-type").is_some_and(|kind| kind.starts_with("application/grpc"));
+    if !is_grpc || request.method() != Method::POST {
+        return Err(Refused::new(Why::Unsupported, "this port takes calls of gRPC; OTLP over HTTP has one of its own"));
+    }
+    match request.uri().path() {
+        "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Ok(Signal::Logs),
+        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Ok(Signal::Traces),
+        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Ok(Signal::Metrics),
+        path => Err(Refused::new(Why::NoService, format!("there is no method {path}"))),
+    }
+}
+
+/// How messages are packed that say that they are.
+fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
+    match fields.text("grpc-encoding") {
+        None | Some("identity") => Ok(None),
+        Some("gzip") => Ok(Some(Packing::Gzip)),
+        Some("zstd") => Ok(Some(Packing::Zstd)),
+        Some("deflate") => Ok(Some(Packing::Deflate)),
+        Some(name) => Err(Refused::new(Why::Unsupported, format!("messages are packed by gzip, zstd or deflate, not {name}"))),
+    }
+}
+
+/// The message of a call, unpacked, and what holds room for it.
+async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) -> Result<(Bytes, Room), Refused> {
+    let limit = state.options.settings.get().otlp.max_grpc_message_bytes;
+    let mut come = BytesMut::new();
+    let mut room = Room::default();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Refused::new(Why::Malformed, "the message ends too early"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        come.extend_from_slice(&data);
+        let announced = announced_bytes(&come);
+        if announced.is_some_and(|bytes| bytes > limit) {
+            return Err(too_large(limit));
+        }
+        let is_more = announced.map_or(come.len() > PREFIX_BYTES, |bytes| come.len() > PREFIX_BYTES + bytes);
+        if is_more {
+            return Err(Refused::new(Why::Malformed, "a call has one message"));
+        }
+        if !state.body_room.grow(&mut room, come.len()).await {
+            return Err(Refused::new(Why::Unavailable, NO_ROOM));
+        }
+    }
+    let come = come.freeze();
+    if announced_bytes(&come).is_none_or(|bytes| come.len() < PREFIX_BYTES + bytes) {
+        return Err(Refused::new(Why::Malformed, "the message ends too early"));
+    }
+    let message = come.slice(PREFIX_BYTES..);
+    match (come[0], packing) {
+        (0, _) => Ok((message, room)),
+        (1, Some(packing)) => unpacked(state, packing, &message, limit, room).await,
+        (1, None) => Err(Refused::new(Why::Malformed, "the message is packed, and grpc-encoding does not say how")),
+        (flag, _) => Err(Refused::new(Why::Malformed, format!("a message does not begin with {flag}"))),
+    }
+}
+
+async fn unpacked(
+    state: &State,
+    packing: Packing,
+    message: &Bytes,
+    limit: usize,
+    mut room: Room,
+) -> Result<(Bytes, Room), Refused> {
+    if !state.body_room.grow(&mut room, message.len() + limit).await {
+        return Err(Refused::new(Why::Unavailable, NO_ROOM));
+    }
+    match decompress(packing, message, limit) {
+        Ok(bytes) => Ok((bytes.into(), room)),
+        Err(DecompressError::TooLarge { .. }) => Err(too_large(limit)),
+        Err(error) => Err(Refused::new(Why::Malformed, format!("the message can't be unpacked: {error}"))),
+    }
+}
+
+fn too_large(limit: usize) -> Refused {
+    Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"))
+}
+
+/// What a message that has begun says of its length.
+fn announced_bytes(come: &[u8]) -> Option<usize> {
+    let length = come.get(1..PREFIX_BYTES)?.try_into().ok()?;
+    usize::try_from(u32::from_be_bytes(length)).ok()
+}
+
+/// What is sent back: a message, or none, and the status.
+struct Reply {
+    message: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let message = self.message.take().map(Frame::data);
+        let frame = message.or_else(|| self.trailers.take().map(Frame::trailers));
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.message.is_none() && self.trailers.is_none()
+    }
+}
+
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+const ACCEPTED: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+fn response(reply: Reply) -> Response<Reply> {
+    let mut response = Response::new(reply);
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    fields.insert(ACCEPTED, HeaderValue::from_static("identity,gzip,zstd,deflate"));
+    response
+}
+
+fn taken(message: Vec<u8>) -> Response<Reply> {
+    let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
+    framed.put_u8(0);
+    framed.put_u32(message.len() as u32);
+    framed.extend_from_slice(&message);
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
+    response(Reply { message: Some(framed.freeze()), trailers: Some(trailers) })
+}
+
+/// A status alone stands in the answer's head.
+fn refusal(refused: &Refused) -> Response<Reply> {
+    let mut response = response(Reply { message: None, trailers: None });
+    let fields = response.headers_mut();
+    fields.insert(STATUS, HeaderValue::from(refused.why.grpc_code()));
+    let details = STANDARD_NO_PAD.encode(refused.status().encode(Encoding::Protobuf));
+    for (name, value) in [(MESSAGE, percent_encoded(&refused.message)), (DETAILS, details)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            fields.insert(name, value);
+        }
+    }
+    response
+}
+
+/// So much of a message goes along: heads have a limit at the other side, too.
+const MAX_MESSAGE_BYTES: usize = 1024;
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if encoded.len() >= MAX_MESSAGE_BYTES {
+            break;
+        }
+        match byte {
+            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_percent_encoded() {
+        assert_eq!(percent_encoded("100% of é\n"), "100%25 of %C3%A9%0A");
+        assert!(percent_encoded(&"é".repeat(5_000)).len() < MAX_MESSAGE_BYTES + 3);
+    }
+
+    #[test]
+    fn a_length_is_known_when_its_bytes_have_come() {
+        assert_eq!(announced_bytes(&[0, 0, 0, 1]), None);
+        assert_eq!(announced_bytes(&[0, 0, 0, 1, 2]), Some(258));
+        assert_eq!(announced_bytes(&[1, 255, 255, 255, 255, 7]), Some(u32::MAX as usize));
+    }
+}

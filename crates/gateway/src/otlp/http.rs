@@ -1,0 +1,239 @@
+//! OTLP over HTTP: the requests of one connection, one after the other.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use windrow_compression::{decompress, DecompressError, Encoding as Packing};
+use windrow_http::{Connection, Method, NextRequest, RequestHead, ResponseBuilder};
+use windrow_otlp::answer::success;
+use windrow_otlp::{Encoding, Signal};
+use windrow_trace::{Parent, RequestTrace};
+
+use super::export::{export, Export};
+use super::refused::{Refused, Why};
+use super::sender::{sender, Fields};
+use crate::data::{after, unreadable, After, Peer, Read, ReadError};
+use crate::insert::Origin;
+use crate::state::State;
+
+pub(crate) async fn serve(
+    state: &Arc<State>,
+    mut connection: Connection,
+    id: u64,
+    peer: &Peer,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut out = Vec::new();
+    let stop = stop.wait_for(|stop| *stop);
+    tokio::pin!(stop);
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = peer.permit.wait_for(connection.next_request()) => next,
+            _ = &mut stop => return,
+        };
+        // Somebody else has its permit.
+        let Some(next) = next else { return };
+        let refused = match next {
+            Ok(NextRequest::Request(head)) => {
+                let trace = trace(state, &head);
+                let origin =
+                    Origin { connection_id: id, arrived: Instant::now(), back_after: None, trace: trace.as_ref() };
+                let after = exchange(state, &mut connection, &head, (origin, peer), &mut out).await;
+                trace.into_iter().for_each(RequestTrace::end);
+                match after {
+                    After::KeepAlive if !state.is_closing() => continue,
+                    _ => return connection.close().await,
+                }
+            }
+            Ok(NextRequest::Closed) | Err(_) => return,
+            Ok(NextRequest::Refused(error)) => (error.status(), error.to_string()),
+            Ok(NextRequest::TooSlow) => (408, "the request's head did not come in time".to_owned()),
+        };
+        unreadable(&mut out, refused.0, &refused.1);
+        // The client may be gone; the connection ends either way.
+        let _ = connection.send(&out).await;
+        return connection.close().await;
+    }
+}
+
+fn trace(state: &State, head: &RequestHead) -> Option<RequestTrace> {
+    let tracer = state.options.tracer.as_ref()?;
+    let parent = head.text("traceparent").and_then(|parent| {
+        Parent::of_header(parent.as_bytes(), head.field("tracestate"))
+    });
+    tracer.begin(parent, Instant::now())
+}
+
+async fn exchange(
+    state: &Arc<State>,
+    connection: &mut Connection,
+    head: &RequestHead,
+    (origin, peer): (Origin<'_>, &Peer),
+    out: &mut Vec<u8>,
+) -> After {
+    // Whoever sends something else may read JSON.
+    let encoding = head.text("content-type").and_then(encoding).unwrap_or(Encoding::Json);
+    let answer = match signal(head) {
+        Ok(signal) => {
+            let answer = answer(state, connection, head, (origin, peer), signal).await;
+            if let Err(Answer::Refused(refused)) = &answer {
+                state.otlp.metrics.refused(signal, refused.why);
+            }
+            answer
+        }
+        Err(refused) => Err(Answer::Refused(refused)),
+    };
+    let (refused, body) = match answer {
+        Ok(body) => (None, body),
+        Err(Answer::Refused(refused)) => {
+            let body = refused.status().encode(encoding);
+            (Some(refused), body)
+        }
+        // There is nobody to answer.
+        Err(Answer::Nobody) => return After::Close,
+    };
+    let after = match connection.body_is_done() {
+        true => after(head, connection),
+        // What is left of the body is not worth reading.
+        false => After::Close,
+    };
+    write(out, head, encoding, refused.as_ref(), &body, after);
+    match connection.send(out).await {
+        Ok(()) => after,
+        Err(_) => After::Close,
+    }
+}
+
+/// Why there is no success to tell.
+enum Answer {
+    Refused(Refused),
+    Nobody,
+}
+
+impl From<Refused> for Answer {
+    fn from(refused: Refused) -> Answer {
+        Answer::Refused(refused)
+    }
+}
+
+async fn answer(
+    state: &Arc<State>,
+    connection: &mut Connection,
+    head: &RequestHead,
+    (origin, peer): (Origin<'_>, &Peer),
+    signal: Signal,
+) -> Result<Vec<u8>, Answer> {
+    let encoding = head.text("content-type").and_then(encoding).ok_or_else(|| {
+        Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json")
+    })?;
+    let packing = packing(head)?;
+    let sender = sender(state, peer, head).await?;
+    origin.is_of_user(peer);
+    // Its room is held as long as it is read from.
+    let (payload, _read) = body(state, connection, packing).await?;
+    origin.mark("accept");
+    let settings = state.options.settings.get();
+    let named = |name: &Option<String>| name.as_deref().and_then(|name| head.text(name));
+    let (id, tenant) = (named(&settings.otlp.request_id_header), named(&settings.otlp.tenants.header));
+    let partial = export(state, &sender, Export { signal, encoding, payload, id, tenant }, origin).await?;
+    Ok(success(signal, encoding, partial.as_ref()))
+}
+
+fn signal(head: &RequestHead) -> Result<Signal, Refused> {
+    let path = head.target().split(['?', '#']).next().unwrap_or_default();
+    let signal = match path {
+        "/v1/logs" => Signal::Logs,
+        "/v1/traces" => Signal::Traces,
+        "/v1/metrics" => Signal::Metrics,
+        _ => {
+            let text = format!("there is nothing at {path}: send to /v1/logs, /v1/traces or /v1/metrics");
+            return Err(Refused::new(Why::NoService, text));
+        }
+    };
+    match head.method() {
+        Method::Post => Ok(signal),
+        _ => Err(Refused::new(Why::Method, format!("{path} takes POST alone"))),
+    }
+}
+
+fn encoding(content_type: &str) -> Option<Encoding> {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    match () {
+        () if kind.eq_ignore_ascii_case("application/x-protobuf") => Some(Encoding::Protobuf),
+        () if kind.eq_ignore_ascii_case("application/json") => Some(Encoding::Json),
+        () => None,
+    }
+}
+
+fn packing(head: &RequestHead) -> Result<Option<Packing>, Refused> {
+    let unknown = || Refused::new(Why::Unsupported, "Content-Encoding is gzip, zstd, deflate or none");
+    if !head.has("content-encoding") {
+        return Ok(None);
+    }
+    match head.text("content-encoding").ok_or_else(unknown)? {
+        "" | "identity" => Ok(None),
+        name => Packing::from_content_encoding(name).map(Some).ok_or_else(unknown),
+    }
+}
+
+/// All of a user's body, unpacked, and what holds room for it.
+async fn body(state: &State, connection: &mut Connection, packing: Option<Packing>) -> Result<(Bytes, Read), Answer> {
+    let limit = state.options.settings.get().otlp.max_http_body_bytes;
+    let too_large = || Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"));
+    let (mut body, _) = connection.body().await.map_err(|_| Answer::Nobody)?;
+    if body.announced_bytes() > limit as u64 {
+        return Err(too_large().into());
+    }
+    let mut read = state.body_room.read(&mut body, limit).await.map_err(not_read)?;
+    if !read.whole || read.bytes.len() > limit {
+        return Err(too_large().into());
+    }
+    let Some(packing) = packing else { return Ok((read.bytes.clone(), read)) };
+    let unpack = |packed: &Bytes, max: usize| decompress(packing, packed, max).map(Bytes::from);
+    match state.body_room.unpack(&mut read, limit, unpack).await.map_err(not_read)? {
+        Ok(bytes) => Ok((bytes, read)),
+        Err(DecompressError::TooLarge { .. }) => Err(too_large().into()),
+        Err(error) => Err(Refused::new(Why::Malformed, format!("the body can't be unpacked: {error}")).into()),
+    }
+}
+
+fn not_read(error: ReadError) -> Answer {
+    match error {
+        ReadError::Body => Answer::Nobody,
+        ReadError::NoRoom => Refused::new(Why::Unavailable, NO_ROOM).into(),
+    }
+}
+
+pub(super) const NO_ROOM: &str = "Windrow holds as many request bodies as it may. Nothing was stored; try again later";
+
+fn write(
+    out: &mut Vec<u8>,
+    head: &RequestHead,
+    encoding: Encoding,
+    refused: Option<&Refused>,
+    body: &[u8],
+    after: After,
+) {
+    let status = refused.map_or(200, |refused| refused.why.http_status());
+    let kind = match encoding {
+        Encoding::Protobuf => "application/x-protobuf",
+        Encoding::Json => "application/json",
+    };
+    let mut response = ResponseBuilder::new(out, status).date().field("Content-Type", kind);
+    if let Some(seconds) = refused.and_then(Refused::retry_after) {
+        response = response.number("Retry-After", seconds.as_secs());
+    }
+    response = match status {
+        401 => response.field("WWW-Authenticate", "Basic realm=\"Windrow\""),
+        405 => response.field("Allow", "POST"),
+        _ => response,
+    };
+    let response = response.field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" });
+    match head.method() {
+        Method::Head => response.number("Content-Length", body.len() as u64).end(),
+        _ => response.body(body),
+    }
+}

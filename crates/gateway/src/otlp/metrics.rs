@@ -1,0 +1,88 @@
+//! What the receivers of OTLP count.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::{Registry, Unit};
+use windrow_otlp::Signal;
+
+use super::refused::Why;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSignal {
+    signal: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRefused {
+    signal: &'static str,
+    status: &'static str,
+}
+
+pub(super) struct Metrics {
+    requests: Family<OfSignal, Counter>,
+    rows: Family<OfSignal, Counter>,
+    bytes: Family<OfSignal, Counter>,
+    rejected: Family<OfSignal, Counter>,
+    refused: Family<OfRefused, Counter>,
+}
+
+/// What was taken of a request.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) rows: u64,
+    pub(super) rejected: u64,
+    pub(super) bytes: u64,
+}
+
+impl Metrics {
+    pub(super) fn register(registry: &mut Registry) -> Metrics {
+        let metrics = Metrics {
+            requests: Family::default(),
+            rows: Family::default(),
+            bytes: Family::default(),
+            rejected: Family::default(),
+            refused: Family::default(),
+        };
+        registry.register("windrow_otlp_requests", "Requests of OTLP that were taken", metrics.requests.clone());
+        let help = "Log records, spans and points of metrics that were taken by OTLP";
+        registry.register("windrow_otlp_rows", help, metrics.rows.clone());
+        let help = "Bytes of the requests of OTLP that were taken, unpacked";
+        registry.register_with_unit("windrow_otlp_payload", help, Unit::Bytes, metrics.bytes.clone());
+        let help = "Rows of requests of OTLP that can never be stored; their senders were told";
+        registry.register("windrow_otlp_rejected_rows", help, metrics.rejected.clone());
+        let help = "Requests of OTLP that were refused, by gRPC's name of the status";
+        registry.register("windrow_otlp_refused_requests", help, metrics.refused.clone());
+        // What appears with its first count is no rise to whoever reads series.
+        for signal in [Signal::Logs, Signal::Traces, Signal::Metrics] {
+            let of = OfSignal { signal: name(signal) };
+            for family in [&metrics.requests, &metrics.rows, &metrics.bytes, &metrics.rejected] {
+                drop(family.get_or_create(&of));
+            }
+            drop(metrics.refused.get_or_create(&OfRefused { signal: of.signal, status: Why::Unavailable.as_str() }));
+        }
+        metrics
+    }
+
+    pub(super) fn taken(&self, signal: Signal, taken: Taken) {
+        let of = OfSignal { signal: name(signal) };
+        self.requests.get_or_create(&of).inc();
+        self.rows.get_or_create(&of).inc_by(taken.rows);
+        self.bytes.get_or_create(&of).inc_by(taken.bytes);
+        if taken.rejected > 0 {
+            self.rejected.get_or_create(&of).inc_by(taken.rejected);
+        }
+    }
+
+    pub(super) fn refused(&self, signal: Signal, why: Why) {
+        self.refused.get_or_create(&OfRefused { signal: name(signal), status: why.as_str() }).inc();
+    }
+}
+
+fn name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Logs => "logs",
+        Signal::Traces => "traces",
+        Signal::Metrics => "metrics",
+    }
+}

@@ -1,0 +1,162 @@
+//! Why a request was not taken, as its sender reads it: over gRPC and over HTTP a code each, which tells whether to send it
+//! again.
+
+use std::time::Duration;
+
+use windrow_clickhouse::Exception;
+use windrow_otlp::answer::Status;
+
+use crate::error::Refusal;
+
+/// When a sender is to try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    pub(super) why: Why,
+    pub(super) message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It is no request, or one that can never be taken.
+    Malformed,
+    TooLarge,
+    Unauthenticated,
+    Forbidden,
+    /// The table is missing, or can't hold the rows; somebody has to change it.
+    NoTable,
+    /// The user has used up its quota.
+    Throttled,
+    /// It is worth sending again.
+    Unavailable,
+    /// Nothing here has this address.
+    NoService,
+    /// Not by this method of HTTP.
+    Method,
+    /// A way of sending that is not understood here.
+    Unsupported,
+}
+
+impl Why {
+    /// Whether the same request may be taken later.
+    pub(super) fn is_passing(self) -> bool {
+        matches!(self, Why::Throttled | Why::Unavailable)
+    }
+
+    /// The number and, for metrics, the name of gRPC's code.
+    fn grpc(self) -> (i32, &'static str) {
+        match self {
+            Why::Malformed => (3, "invalid_argument"),
+            Why::Forbidden => (7, "permission_denied"),
+            Why::TooLarge | Why::Throttled => (8, "resource_exhausted"),
+            Why::NoTable => (9, "failed_precondition"),
+            Why::NoService | Why::Method | Why::Unsupported => (12, "unimplemented"),
+            Why::Unavailable => (14, "unavailable"),
+            Why::Unauthenticated => (16, "unauthenticated"),
+        }
+    }
+
+    pub(super) fn grpc_code(self) -> i32 {
+        self.grpc().0
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        self.grpc().1
+    }
+
+    pub(super) fn http_status(self) -> u16 {
+        match self {
+            Why::Malformed => 400,
+            Why::Unauthenticated => 401,
+            Why::Forbidden => 403,
+            Why::NoTable | Why::NoService => 404,
+            Why::Method => 405,
+            Why::TooLarge => 413,
+            Why::Unsupported => 415,
+            Why::Throttled => 429,
+            Why::Unavailable => 503,
+        }
+    }
+}
+
+impl Refused {
+    pub(super) fn new(why: Why, message: impl Into<String>) -> Refused {
+        Refused { why, message: message.into() }
+    }
+
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        self.why.is_passing().then_some(RETRY_AFTER)
+    }
+
+    pub(super) fn status(&self) -> Status {
+        Status {
+            code: self.why.grpc_code(),
+            message: self.message.clone(),
+            retry_after: self.retry_after(),
+            bad_request: (self.why == Why::Malformed).then(|| self.message.clone()),
+        }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        let message = refusal.line("");
+        Refused { why: why(&Exception::new(refusal.code, &message, "")), message }
+    }
+}
+
+/// Of an error that nothing else is known about, trying again is the better guess: what is stored late is not lost.
+fn why(exception: &Exception) -> Why {
+    const QUOTA_EXCEEDED: i32 = 201;
+    const ACCESS_DENIED: i32 = 497;
+    const DATABASE_ACCESS_DENIED: i32 = 291;
+    match exception.code {
+        QUOTA_EXCEEDED => Why::Throttled,
+        ACCESS_DENIED | DATABASE_ACCESS_DENIED => Why::Forbidden,
+        _ if exception.is_about_identity() => Why::Unauthenticated,
+        _ if exception.is_passing() => Why::Unavailable,
+        _ if exception.comes_of_values() => Why::Malformed,
+        _ => Why::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_never_told_in_words_that_make_a_sender_drop_it() {
+        const RETRYABLE_STATUS: [u16; 4] = [429, 502, 503, 504];
+        for why in [
+            Why::Malformed,
+            Why::TooLarge,
+            Why::Unauthenticated,
+            Why::Forbidden,
+            Why::NoTable,
+            Why::Throttled,
+            Why::Unavailable,
+            Why::NoService,
+            Why::Method,
+            Why::Unsupported,
+        ] {
+            assert_eq!(RETRYABLE_STATUS.contains(&why.http_status()), why.is_passing(), "{why:?}");
+            assert_ne!(why.http_status(), 500);
+            assert!(![2, 13].contains(&why.grpc_code()), "neither UNKNOWN nor INTERNAL");
+            let refused = Refused::new(why, "no");
+            assert_eq!(refused.retry_after().is_some(), why.is_passing(), "{why:?}");
+        }
+    }
+
+    #[test]
+    fn clickhouses_codes_are_told_as_what_they_mean() {
+        let why = |code| Refused::from(Refusal::statement(code, "no".to_owned())).why;
+        assert_eq!(why(516), Why::Unauthenticated);
+        assert_eq!(why(497), Why::Forbidden);
+        assert_eq!(why(201), Why::Throttled);
+        assert_eq!(why(469), Why::Malformed, "a constraint");
+        for passing in [210, 241, 243, 252, 60, 159, 16] {
+            assert_eq!(why(passing), Why::Unavailable, "{passing}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What is known of the tables that rows go into: which columns are filled, and what was worked out for inserts into them.
+//!
+//! It is kept for each user and table, as long as what it stands on holds; the next request after that has the table
+//! described again. A table that is missing is made, where the settings have it so.
+
+use std::sync::Arc;
+
+use windrow_engine::sink::TableKey;
+use windrow_engine::DataKind;
+use windrow_otlp::{Kind, Layout};
+use windrow_sql::{Identifier, InsertStatement, InsertTable, TableName};
+
+use super::create::Creating;
+use super::refused::{Refused, Why};
+use super::sender::Sender;
+use crate::admission::{Holds, Moment, NotAdmitted};
+use crate::error::Refusal;
+use crate::insert::{Candidate, NotGathered, Param, Prepared};
+use crate::recent::Recent;
+use crate::state::State;
+
+/// Tables, by user: half of them at least are found again, however many tenants come.
+const MAX_ENTRIES: usize = 20_000;
+/// A table that changes more often while it is looked at is not gathered this time.
+const MAX_LOOKS: usize = 3;
+
+pub(super) struct Tables {
+    known: Recent<Box<[u8]>, Arc<Table>>,
+    creating: Creating,
+}
+
+/// A table, as rows of a kind go into it from one user.
+pub(super) struct Table {
+    pub(super) name: TableName,
+    pub(super) statement: InsertStatement,
+    pub(super) layout: Layout,
+    /// For which the layout was made, with their types.
+    columns: Vec<(String, String)>,
+    /// `None`: inserts into it are not gathered, and are the data port's to pass on.
+    pub(super) prepared: Option<Arc<Prepared>>,
+}
+
+/// Rows that look for their table.
+pub(super) struct Search<'s> {
+    pub(super) state: &'s Arc<State>,
+    pub(super) sender: &'s Sender,
+    pub(super) kind: Kind,
+    pub(super) database: String,
+    pub(super) table: String,
+    /// Of the insert that they are to be.
+    pub(super) params: &'s [Param<'s>],
+    /// Whether a token is among them.
+    pub(super) has_token: bool,
+}
+
+impl Tables {
+    pub(super) fn new() -> Tables {
+        Tables { known: Recent::new(MAX_ENTRIES), creating: Creating::new() }
+    }
+
+    pub(super) fn age(&self) {
+        self.known.age();
+    }
+}
+
+impl Table {
+    /// The insert of some rows of it.
+    pub(super) fn candidate<'c>(&'c self, sender: &'c Sender, params: &'c [Param<'c>]) -> Candidate<'c> {
+        Candidate {
+            credentials: &sender.credentials,
+            statement: &self.statement,
+            table: &self.name,
+            payload: &[],
+            data_kind: DataKind::Preprocessed,
+            sent_as: self.layout.types(),
+            params,
+            quota_key: "",
+            database: None,
+            query_id: None,
+            obstacle: None,
+        }
+    }
+
+    /// Whether inserts go the same way as the last time, and nothing has to be asked.
+    fn holds(&self, state: &State) -> bool {
+        let now = Moment::now();
+        let admission = &state.admission;
+        self.prepared.as_ref().is_some_and(|prepared| {
+            admission.holds(&prepared.grounds, now) == Holds::Surely && !admission.renew(&prepared.grounds, now)
+        })
+    }
+}
+
+impl Search<'_> {
+    pub(super) async fn find(&self) -> Result<Arc<Table>, Refused> {
+        let tables = &self.state.otlp.tables;
+        let key = self.key();
+        let known = tables.known.get(&key[..]);
+        if let Some(known) = known.as_ref().filter(|known| known.holds(self.state)) {
+            return Ok(known.clone());
+        }
+        let found = Arc::new(self.look(known.as_deref()).await?);
+        tables.known.put(key.into(), found.clone());
+        Ok(found)
+    }
+
+    fn key(&self) -> Vec<u8> {
+        let credentials = &self.sender.credentials;
+        let mut key = vec![self.kind as u8, u8::from(self.has_token)];
+        for part in [&credentials.user, &credentials.password, &self.database, &self.table] {
+            key.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            key.extend_from_slice(part.as_bytes());
+        }
+        key
+    }
+
+    /// Has it admitted, with the columns that it has now.
+    async fn look(&self, known: Option<&Table>) -> Result<Table, Refused> {
+        let mut may_be_old = known.is_some();
+        let mut table = match known {
+            Some(known) => self.laid_out(known.columns.clone())?,
+            None => self.described().await?,
+        };
+        for _ in 0..MAX_LOOKS {
+            match table.candidate(self.sender, self.params).admit(self.state).await {
+                Ok(admitted) => {
+                    let columns = admitted.prepared.grounds.schema.written_columns();
+                    if columns == table.columns {
+                        let prepared = Some(admitted.prepared);
+                        return Ok(Table { prepared, ..table });
+                    }
+                    table = self.laid_out(columns)?;
+                }
+                Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
+                Err(_) if may_be_old => table = self.described().await?,
+                Err(_) => break,
+            }
+            may_be_old = false;
+        }
+        Ok(table)
+    }
+
+    /// The table as the backend has it, made if it is missing.
+    async fn described(&self) -> Result<Table, Refused> {
+        let key = TableKey { database: self.database.clone(), table: self.table.clone() };
+        let admission = &self.state.admission;
+        let described = match admission.table(&key, &self.sender.key).await {
+            Err(NotAdmitted::Forward(_)) if self.may_be_made() => {
+                self.state.otlp.tables.creating.make(self.state, self.sender, &key, self.kind).await?;
+                admission.table(&key, &self.sender.key).await
+            }
+            described => described,
+        };
+        match described {
+            Ok(schema) => self.laid_out(schema.written_columns()),
+            Err(NotAdmitted::Forward(_)) => Err(self.missing()),
+            Err(NotAdmitted::Refused(refusal)) => Err((*refusal).clone().into()),
+            Err(NotAdmitted::Busy) => Err(Refusal::unreachable("it is too busy").into()),
+            Err(NotAdmitted::Unreachable(cause)) => Err(Refusal::unreachable(&cause).into()),
+        }
+    }
+
+    /// Not where somebody has said what the columns are.
+    fn may_be_made(&self) -> bool {
+        let settings = self.state.options.settings.get();
+        settings.otlp.tables.create_schema && self.mapping().is_none()
+    }
+
+    fn mapping(&self) -> Option<Vec<(String, String)>> {
+        let settings = self.state.options.settings.get();
+        let mapping = settings.otlp.mappings.iter().find(|mapping| mapping.kind == self.kind.as_str());
+        mapping.map(|mapping| mapping.columns.clone())
+    }
+
+    fn missing(&self) -> Refused {
+        let (database, table) = (&self.database, &self.table);
+        let text = format!(
+            "The table {database}.{table} is missing, or the user may not see it: make it, or set otlp.create_schema"
+        );
+        Refused::new(Why::NoTable, text)
+    }
+
+    /// How rows are written into a table with these columns.
+    fn laid_out(&self, columns: Vec<(String, String)>) -> Result<Table, Refused> {
+        let layout = match self.mapping() {
+            Some(mapping) => Layout::mapped(self.kind, &columns, &mapping),
+            None => Layout::new(self.kind, &columns),
+        };
+        let layout = layout.map_err(|error| {
+            let text = format!("Rows can't be written into {}.{}: {error}", self.database, self.table);
+            Refused::new(Why::NoTable, text)
+        })?;
+        let name = TableName { database: Some(self.database.clone()), table: self.table.clone() };
+        let statement = InsertStatement {
+            table: InsertTable {
+                database: Some(Identifier::Name(self.database.clone())),
+                table: Identifier::Name(self.table.clone()),
+            },
+            columns: Some(layout.columns().map(str::to_owned).collect()),
+            except: Vec::new(),
+            settings: Vec::new(),
+            format: "Native".to_owned(),
+            data_start: 0,
+        };
+        Ok(Table { name, statement, layout, columns, prepared: None })
+    }
+}

@@ -1,0 +1,23 @@
+//! Prints the statements that make the table of a kind, for a test that compares the tables with those that the collector's
+//! exporter makes: `otlp_tables KIND DATABASE TABLE TTL_SECONDS VERSION [json]`. Behind each statement is a zero byte.
+
+use windrow_otlp::{create_statements, Kind, TableOptions};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [kind, database, table, ttl, version, json @ ..] = &arguments[..] else {
+        panic!("otlp_tables KIND DATABASE TABLE TTL_SECONDS VERSION [json]")
+    };
+    let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind).expect("a kind");
+    let (major, minor) = version.split_once('.').expect("a version");
+    let options = TableOptions {
+        table: table.clone(),
+        ttl_seconds: ttl.parse().expect("seconds"),
+        json: !json.is_empty(),
+        server_version: (major.parse().expect("a year"), minor.parse().expect("a month")),
+        ..TableOptions::new(kind, database)
+    };
+    for statement in create_statements(kind, &options) {
+        print!("{statement}\0");
+    }
+}

@@ -1,0 +1,181 @@
+//! Which columns of a table are filled, from what, and in which type.
+
+use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
+
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
+
+use crate::kind::Kind;
+use crate::source::{is_structure, Source};
+use crate::target::{advice, choose, Target};
+
+/// Made once for a table, and cheap to clone.
+#[derive(Clone)]
+pub struct Layout {
+    kind: Kind,
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    columns: Vec<FilledColumn>,
+    names: Vec<String>,
+    /// What a block says of its columns.
+    types: Vec<DataType>,
+    /// Of the block's columns, to put them together.
+    plan: ReadPlan,
+}
+
+pub(crate) struct FilledColumn {
+    pub(crate) source: Source,
+    pub(crate) target: Target,
+}
+
+/// Why rows can't be written into a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// A column has a type that its values can't be written as.
+    Type { column: String, type_text: String, instead: &'static str },
+    /// A column is there in one piece that is filled in several.
+    Structure { column: String },
+    /// A mapping names something that the kind doesn't have.
+    Source { column: String, source: String },
+    /// A mapping names a column that the table doesn't have.
+    NoColumn { column: String },
+    /// A mapping fills a column twice.
+    Twice { column: String },
+    /// None of the columns is one that is filled.
+    NothingToFill,
+}
+
+impl Display for LayoutError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::Type { column, type_text, instead } => write!(
+                out,
+                "column {column} can't be filled, as its type is {type_text}: make it {instead}, and another column of it \
+                 by MATERIALIZED"
+            ),
+            LayoutError::Structure { column } => write!(
+                out,
+                "column {column} can't be filled, as it is one column: make the table with flatten_nested = 1"
+            ),
+            LayoutError::Source { column, source } => write!(
+                out,
+                "column {column} is to be filled with {source}, which is not there: name a column of the exporter's table, \
+                 or an attribute as in LogAttributes['key']"
+            ),
+            LayoutError::NoColumn { column } => {
+                write!(out, "the table has no column {column} to be filled: add it, or leave it out of the mapping")
+            }
+            LayoutError::Twice { column } => write!(out, "column {column} is to be filled twice: leave one of them out"),
+            LayoutError::NothingToFill => {
+                write!(out, "the table has none of the columns of the exporter's table: give a mapping for it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+impl Layout {
+    /// For a table as the exporter makes it, or made it once: columns that are missing are not filled, and columns with
+    /// other names are left to their defaults.
+    pub fn new(kind: Kind, columns: &[(String, String)]) -> Result<Layout, LayoutError> {
+        let mut filled = Vec::new();
+        for (name, type_text) in columns {
+            match Source::parse(kind, name) {
+                Some(source) => filled.push((name, type_text, source)),
+                None if is_structure(kind, name) => {
+                    return Err(LayoutError::Structure { column: name.clone() });
+                }
+                None => {}
+            }
+        }
+        Layout::filling(kind, filled)
+    }
+
+    /// For a table of one's own: each pair of `mapping` has a column and what it is filled with, by the name of a column of
+    /// the exporter's table (`Body`), or as `ResourceAttributes['k8s.pod.name']`.
+    pub fn mapped(
+        kind: Kind,
+        columns: &[(String, String)],
+        mapping: &[(String, String)],
+    ) -> Result<Layout, LayoutError> {
+        let mut filled: Vec<(&String, &String, Source)> = Vec::new();
+        for (name, source) in mapping {
+            let Some((name, type_text)) = columns.iter().map(|(name, of)| (name, of)).find(|(known, _)| *known == name)
+            else {
+                return Err(LayoutError::NoColumn { column: name.clone() });
+            };
+            if filled.iter().any(|(known, ..)| *known == name) {
+                return Err(LayoutError::Twice { column: name.clone() });
+            }
+            let parsed = Source::parse(kind, source);
+            let not_there = || LayoutError::Source { column: name.clone(), source: source.clone() };
+            filled.push((name, type_text, parsed.ok_or_else(not_there)?));
+        }
+        Layout::filling(kind, filled)
+    }
+
+    fn filling(kind: Kind, filled: Vec<(&String, &String, Source)>) -> Result<Layout, LayoutError> {
+        if filled.is_empty() {
+            return Err(LayoutError::NothingToFill);
+        }
+        let (mut columns, mut names, mut types) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, type_text, source) in filled {
+            let shape = source.shape();
+            let choice = choose(shape, type_text).ok_or_else(|| LayoutError::Type {
+                column: name.clone(),
+                type_text: type_text.clone(),
+                instead: advice(shape),
+            })?;
+            columns.push(FilledColumn { source, target: choice.target });
+            names.push(name.clone());
+            types.push(choice.sent);
+        }
+        let plan = ReadPlan::new(specs(&names, &types), ReadSettings::default());
+        Ok(Layout { kind, parts: Arc::new(Parts { columns, names, types, plan }) })
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The columns that a block has, in order: what stands in the INSERT.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.parts.names.iter().map(String::as_str)
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.parts.names
+    }
+
+    /// The types of a block's columns. LowCardinality stands for the type inside, as everywhere in a block.
+    pub fn types(&self) -> &[DataType] {
+        &self.parts.types
+    }
+
+    pub(crate) fn filled(&self) -> &[FilledColumn] {
+        &self.parts.columns
+    }
+
+    pub(crate) fn plan(&self) -> &ReadPlan {
+        &self.parts.plan
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let columns = self.parts.names.iter().zip(&self.parts.types);
+        out.debug_struct("Layout").field("kind", &self.kind).field("columns", &columns.collect::<Vec<_>>()).finish()
+    }
+}
+
+fn specs(names: &[String], types: &[DataType]) -> Vec<ColumnSpec> {
+    let spec = |(name, data_type): (&String, &DataType)| ColumnSpec {
+        name: name.clone(),
+        data_type: data_type.clone(),
+        default_kind: DefaultKind::None,
+    };
+    names.iter().zip(types).map(spec).collect()
+}

@@ -1,0 +1,146 @@
+//! An export request: checked as a whole when it comes, and then read again for each of its tables.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
+
+use bytes::Bytes;
+
+use crate::block::Block;
+use crate::check::{check, Part};
+use crate::json::to_protobuf;
+use crate::kind::{Kind, Signal};
+use crate::layout::Layout;
+use crate::rows::{resource_attributes, Rows};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Protobuf,
+    Json,
+}
+
+/// What a request may have at most. A sender is told that its request can't be taken, and does not send it again.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Of lists and maps inside of each other, in a body or in an attribute.
+    pub max_depth: usize,
+    /// What its rows may come to: each has its own copy of the resource's attributes, so a small request can stand for a
+    /// large block.
+    pub max_unfolded_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { max_depth: 32, max_unfolded_bytes: 256 << 20 }
+    }
+}
+
+/// Why a request can't be taken, however often it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// These bytes are no such request.
+    Malformed(String),
+    TooDeep {
+        max_depth: usize,
+    },
+    TooLarge {
+        max_unfolded_bytes: usize,
+    },
+}
+
+impl Display for DecodeError {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            DecodeError::Malformed(what) => write!(out, "not an OTLP request: {what}"),
+            DecodeError::TooDeep { max_depth } => {
+                write!(out, "a value has more than {max_depth} lists or maps inside of each other; send it flatter")
+            }
+            DecodeError::TooLarge { max_unfolded_bytes } => write!(
+                out,
+                "the rows of this request take more than {max_unfolded_bytes} bytes, since each has the attributes of its \
+                 resource; send fewer records in a request"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// A request that was read and found to be whole. What rows it has is known; they are made for each table from its bytes.
+#[derive(Clone, Debug)]
+pub struct Request {
+    signal: Signal,
+    /// In Protobuf.
+    payload: Bytes,
+    parts: Vec<Part>,
+}
+
+/// Reads a request, all of it or nothing.
+pub fn decode(signal: Signal, encoding: Encoding, payload: &Bytes, limits: &Limits) -> Result<Request, DecodeError> {
+    let payload = match encoding {
+        Encoding::Protobuf => payload.clone(),
+        Encoding::Json => to_protobuf(signal, payload).map_err(DecodeError::Malformed)?.into(),
+    };
+    let parts = check(signal, &payload, limits)?;
+    Ok(Request { signal, payload, parts })
+}
+
+impl Request {
+    pub fn signal(&self) -> Signal {
+        self.signal
+    }
+
+    /// The tables that it has rows for, and how many.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> + '_ {
+        Kind::ALL.into_iter().map(|kind| (kind, self.rows_of(kind))).filter(|(_, rows)| *rows > 0)
+    }
+
+    pub fn rows(&self) -> usize {
+        self.kinds().map(|(_, rows)| rows).sum()
+    }
+
+    fn rows_of(&self, kind: Kind) -> usize {
+        self.parts.iter().map(|part| part.rows[kind as usize]).sum()
+    }
+
+    /// The value that all resources of the request have for an attribute, as it is written into a Map. `None` where they
+    /// have none, or not the same.
+    pub fn resource_attribute(&self, key: &str) -> Option<String> {
+        let mut values = self.parts.iter().map(|part| self.attribute_of(part, key));
+        let first = values.next()??;
+        values.all(|value| value.as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// For tables of one value each: the request in pieces whose resources have the same value, in the order of their first.
+    pub fn split_by_resource_attribute(self, key: &str) -> Vec<(Option<String>, Request)> {
+        let mut pieces: Vec<(Option<String>, Request)> = Vec::new();
+        let mut by_value = HashMap::new();
+        for part in &self.parts {
+            let value = self.attribute_of(part, key);
+            let at = *by_value.entry(value.clone()).or_insert(pieces.len());
+            if at == pieces.len() {
+                pieces.push((value, Request { parts: Vec::new(), payload: self.payload.clone(), ..self }));
+            }
+            pieces[at].1.parts.push(part.clone());
+        }
+        pieces
+    }
+
+    fn attribute_of(&self, part: &Part, key: &str) -> Option<String> {
+        let attributes = resource_attributes(&self.payload[part.place.clone()]);
+        let found = attributes.iter().find(|attribute| attribute.key == key.as_bytes())?;
+        let mut text = Vec::new();
+        found.value.write_text(&mut text);
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The rows of the layout's kind, for the table that it was made for.
+    pub fn block<'l>(&self, layout: &'l Layout) -> Block<'l> {
+        let mut rows = Rows::new(layout);
+        for part in self.parts.iter().filter(|part| part.rows[layout.kind() as usize] > 0) {
+            rows.add_resource(&self.payload[part.place.clone()]);
+        }
+        let (rejected, rejected_because) = (rows.rejected, rows.rejected_because);
+        let columns = rows.finish();
+        Block { names: layout.names(), types: layout.types(), columns, rejected, rejected_because }
+    }
+}

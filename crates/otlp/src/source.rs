@@ -1,0 +1,313 @@
+//! What a column can be filled with: each has the name of the exporter's column for it.
+
+use crate::kind::Kind;
+
+/// Said of a field by which of a request's messages it stands in: what is the same for many rows is written once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Resource,
+    Scope,
+    Metric,
+    Row,
+}
+
+/// What kind of values a field has, which says what columns can hold them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Texts, ids, and values of attributes as texts.
+    Text,
+    Time,
+    Integer,
+    Float,
+    Attributes,
+    /// The keys of attributes.
+    Keys,
+    Times,
+    Texts,
+    Integers,
+    Floats,
+    ListsOfAttributes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    ResourceAttributes,
+    ResourceAttributesKeys,
+    ResourceSchemaUrl,
+    ServiceName,
+    ScopeName,
+    ScopeVersion,
+    ScopeAttributes,
+    ScopeAttributesKeys,
+    ScopeSchemaUrl,
+    ScopeDroppedAttrCount,
+    MetricName,
+    MetricDescription,
+    MetricUnit,
+    AggregationTemporality,
+    IsMonotonic,
+    /// Of a log record, a span, or a point of a metric.
+    Timestamp,
+    ObservedTimestamp,
+    StartTime,
+    EndTime,
+    TraceId,
+    SpanId,
+    ParentSpanId,
+    TraceState,
+    Name,
+    SpanKind,
+    Duration,
+    StatusCode,
+    StatusMessage,
+    Flags,
+    SeverityText,
+    SeverityNumber,
+    Body,
+    EventName,
+    Attributes,
+    AttributesKeys,
+    EventTimes,
+    EventNames,
+    EventAttributes,
+    LinkTraceIds,
+    LinkSpanIds,
+    LinkTraceStates,
+    LinkAttributes,
+    Value,
+    Count,
+    Sum,
+    Min,
+    Max,
+    BucketCounts,
+    ExplicitBounds,
+    Scale,
+    ZeroCount,
+    PositiveOffset,
+    PositiveBucketCounts,
+    NegativeOffset,
+    NegativeBucketCounts,
+    Quantiles,
+    QuantileValues,
+    ExemplarAttributes,
+    ExemplarTimes,
+    ExemplarValues,
+    ExemplarSpanIds,
+    ExemplarTraceIds,
+}
+
+/// A field, or one of its attributes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) field: Field,
+    /// Its value, where the field has attributes and one of them is meant.
+    pub(crate) attribute: Option<String>,
+}
+
+impl Source {
+    /// `Body`, or `LogAttributes['key']`.
+    pub(crate) fn parse(kind: Kind, text: &str) -> Option<Source> {
+        let Some((name, key)) = text.split_once('[') else {
+            return Some(Source { field: field_named(kind, text)?, attribute: None });
+        };
+        let field = field_named(kind, name.trim_end()).filter(|field| field.shape() == Shape::Attributes)?;
+        let key = key.trim().strip_suffix(']')?.trim().strip_prefix('\'')?.strip_suffix('\'')?;
+        Some(Source { field, attribute: Some(unescaped(key)) })
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        match self.attribute {
+            Some(_) => Shape::Text,
+            None => self.field.shape(),
+        }
+    }
+}
+
+/// What stands between single quotes in SQL.
+fn unescaped(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut out = String::new();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => out.extend(letters.next()),
+            '\'' => out.extend(letters.next().or(Some('\''))),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+impl Field {
+    pub(crate) fn level(self) -> Level {
+        use Field::*;
+        match self {
+            ResourceAttributes | ResourceAttributesKeys | ResourceSchemaUrl | ServiceName => Level::Resource,
+            ScopeName
+            | ScopeVersion
+            | ScopeAttributes
+            | ScopeAttributesKeys
+            | ScopeSchemaUrl
+            | ScopeDroppedAttrCount => Level::Scope,
+            MetricName | MetricDescription | MetricUnit | AggregationTemporality | IsMonotonic => Level::Metric,
+            _ => Level::Row,
+        }
+    }
+
+    pub(crate) fn shape(self) -> Shape {
+        use Field::*;
+        match self {
+            ResourceAttributes | ScopeAttributes | Attributes => Shape::Attributes,
+            ResourceAttributesKeys | ScopeAttributesKeys | AttributesKeys => Shape::Keys,
+            Timestamp | ObservedTimestamp | StartTime | EndTime => Shape::Time,
+            ScopeDroppedAttrCount
+            | AggregationTemporality
+            | IsMonotonic
+            | Duration
+            | Flags
+            | SeverityNumber
+            | Count
+            | Scale
+            | ZeroCount
+            | PositiveOffset
+            | NegativeOffset => Shape::Integer,
+            Value | Sum | Min | Max => Shape::Float,
+            EventTimes | ExemplarTimes => Shape::Times,
+            EventNames | LinkTraceIds | LinkSpanIds | LinkTraceStates | ExemplarSpanIds | ExemplarTraceIds => {
+                Shape::Texts
+            }
+            EventAttributes | LinkAttributes | ExemplarAttributes => Shape::ListsOfAttributes,
+            BucketCounts | PositiveBucketCounts | NegativeBucketCounts => Shape::Integers,
+            ExplicitBounds | Quantiles | QuantileValues | ExemplarValues => Shape::Floats,
+            ResourceSchemaUrl | ServiceName | ScopeName | ScopeVersion | ScopeSchemaUrl | MetricName
+            | MetricDescription | MetricUnit | TraceId | SpanId | ParentSpanId | TraceState | Name | SpanKind
+            | StatusCode | StatusMessage | SeverityText | Body | EventName => Shape::Text,
+        }
+    }
+}
+
+type Named = (&'static str, Field);
+
+/// In every table. Traces have no columns for some of them; those that are made for them are filled all the same.
+const OF_ALL: &[Named] = &[
+    ("ResourceAttributes", Field::ResourceAttributes),
+    ("ResourceAttributesKeys", Field::ResourceAttributesKeys),
+    ("ResourceSchemaUrl", Field::ResourceSchemaUrl),
+    ("ServiceName", Field::ServiceName),
+    ("ScopeName", Field::ScopeName),
+    ("ScopeVersion", Field::ScopeVersion),
+    ("ScopeAttributes", Field::ScopeAttributes),
+    ("ScopeAttributesKeys", Field::ScopeAttributesKeys),
+    ("ScopeSchemaUrl", Field::ScopeSchemaUrl),
+    ("ScopeDroppedAttrCount", Field::ScopeDroppedAttrCount),
+];
+
+const OF_LOGS: &[Named] = &[
+    ("Timestamp", Field::Timestamp),
+    ("ObservedTimestamp", Field::ObservedTimestamp),
+    ("TraceId", Field::TraceId),
+    ("SpanId", Field::SpanId),
+    ("TraceFlags", Field::Flags),
+    ("SeverityText", Field::SeverityText),
+    ("SeverityNumber", Field::SeverityNumber),
+    ("Body", Field::Body),
+    ("LogAttributes", Field::Attributes),
+    ("LogAttributesKeys", Field::AttributesKeys),
+    ("EventName", Field::EventName),
+];
+
+const OF_TRACES: &[Named] = &[
+    ("Timestamp", Field::Timestamp),
+    ("EndTimestamp", Field::EndTime),
+    ("TraceId", Field::TraceId),
+    ("SpanId", Field::SpanId),
+    ("ParentSpanId", Field::ParentSpanId),
+    ("TraceState", Field::TraceState),
+    ("SpanName", Field::Name),
+    ("SpanKind", Field::SpanKind),
+    ("SpanAttributes", Field::Attributes),
+    ("SpanAttributesKeys", Field::AttributesKeys),
+    ("Duration", Field::Duration),
+    ("StatusCode", Field::StatusCode),
+    ("StatusMessage", Field::StatusMessage),
+    ("Events.Timestamp", Field::EventTimes),
+    ("Events.Name", Field::EventNames),
+    ("Events.Attributes", Field::EventAttributes),
+    ("Links.TraceId", Field::LinkTraceIds),
+    ("Links.SpanId", Field::LinkSpanIds),
+    ("Links.TraceState", Field::LinkTraceStates),
+    ("Links.Attributes", Field::LinkAttributes),
+];
+
+const OF_METRICS: &[Named] = &[
+    ("MetricName", Field::MetricName),
+    ("MetricDescription", Field::MetricDescription),
+    ("MetricUnit", Field::MetricUnit),
+    ("Attributes", Field::Attributes),
+    ("StartTimeUnix", Field::StartTime),
+    ("TimeUnix", Field::Timestamp),
+    ("Flags", Field::Flags),
+];
+
+const EXEMPLARS: &[Named] = &[
+    ("Exemplars.FilteredAttributes", Field::ExemplarAttributes),
+    ("Exemplars.TimeUnix", Field::ExemplarTimes),
+    ("Exemplars.Value", Field::ExemplarValues),
+    ("Exemplars.SpanId", Field::ExemplarSpanIds),
+    ("Exemplars.TraceId", Field::ExemplarTraceIds),
+];
+
+const OF_GAUGES: &[Named] = &[("Value", Field::Value)];
+
+const OF_SUMS: &[Named] = &[
+    ("Value", Field::Value),
+    ("AggregationTemporality", Field::AggregationTemporality),
+    ("IsMonotonic", Field::IsMonotonic),
+];
+
+const OF_SUMMARIES: &[Named] = &[
+    ("Count", Field::Count),
+    ("Sum", Field::Sum),
+    ("ValueAtQuantiles.Quantile", Field::Quantiles),
+    ("ValueAtQuantiles.Value", Field::QuantileValues),
+];
+
+const OF_BOTH_HISTOGRAMS: &[Named] = &[
+    ("Count", Field::Count),
+    ("Sum", Field::Sum),
+    ("Min", Field::Min),
+    ("Max", Field::Max),
+    ("AggregationTemporality", Field::AggregationTemporality),
+];
+
+const OF_HISTOGRAMS: &[Named] = &[("BucketCounts", Field::BucketCounts), ("ExplicitBounds", Field::ExplicitBounds)];
+
+const OF_EXPONENTIAL_HISTOGRAMS: &[Named] = &[
+    ("Scale", Field::Scale),
+    ("ZeroCount", Field::ZeroCount),
+    ("PositiveOffset", Field::PositiveOffset),
+    ("PositiveBucketCounts", Field::PositiveBucketCounts),
+    ("NegativeOffset", Field::NegativeOffset),
+    ("NegativeBucketCounts", Field::NegativeBucketCounts),
+];
+
+fn fields_of(kind: Kind) -> impl Iterator<Item = Named> {
+    let tables: &[&[Named]] = match kind {
+        Kind::Logs => &[OF_ALL, OF_LOGS],
+        Kind::Traces => &[OF_ALL, OF_TRACES],
+        Kind::Gauge => &[OF_ALL, OF_METRICS, EXEMPLARS, OF_GAUGES],
+        Kind::Sum => &[OF_ALL, OF_METRICS, EXEMPLARS, OF_SUMS],
+        Kind::Summary => &[OF_ALL, OF_METRICS, OF_SUMMARIES],
+        Kind::Histogram => &[OF_ALL, OF_METRICS, EXEMPLARS, OF_BOTH_HISTOGRAMS, OF_HISTOGRAMS],
+        Kind::ExponentialHistogram => &[OF_ALL, OF_METRICS, EXEMPLARS, OF_BOTH_HISTOGRAMS, OF_EXPONENTIAL_HISTOGRAMS],
+    };
+    tables.iter().flat_map(|table| table.iter().copied())
+}
+
+fn field_named(kind: Kind, name: &str) -> Option<Field> {
+    fields_of(kind).find(|(known, _)| *known == name).map(|(_, field)| field)
+}
+
+/// Whether `name` is what stands before the dot of some fields: the name of a column that is not cut into its parts.
+pub(crate) fn is_structure(kind: Kind, name: &str) -> bool {
+    fields_of(kind).any(|(known, _)| known.split_once('.').is_some_and(|(before, _)| before == name))
+}
