@@ -2,8 +2,9 @@
 
 use windrow_columns::{ColumnData, StringData, StringsEnd};
 
+use crate::json_text::{write_json_map, JsonFor};
 use crate::target::{Target, NANOSECONDS};
-use crate::value::{write_json_map, AnyValue, Attribute, JsonFor};
+use crate::value::{AnyValue, Attribute};
 
 /// A value for a column, as the request has it.
 #[derive(Clone, Copy)]
