@@ -46,7 +46,7 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @pytest.fixture
 def tenant(request: pytest.FixtureRequest) -> str:
-    return re.sub(r"\W+", "_", request.node.name).lower()[:60]
+    return re.sub(r"\W+", "_", request.node.name).lower()[-100:]
 
 
 @pytest.fixture

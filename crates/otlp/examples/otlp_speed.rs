@@ -4,9 +4,14 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
 use windrow_otlp::{decode, Encoding, Kind, Layout, Limits, Signal};
 
 const RECORDS: usize = 100;
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let seconds = std::env::args().nth(1).map_or(3.0, |text| text.parse().expect("seconds"));
@@ -45,6 +50,19 @@ fn main() {
         std::hint::black_box(block.native());
         block.rows()
     });
+    let native = decoded.block(&layout).native();
+    let plan = plan(&columns);
+    let format = Format::named("Native").expect("a format");
+    of_request("the gateway's reading", &|| (format.read)(&native, &plan).expect("a block").block.rows());
+}
+
+fn plan(columns: &[(String, String)]) -> ReadPlan {
+    let column = |(name, of): &(String, String)| ColumnSpec {
+        name: name.clone(),
+        data_type: DataType::parse(of).expect("a type"),
+        default_kind: DefaultKind::None,
+    };
+    ReadPlan::new(columns.iter().map(column).collect(), ReadSettings::default())
 }
 
 fn measure(what: &str, seconds: f64, step: &dyn Fn() -> usize) {

@@ -59,7 +59,8 @@ struct Scope<'a> {
 }
 
 impl<'l> Rows<'l> {
-    pub(crate) fn new(layout: &'l Layout) -> Self {
+    /// For so many rows.
+    pub(crate) fn new(layout: &'l Layout, rows: usize) -> Self {
         let filled = layout.filled();
         let level = |level| {
             let at = |at: &usize| filled[*at].source.field.level() == level;
@@ -67,7 +68,7 @@ impl<'l> Rows<'l> {
         };
         Rows {
             layout,
-            columns: filled.iter().map(|column| Column::new(&column.target)).collect(),
+            columns: filled.iter().map(|column| Column::new(&column.target, rows)).collect(),
             of_level: [level(Level::Resource), level(Level::Scope), level(Level::Metric), level(Level::Row)],
             rows: 0,
             rejected: 0,

@@ -32,6 +32,7 @@ pub(crate) struct Attribute<'a> {
 
 impl<'a> AnyValue<'a> {
     /// Reads a message of one; fields of it that come later replace earlier ones.
+    #[inline]
     pub(crate) fn read(&mut self, message: &'a [u8]) {
         for field in checked(message) {
             *self = match (field.number, field.payload) {
@@ -75,6 +76,7 @@ impl<'a> AnyValue<'a> {
 }
 
 impl<'a> Attribute<'a> {
+    #[inline]
     pub(crate) fn read(message: &'a [u8]) -> Self {
         let mut attribute = Attribute::default();
         for field in checked(message) {

@@ -123,6 +123,11 @@ fn a_layout_says_what_can_not_be_filled() {
     let twice = mapped(&[("a", "SpanName"), ("a", "TraceId")]).unwrap_err();
     assert_eq!(twice, LayoutError::Twice { column: "a".into() });
     assert!(mapped(&[("a", r"SpanAttributes['it\'s']")]).is_ok());
+    let nested = pairs(&[("n.a", "Array(String)"), ("n.b", "Array(String)")]);
+    let lists = |one, other| Layout::mapped(Kind::Traces, &nested, &pairs(&[("n.a", one), ("n.b", other)]));
+    assert!(lists("Links.SpanId", "Links.TraceId").is_ok());
+    let error = lists("Links.SpanId", "Events.Name").unwrap_err();
+    assert_eq!(error, LayoutError::Lists { column: "n.a".into(), other: "n.b".into() });
 }
 
 #[test]
