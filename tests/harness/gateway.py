@@ -54,6 +54,8 @@ class Gateway:
         self.admin = endpoint_of(ready["admin"])
         ports = [int(address.rsplit(":", 1)[1]) for address in (ready.get("native") or "").split(",") if address]
         self.native_port, self.native_tls_port = [*ports, None, None][:2]
+        # Those of OTLP: gRPC, then HTTP, of a gateway whose settings name both.
+        self.otlp_ports = [int(at.rsplit(":", 1)[1]) for at in (ready.get("otlp") or "").split(",") if at]
         # Nowhere, with the port closed.
         self.flight = f"grpc://{ready.get('flight')}"
         self.direct = self.direct_endpoint()

@@ -3,6 +3,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::column::Column;
 use crate::json_key::JsonKey;
 use crate::paths::Paths;
 use crate::read::NotParsedReason;
@@ -62,6 +63,23 @@ pub(crate) struct ColumnReader {
     pub(crate) type_text: String,
     /// Name and type as a Native block has them, to recognise the expected next column at one glance.
     pub(crate) native_header: Vec<u8>,
+    /// The same for a type with LowCardinality, as it is sent without: that is what Windrow itself writes.
+    pub(crate) plain: Option<PlainType>,
+}
+
+/// A column's type without any LowCardinality. Its values are laid out as those of the type.
+pub(crate) struct PlainType {
+    pub(crate) native_header: Vec<u8>,
+    pub(crate) data_type: DataType,
+}
+
+impl PlainType {
+    fn of(name: &str, data_type: &DataType) -> Option<PlainType> {
+        let type_text = data_type.native_name();
+        let plain = DataType::parse(&type_text).ok().filter(|plain| plain != data_type)?;
+        let is_same_layout = Column::empty(&plain) == Column::empty(data_type);
+        is_same_layout.then(|| PlainType { native_header: native_header(name, &type_text), data_type: plain })
+    }
 }
 
 /// Makes plans. Those with equal columns and settings share what they need in memory: ten thousand tables of one kind
@@ -128,6 +146,7 @@ impl ReadPlan {
                 key: JsonKey::new(&column.name),
                 type_text: column.data_type.to_string(),
                 native_header: native_header(&column.name, &column.data_type.to_string()),
+                plain: PlainType::of(&column.name, &column.data_type),
             })
             .collect();
         let by_name: HashMap<_, _> =

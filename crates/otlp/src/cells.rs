@@ -2,8 +2,9 @@
 
 use windrow_columns::{ColumnData, StringData, StringsEnd};
 
+use crate::json_text::{write_json_map, JsonFor};
 use crate::target::{Target, NANOSECONDS};
-use crate::value::{write_json_map, AnyValue, Attribute, JsonFor};
+use crate::value::{AnyValue, Attribute};
 
 /// A value for a column, as the request has it.
 #[derive(Clone, Copy)]
@@ -41,16 +42,20 @@ pub(crate) enum End {
     List { rows: usize, inner: Box<End> },
 }
 
+/// Those of attributes, names and ids are about as long.
+const BYTES_OF_A_TEXT: usize = 16;
+
 impl Cells {
-    fn for_target(target: &Target) -> Self {
+    /// With room for so many rows, as far as one can tell.
+    fn for_target(target: &Target, rows: usize) -> Self {
+        let strings = || StringData::with_capacity(rows, rows * BYTES_OF_A_TEXT);
+        let offsets = Vec::with_capacity(rows);
         match target {
-            Target::Text | Target::Json => Cells::Strings(StringData::default()),
-            Target::Map => {
-                Cells::Map { offsets: Vec::new(), keys: StringData::default(), values: StringData::default() }
-            }
-            Target::List(inner) => Cells::List { offsets: Vec::new(), inner: Box::new(Cells::for_target(inner)) },
+            Target::Text | Target::Json => Cells::Strings(strings()),
+            Target::Map => Cells::Map { offsets, keys: strings(), values: strings() },
+            Target::List(inner) => Cells::List { offsets, inner: Box::new(Cells::for_target(inner, 0)) },
             Target::Integer(_) | Target::Float32 | Target::Float64 | Target::Seconds | Target::Ticks { .. } => {
-                Cells::Fixed(Vec::new())
+                Cells::Fixed(Vec::with_capacity(rows * 8))
             }
         }
     }
@@ -118,8 +123,8 @@ impl Cells {
 }
 
 impl<'l> Column<'l> {
-    pub(crate) fn new(target: &'l Target) -> Self {
-        Column { target, cells: Cells::for_target(target), scratch: Vec::new() }
+    pub(crate) fn new(target: &'l Target, rows: usize) -> Self {
+        Column { target, cells: Cells::for_target(target, rows), scratch: Vec::new() }
     }
 
     #[inline]

@@ -11,9 +11,9 @@ use crate::request::{DecodeError, Limits};
 use crate::schema::{self, Carries, FieldSpec, Message};
 use crate::wire::{Fields, Payload, WireFault};
 
-/// One resource of a request.
+/// One resource of a request, with its scopes and rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct ResourceMessage {
     /// Where in the payload its message stands.
     pub(crate) place: Range<usize>,
     /// Of each kind.
@@ -51,8 +51,8 @@ struct Share {
     bytes: usize,
 }
 
-/// The resources of a request that is whole.
-pub(crate) fn check(signal: Signal, payload: &[u8], limits: &Limits) -> Result<Vec<Part>, DecodeError> {
+/// The resources of a request that is whole, as far as they have rows.
+pub(crate) fn check(signal: Signal, payload: &[u8], limits: &Limits) -> Result<Vec<ResourceMessage>, DecodeError> {
     let mut checker = Checker { limits, signal, unfolded_bytes: 0 };
     checker.request(payload).map_err(|fault| match fault {
         Fault::Wire(fault) => DecodeError::Malformed(fault.as_str().to_owned()),
@@ -63,8 +63,8 @@ pub(crate) fn check(signal: Signal, payload: &[u8], limits: &Limits) -> Result<V
 }
 
 impl Checker<'_> {
-    fn request(&mut self, payload: &[u8]) -> Result<Vec<Part>, Fault> {
-        let mut parts = Vec::new();
+    fn request(&mut self, payload: &[u8]) -> Result<Vec<ResourceMessage>, Fault> {
+        let mut resources = Vec::new();
         let mut fields = Fields::of(payload);
         while let Some(field) = fields.next()? {
             let Payload::Bytes(bytes) = field.payload else {
@@ -76,10 +76,12 @@ impl Checker<'_> {
             if field.number == 1 {
                 let start = bytes.as_ptr() as usize - payload.as_ptr() as usize;
                 let rows = self.resource(bytes)?;
-                parts.push(Part { place: start..start + bytes.len(), rows });
+                if rows != [0; Kind::ALL.len()] {
+                    resources.push(ResourceMessage { place: start..start + bytes.len(), rows });
+                }
             }
         }
-        Ok(parts)
+        Ok(resources)
     }
 
     fn resource(&mut self, bytes: &[u8]) -> Result<[usize; Kind::ALL.len()], Fault> {

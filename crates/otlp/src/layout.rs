@@ -13,10 +13,10 @@ use crate::target::{advice, choose, Target};
 #[derive(Clone)]
 pub struct Layout {
     kind: Kind,
-    parts: Arc<Parts>,
+    filling: Arc<Filling>,
 }
 
-struct Parts {
+struct Filling {
     columns: Vec<FilledColumn>,
     names: Vec<String>,
     /// What a block says of its columns.
@@ -41,8 +41,10 @@ pub enum LayoutError {
     Source { column: String, source: String },
     /// A mapping names a column that the table doesn't have.
     NoColumn { column: String },
-    /// A mapping fills a column twice.
+    /// A column is there, or is filled, twice.
     Twice { column: String },
+    /// A mapping fills columns of one Nested with lists of different lengths.
+    Lists { column: String, other: String },
     /// None of the columns is one that is filled.
     NothingToFill,
 }
@@ -68,6 +70,11 @@ impl Display for LayoutError {
                 write!(out, "the table has no column {column} to be filled: add it, or leave it out of the mapping")
             }
             LayoutError::Twice { column } => write!(out, "column {column} is to be filled twice: leave one of them out"),
+            LayoutError::Lists { column, other } => write!(
+                out,
+                "columns {column} and {other} belong to one Nested, and would have lists of different lengths: fill them from \
+                 one of the exporter's (as Events.Timestamp and Events.Name)"
+            ),
             LayoutError::NothingToFill => {
                 write!(out, "the table has none of the columns of the exporter's table: give a mapping for it")
             }
@@ -107,9 +114,6 @@ impl Layout {
             else {
                 return Err(LayoutError::NoColumn { column: name.clone() });
             };
-            if filled.iter().any(|(known, ..)| *known == name) {
-                return Err(LayoutError::Twice { column: name.clone() });
-            }
             let parsed = Source::parse(kind, source);
             let not_there = || LayoutError::Source { column: name.clone(), source: source.clone() };
             filled.push((name, type_text, parsed.ok_or_else(not_there)?));
@@ -121,8 +125,12 @@ impl Layout {
         if filled.is_empty() {
             return Err(LayoutError::NothingToFill);
         }
-        let (mut columns, mut names, mut types) = (Vec::new(), Vec::new(), Vec::new());
+        let mut columns: Vec<FilledColumn> = Vec::new();
+        let (mut names, mut types): (Vec<String>, Vec<DataType>) = (Vec::new(), Vec::new());
         for (name, type_text, source) in filled {
+            if names.contains(name) {
+                return Err(LayoutError::Twice { column: name.clone() });
+            }
             let shape = source.shape();
             let choice = choose(shape, type_text).ok_or_else(|| LayoutError::Type {
                 column: name.clone(),
@@ -134,7 +142,13 @@ impl Layout {
             types.push(choice.sent);
         }
         let plan = ReadPlan::new(specs(&names, &types), ReadSettings::default());
-        Ok(Layout { kind, parts: Arc::new(Parts { columns, names, types, plan }) })
+        let list = |at: usize| (columns[at].source.field.list(), &columns[at].source.attribute);
+        for group in plan.nested_groups() {
+            if let Some(other) = group.iter().find(|at| list(**at) != list(group[0])) {
+                return Err(LayoutError::Lists { column: names[group[0]].clone(), other: names[*other].clone() });
+            }
+        }
+        Ok(Layout { kind, filling: Arc::new(Filling { columns, names, types, plan }) })
     }
 
     pub fn kind(&self) -> Kind {
@@ -143,30 +157,30 @@ impl Layout {
 
     /// The columns that a block has, in order: what stands in the INSERT.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.parts.names.iter().map(String::as_str)
+        self.filling.names.iter().map(String::as_str)
     }
 
     pub(crate) fn names(&self) -> &[String] {
-        &self.parts.names
+        &self.filling.names
     }
 
     /// The types of a block's columns. LowCardinality stands for the type inside, as everywhere in a block.
     pub fn types(&self) -> &[DataType] {
-        &self.parts.types
+        &self.filling.types
     }
 
     pub(crate) fn filled(&self) -> &[FilledColumn] {
-        &self.parts.columns
+        &self.filling.columns
     }
 
     pub(crate) fn plan(&self) -> &ReadPlan {
-        &self.parts.plan
+        &self.filling.plan
     }
 }
 
 impl fmt::Debug for Layout {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let columns = self.parts.names.iter().zip(&self.parts.types);
+        let columns = self.filling.names.iter().zip(&self.filling.types);
         out.debug_struct("Layout").field("kind", &self.kind).field("columns", &columns.collect::<Vec<_>>()).finish()
     }
 }

@@ -10,6 +10,8 @@ mod block;
 mod cells;
 mod check;
 mod json;
+mod json_column;
+mod json_text;
 mod kind;
 mod layout;
 mod logs;

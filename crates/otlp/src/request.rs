@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 use bytes::Bytes;
 
 use crate::block::Block;
-use crate::check::{check, Part};
+use crate::check::{check, ResourceMessage};
 use crate::json::to_protobuf;
 use crate::kind::{Kind, Signal};
 use crate::layout::Layout;
@@ -71,7 +71,7 @@ pub struct Request {
     signal: Signal,
     /// In Protobuf.
     payload: Bytes,
-    parts: Vec<Part>,
+    resources: Vec<ResourceMessage>,
 }
 
 /// Reads a request, all of it or nothing.
@@ -80,8 +80,8 @@ pub fn decode(signal: Signal, encoding: Encoding, payload: &Bytes, limits: &Limi
         Encoding::Protobuf => payload.clone(),
         Encoding::Json => to_protobuf(signal, payload).map_err(DecodeError::Malformed)?.into(),
     };
-    let parts = check(signal, &payload, limits)?;
-    Ok(Request { signal, payload, parts })
+    let resources = check(signal, &payload, limits)?;
+    Ok(Request { signal, payload, resources })
 }
 
 impl Request {
@@ -99,13 +99,13 @@ impl Request {
     }
 
     fn rows_of(&self, kind: Kind) -> usize {
-        self.parts.iter().map(|part| part.rows[kind as usize]).sum()
+        self.resources.iter().map(|resource| resource.rows[kind as usize]).sum()
     }
 
     /// The value that all resources of the request have for an attribute, as it is written into a Map. `None` where they
     /// have none, or not the same.
     pub fn resource_attribute(&self, key: &str) -> Option<String> {
-        let mut values = self.parts.iter().map(|part| self.attribute_of(part, key));
+        let mut values = self.resources.iter().map(|resource| self.attribute_of(resource, key));
         let first = values.next()??;
         values.all(|value| value.as_ref() == Some(&first)).then_some(first)
     }
@@ -114,19 +114,19 @@ impl Request {
     pub fn split_by_resource_attribute(self, key: &str) -> Vec<(Option<String>, Request)> {
         let mut pieces: Vec<(Option<String>, Request)> = Vec::new();
         let mut by_value = HashMap::new();
-        for part in &self.parts {
-            let value = self.attribute_of(part, key);
+        for resource in &self.resources {
+            let value = self.attribute_of(resource, key);
             let at = *by_value.entry(value.clone()).or_insert(pieces.len());
             if at == pieces.len() {
-                pieces.push((value, Request { parts: Vec::new(), payload: self.payload.clone(), ..self }));
+                pieces.push((value, Request { resources: Vec::new(), payload: self.payload.clone(), ..self }));
             }
-            pieces[at].1.parts.push(part.clone());
+            pieces[at].1.resources.push(resource.clone());
         }
         pieces
     }
 
-    fn attribute_of(&self, part: &Part, key: &str) -> Option<String> {
-        let attributes = resource_attributes(&self.payload[part.place.clone()]);
+    fn attribute_of(&self, resource: &ResourceMessage, key: &str) -> Option<String> {
+        let attributes = resource_attributes(&self.payload[resource.place.clone()]);
         let found = attributes.iter().find(|attribute| attribute.key == key.as_bytes())?;
         let mut text = Vec::new();
         found.value.write_text(&mut text);
@@ -135,9 +135,9 @@ impl Request {
 
     /// The rows of the layout's kind, for the table that it was made for.
     pub fn block<'l>(&self, layout: &'l Layout) -> Block<'l> {
-        let mut rows = Rows::new(layout);
-        for part in self.parts.iter().filter(|part| part.rows[layout.kind() as usize] > 0) {
-            rows.add_resource(&self.payload[part.place.clone()]);
+        let mut rows = Rows::new(layout, self.rows_of(layout.kind()));
+        for resource in self.resources.iter().filter(|resource| resource.rows[layout.kind() as usize] > 0) {
+            rows.add_resource(&self.payload[resource.place.clone()]);
         }
         let (rejected, rejected_because) = (rows.rejected, rows.rejected_because);
         let columns = rows.finish();

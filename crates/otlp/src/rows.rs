@@ -4,6 +4,7 @@
 use windrow_columns::{Block as Columns, BlockBuilder};
 
 use crate::cells::{Column, Value};
+use crate::json_column::{flattened_keys, unfit};
 use crate::kind::Kind;
 use crate::layout::Layout;
 use crate::logs::LogRecord;
@@ -11,7 +12,7 @@ use crate::metrics::{Metric, Point};
 use crate::source::{Field, Level};
 use crate::target::Target;
 use crate::traces::Span;
-use crate::value::{flattened_keys, write_json_map, Attribute, JsonFor};
+use crate::value::Attribute;
 use crate::wire::{checked, Payload};
 
 /// What a row has, or what it shares with others.
@@ -57,11 +58,9 @@ struct Scope<'a> {
     schema_url: &'a [u8],
 }
 
-const NOT_JSON: &str = "an attribute has a number that JSON has no form for (NaN, or infinite)";
-const LONG_KEYS: &str = "the keys of attributes within others are too long, with those around them";
-
 impl<'l> Rows<'l> {
-    pub(crate) fn new(layout: &'l Layout) -> Self {
+    /// For so many rows.
+    pub(crate) fn new(layout: &'l Layout, rows: usize) -> Self {
         let filled = layout.filled();
         let level = |level| {
             let at = |at: &usize| filled[*at].source.field.level() == level;
@@ -69,7 +68,7 @@ impl<'l> Rows<'l> {
         };
         Rows {
             layout,
-            columns: filled.iter().map(|column| Column::new(&column.target)).collect(),
+            columns: filled.iter().map(|column| Column::new(&column.target, rows)).collect(),
             of_level: [level(Level::Resource), level(Level::Scope), level(Level::Metric), level(Level::Row)],
             rows: 0,
             rejected: 0,
@@ -165,11 +164,7 @@ impl<'l> Rows<'l> {
         if !self.is_choosy {
             return None;
         }
-        fields.all_attributes().find_map(|attributes| {
-            let is_json = write_json_map(attributes, JsonFor::Column, &mut Vec::new()).is_ok();
-            let has_keys = flattened_keys(attributes).is_some();
-            (!is_json).then_some(NOT_JSON).or((!has_keys).then_some(LONG_KEYS))
-        })
+        fields.all_attributes().find_map(unfit)
     }
 
     pub(crate) fn finish(self) -> Columns {

@@ -153,6 +153,19 @@ impl Field {
         }
     }
 
+    /// Of lists that are as long as each other in every row, one that stands for all of them; any other field stands for
+    /// itself.
+    pub(crate) fn list(self) -> Field {
+        use Field::*;
+        match self {
+            EventTimes | EventNames | EventAttributes => EventTimes,
+            LinkTraceIds | LinkSpanIds | LinkTraceStates | LinkAttributes => LinkTraceIds,
+            Quantiles | QuantileValues => Quantiles,
+            ExemplarAttributes | ExemplarTimes | ExemplarValues | ExemplarSpanIds | ExemplarTraceIds => ExemplarTimes,
+            other => other,
+        }
+    }
+
     pub(crate) fn shape(self) -> Shape {
         use Field::*;
         match self {

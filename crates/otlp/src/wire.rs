@@ -47,6 +47,8 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
+    /// Inlined into every loop over a message, as is what it calls: this is where requests are read, twice.
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, WireFault> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -60,6 +62,7 @@ impl<'a> Fields<'a> {
         Ok(Some(Field { number, payload }))
     }
 
+    #[inline(always)]
     fn tag(&mut self) -> Result<(u32, u8), WireFault> {
         let tag = self.varint()?;
         match u32::try_from(tag >> 3) {
@@ -68,7 +71,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn scalar(&mut self, wire_type: u8) -> Result<Payload<'a>, WireFault> {
         match wire_type {
             0 => Ok(Payload::Varint(self.varint()?)),
@@ -85,6 +88,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Passes over a group, with those in it.
+    #[cold]
+    #[inline(never)]
     fn group(&mut self) -> Result<Payload<'a>, WireFault> {
         let mut open = 1;
         while open > 0 {
@@ -99,13 +104,14 @@ impl<'a> Fields<'a> {
         Ok(Payload::Group)
     }
 
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WireFault> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(WireFault::Truncated)?;
         self.rest = rest;
         Ok(*bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn varint(&mut self) -> Result<u64, WireFault> {
         match self.rest.split_first() {
             Some((byte @ ..0x80, rest)) => {
@@ -117,6 +123,7 @@ impl<'a> Fields<'a> {
         }
     }
 
+    #[inline(never)]
     fn long_varint(&mut self) -> Result<u64, WireFault> {
         let mut value = 0;
         for (index, byte) in self.rest.iter().take(10).enumerate() {
@@ -139,6 +146,7 @@ impl<'a> Fields<'a> {
 }
 
 /// The fields of a message that was checked before: it has no faults.
+#[inline(always)]
 pub(crate) fn checked<'a>(message: &'a [u8]) -> impl Iterator<Item = Field<'a>> {
     let mut fields = Fields::of(message);
     std::iter::from_fn(move || fields.next().ok().flatten())

@@ -9,6 +9,7 @@ use super::sent_type;
 use crate::column::Column;
 use crate::native::{read_column, Input, NativeError, NativeLimits};
 use crate::plan::ReadPlan;
+use crate::types::DataType;
 
 /// Reads a payload in the format Native.
 pub fn read_native(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
@@ -55,9 +56,16 @@ fn read_column_of_block(
     row_count: usize,
 ) -> Result<Option<usize>, NotParsedReason> {
     let plan = rows.plan;
-    if plan.rules.readers.get(expected).is_some_and(|reader| input.eat_exactly(&reader.native_header)) {
-        read_wanted_type(input, rows, expected, row_count)?;
-        return Ok(Some(expected));
+    if let Some(reader) = plan.rules.readers.get(expected) {
+        let plain = reader.plain.as_ref();
+        let data_type = match () {
+            () if input.eat_exactly(&reader.native_header) => Some(&plan.columns()[expected].data_type),
+            () => plain.filter(|plain| input.eat_exactly(&plain.native_header)).map(|plain| &plain.data_type),
+        };
+        if let Some(data_type) = data_type {
+            read_known_type(input, rows, expected, data_type, row_count)?;
+            return Ok(Some(expected));
+        }
     }
     let name = input.text()?.as_bytes();
     let Some(column) = plan.position(name) else {
@@ -66,23 +74,25 @@ fn read_column_of_block(
     };
     let type_text = input.text()?;
     if type_text == plan.rules.readers[column].type_text {
-        read_wanted_type(input, rows, column, row_count)?;
+        read_known_type(input, rows, column, &plan.columns()[column].data_type, row_count)?;
     } else {
         read_other_type(input, rows, column, type_text, row_count)?;
     }
     Ok(Some(column))
 }
 
-fn read_wanted_type(
+/// Of a type whose values are laid out as those of the column's.
+fn read_known_type(
     input: &mut Input<'_>,
     rows: &mut Rows<'_>,
     column: usize,
+    data_type: &DataType,
     row_count: usize,
 ) -> Result<(), NotParsedReason> {
     rows.see(column)?;
     if row_count > 0 {
         rows.give(column)?;
-        read_column(input, &rows.plan.columns()[column].data_type, row_count, &mut rows.columns[column])?;
+        read_column(input, data_type, row_count, &mut rows.columns[column])?;
     }
     Ok(())
 }

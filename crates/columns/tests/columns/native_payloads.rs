@@ -116,6 +116,27 @@ fn dictionaries_are_unfolded() {
 }
 
 #[test]
+fn columns_are_sent_with_dictionaries_and_without() {
+    let plan =
+        plan(&["a LowCardinality(String)", "n LowCardinality(Nullable(String))", "z Array(LowCardinality(String))"]);
+    let plain = [
+        sent("a", "String", b"\x01x\x01y"),
+        sent("n", "Nullable(String)", b"\x01\x00\x00\x01v"),
+        sent("z", "Array(String)", &[words(&[1, 1]), b"\x01e".to_vec()].concat()),
+    ];
+    let plain = block(2, &plain);
+    assert_eq!(read(&plan, &plain).unwrap(), "x|NULL|[e] y|v|[]");
+    let folded = [words(&[1]), dictionary(&["", "f"], &[1])].concat();
+    let mixed = [
+        sent("a", "LowCardinality(String)", &folded),
+        sent("n", "Nullable(String)", b"\x00\x01w"),
+        sent("z", "Array(String)", &words(&[0])),
+    ];
+    let both = [plain, block(1, &mixed)].concat();
+    assert_eq!(read(&plan, &both).unwrap(), "x|NULL|[e] y|v|[] f|w|[]");
+}
+
+#[test]
 fn positions_are_of_every_width() {
     for (kind, position) in [vec![1], vec![1, 0], vec![1, 0, 0, 0], words(&[1])].into_iter().enumerate() {
         let flags = kind as u64 | 1 << 9;

@@ -13,7 +13,7 @@ use windrow_settings::OtlpTables;
 
 use super::refused::{Refused, Why};
 use super::sender::Sender;
-use crate::admission::ServerVersion;
+use crate::admission::{Moment, ServerVersion, MARKED_WINDOW};
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::recent::Recent;
@@ -47,7 +47,7 @@ impl Creating {
     /// Makes the table of a kind, with what stands beside it. Nothing is done if it is there by now.
     pub(super) async fn make(&self, state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
         let _turn = self.turn.lock().await;
-        if state.admission.table_at(key, &sender.key, crate::admission::Moment::now()).await.is_ok() {
+        if state.admission.table_at(key, &sender.key, Moment::now()).await.is_ok() {
             return Ok(());
         }
         let attempt = (sender.credentials.user.clone(), key.clone());
@@ -82,7 +82,11 @@ async fn make(state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Res
     if !database_exists(&clickhouse.relay, sender, &key.database).await {
         statements.insert(0, create_database_statement(&options));
     }
-    for statement in statements {
+    for mut statement in statements {
+        if has_no_window(&options, &statement) && !state.admission.windows.manage() {
+            // A batch that is sent again is to be stored once. The table is new, so nobody counts on its having none.
+            statement.push_str(&format!(", non_replicated_deduplication_window = {MARKED_WINDOW}"));
+        }
         let call = Call::new(&sender.credentials, &statement).timeout(TIMEOUT);
         clickhouse.relay.call(call).await.map_err(|error| told(error, key))?;
     }
@@ -105,6 +109,13 @@ fn options(tables: &OtlpTables, key: &TableKey, kind: Kind, version: ServerVersi
         server_version: (version.major, version.minor),
         ..TableOptions::new(kind, key.database.clone())
     }
+}
+
+/// Whether a table is made that remembers nothing of what is stored in it. Its settings stand at the end.
+fn has_no_window(options: &TableOptions, statement: &str) -> bool {
+    let engine = options.engine.split('(').next().unwrap_or_default().trim();
+    let is_alone = !engine.starts_with("Replicated") && !engine.starts_with("Shared");
+    is_alone && engine.ends_with("MergeTree") && statement.starts_with("CREATE TABLE") && statement.contains("SETTINGS")
 }
 
 fn told(error: CallError, key: &TableKey) -> Refused {
