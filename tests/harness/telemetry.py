@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
 import subprocess
 import threading
 from collections import defaultdict
@@ -23,6 +24,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from harness.eventually import eventually
 from harness.paths import TESTS
 from harness.process import inherited_environment
 
@@ -45,13 +47,15 @@ def built(folder: Path, name: str, package: str) -> Path:
 class PythonSdk:
     """Sends a log record, a span and a point of a gauge after the other by each protocol, until `stop`."""
 
-    def __init__(self, grpc: str, http: str):
+    def __init__(self, grpc: str, http: str, token: str):
         self.acknowledged: Names = defaultdict(list)
         self._lock, self._stopping = threading.Lock(), threading.Event()
-        grpc_options: dict[str, Any] = {"endpoint": grpc, "insecure": True, "timeout": PATIENCE_SECONDS}
-        over_http = lambda signal: {"endpoint": f"http://{http}/v1/{signal}", "timeout": PATIENCE_SECONDS}  # noqa: E731
+        self._exporters: list[Any] = []
+        common: dict[str, Any] = {"timeout": PATIENCE_SECONDS, "headers": {"authorization": f"Bearer {token}"}}
+        over_grpc = {**common, "endpoint": grpc, "insecure": True}
+        over_http = lambda signal: {**common, "endpoint": f"http://{http}/v1/{signal}"}  # noqa: E731
         ways = (
-            ("grpc", GrpcLogs, GrpcSpans, GrpcPoints, lambda _: grpc_options),
+            ("grpc", GrpcLogs, GrpcSpans, GrpcPoints, lambda _: over_grpc),
             ("http", HttpLogs, HttpSpans, HttpPoints, over_http),
         )
         self._threads = [
@@ -68,7 +72,13 @@ class PythonSdk:
             thread.join()
         return self.acknowledged
 
-    def _telling(self, signal: str, exporter: type, names: Any) -> type:
+    def kill(self) -> None:
+        """Nobody waits for an answer any more."""
+        self._stopping.set()
+        for exporter in self._exporters:
+            exporter.shutdown()
+
+    def _telling(self, signal: str, exporter: type, names: Any, options: dict[str, Any]) -> Any:
         """The exporter, which keeps the names of what it was told is kept."""
         known = self._acknowledge
 
@@ -79,35 +89,36 @@ class PythonSdk:
                     known(signal, names(exported))
                 return result
 
-        return Telling
+        self._exporters.append(Telling(**options))
+        return self._exporters[-1]
 
     def _acknowledge(self, signal: str, names: list[str]) -> None:
         with self._lock:
             self.acknowledged[signal] += names
 
     def _logs(self, name: str, exporter: type, options: dict[str, Any]) -> None:
-        told = self._telling("logs", exporter, lambda batch: [each.log_record.body for each in batch])
+        told = self._telling("logs", exporter, lambda batch: [each.log_record.body for each in batch], options)
         provider = LoggerProvider()
-        provider.add_log_record_processor(SimpleLogRecordProcessor(told(**options)))
+        provider.add_log_record_processor(SimpleLogRecordProcessor(told))
         logger = provider.get_logger("senders")
         for number in itertools.takewhile(lambda _: not self._stopping.is_set(), itertools.count()):
             logger.emit(body=f"{name} {number}")
         provider.shutdown()
 
     def _spans(self, name: str, exporter: type, options: dict[str, Any]) -> None:
-        told = self._telling("spans", exporter, lambda batch: [each.name for each in batch])
+        told = self._telling("spans", exporter, lambda batch: [each.name for each in batch], options)
         provider = TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(told(**options)))
+        provider.add_span_processor(SimpleSpanProcessor(told))
         tracer = provider.get_tracer("senders")
         for number in itertools.takewhile(lambda _: not self._stopping.is_set(), itertools.count()):
             tracer.start_span(f"{name} {number}").end()
         provider.shutdown()
 
     def _points(self, name: str, exporter: type, options: dict[str, Any]) -> None:
-        told = self._telling("points", exporter, points_of)
-        reader = PeriodicExportingMetricReader(told(**options), ONLY_WHEN_TOLD, PATIENCE_SECONDS * 1000)
+        told = self._telling("points", exporter, points_of, options)
+        reader = PeriodicExportingMetricReader(told, ONLY_WHEN_TOLD, PATIENCE_SECONDS * 1000)
         provider = MeterProvider([reader])
-        gauge = provider.get_meter("senders").create_gauge(name)
+        gauge = provider.get_meter("senders").create_gauge(name.replace(" ", "_"))
         for number in itertools.takewhile(lambda _: not self._stopping.is_set(), itertools.count()):
             gauge.set(number)
             reader.force_flush(PATIENCE_SECONDS * 1000)
@@ -122,9 +133,10 @@ def points_of(exported: Any) -> list[str]:
 class GoSdk:
     """The same by Go's SDK, in batches."""
 
-    def __init__(self, program: Path, grpc: str, http: str):
+    def __init__(self, program: Path, grpc: str, http: str, token: str):
         command = [str(program), "sdk", grpc, http]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=inherited_environment())
+        environment = {**inherited_environment(), "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{token}"}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
     def stop(self) -> Names:
         said, _ = self._process.communicate(timeout=PATIENCE_SECONDS)
@@ -151,6 +163,11 @@ class Collector:
         self.address = address
         self._process = subprocess.Popen([str(program), "collector", str(config)], env=inherited_environment())
 
+    def is_ready(self) -> None:
+        """Waits until it takes connections."""
+        host, _, port = self.address.partition(":")
+        eventually(lambda: is_open(host, int(port)), "the collector listens")
+
     def stop(self) -> None:
         """It sends what it has."""
         self._process.terminate()
@@ -161,15 +178,23 @@ class Collector:
         self._process.wait()
 
 
+def is_open(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
 RETRIES = "retry_on_failure: {enabled: true, initial_interval: 50ms, max_interval: 1s, max_elapsed_time: 0s}"
 
 
-def otlp_exporter(address: str) -> str:
-    return f"otlp: {{endpoint: '{address}', tls: {{insecure: true}}, {RETRIES}}}"
+def otlp_exporter(address: str, token: str) -> str:
+    return f"otlp: {{endpoint: '{address}', tls: {{insecure: true}}, headers: {{authorization: 'Bearer {token}'}}, {RETRIES}}}"
 
 
-def otlphttp_exporter(address: str) -> str:
-    return f"otlphttp: {{endpoint: 'http://{address}', {RETRIES}}}"
+def otlphttp_exporter(address: str, token: str) -> str:
+    return f"otlphttp: {{endpoint: 'http://{address}', headers: {{authorization: 'Bearer {token}'}}, {RETRIES}}}"
 
 
 def telemetrygen(program: Path, signal: str, count: int, address: str) -> None:

@@ -182,7 +182,7 @@ func start(protocol, address string, known *acknowledged, begin func(sender, fun
 	}
 	reader := metric.NewManualReader()
 	meter := metric.NewMeterProvider(metric.WithReader(reader))
-	gauge, err := meter.Meter("senders").Int64Gauge("go " + protocol)
+	gauge, err := meter.Meter("senders").Int64Gauge("go_" + protocol)
 	if err != nil {
 		return err
 	}
