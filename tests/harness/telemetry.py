@@ -117,12 +117,12 @@ class PythonSdk:
     def _points(self, name: str, exporter: type, options: dict[str, Any]) -> None:
         told = self._telling("points", exporter, points_of, options)
         reader = PeriodicExportingMetricReader(told, ONLY_WHEN_TOLD, PATIENCE_SECONDS * 1000)
-        provider = MeterProvider([reader])
+        # Its end would send the last point once more.
+        provider = MeterProvider([reader], shutdown_on_exit=False)
         gauge = provider.get_meter("senders").create_gauge(name.replace(" ", "_"))
         for number in itertools.takewhile(lambda _: not self._stopping.is_set(), itertools.count()):
             gauge.set(number)
             reader.force_flush(PATIENCE_SECONDS * 1000)
-        provider.shutdown()
 
 
 def points_of(exported: Any) -> list[str]:

@@ -133,5 +133,6 @@ def check(direct: Endpoint, kind: str, told: list[Names]) -> None:
     stored = Counter(direct.sql(f"SELECT {name} FROM {table} WHERE ServiceName != '{GENERATOR}'").splitlines())
     acknowledged = [one for each in told for one in each[kind]]
     lost, doubled = [one for one in acknowledged if one not in stored], [one for one, times in stored.items() if times > 1]
+    print(f"{kind}: {len(acknowledged)} acknowledged, {stored.total()} stored")
     assert len(acknowledged) > 100
     assert not (lost or doubled), f"{kind}: lost {lost[:9]}, doubled {doubled[:9]} of {len(acknowledged)}"
