@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::catalogue::{DefaultValue, ListSection, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, TABLES};
+use crate::catalogue::{DefaultValue, ListSection, ADBC_USERS, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, TABLES};
 use crate::errors::SettingsError;
 use crate::file::{FileEntry, FileKey};
 use crate::kafka::catalogue::KAFKA;
@@ -31,6 +31,7 @@ pub(crate) struct Entries {
     pub tables: Vec<Entry>,
     pub embedded_users: Vec<Entry>,
     pub duckdb_users: Vec<Entry>,
+    pub adbc_users: Vec<Entry>,
     pub kafka: Vec<Entry>,
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn check(file: &str, found: Vec<FileEntry>, errors: &mut Vec<Settings
             path if path == TABLES.path => (&TABLES, &mut entries.tables),
             path if path == EMBEDDED_USERS.path => (&EMBEDDED_USERS, &mut entries.embedded_users),
             path if path == DUCKDB_USERS.path => (&DUCKDB_USERS, &mut entries.duckdb_users),
+            path if path == ADBC_USERS.path => (&ADBC_USERS, &mut entries.adbc_users),
             path if path == KAFKA.path => (&KAFKA, &mut entries.kafka),
             path => {
                 let meant = nearest(path, LIST_SECTIONS.iter().map(|list| list.path)).map(|path| format!("[[{path}]]"));

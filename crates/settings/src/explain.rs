@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS, SETTINGS, TABLES};
+use crate::catalogue::{ListSection, ADBC_USERS, DUCKDB_USERS, EMBEDDED_USERS, SETTINGS, TABLES};
 use crate::entries::Entry;
 use crate::kafka::catalogue::KAFKA;
 use crate::kind::Value;
@@ -88,6 +88,7 @@ pub(crate) fn rows(layers: &Layers) -> Vec<Row> {
     add_entries(&TABLES, &layers.entries.tables, &mut rows);
     add_entries(&EMBEDDED_USERS, &layers.entries.embedded_users, &mut rows);
     add_entries(&DUCKDB_USERS, &layers.entries.duckdb_users, &mut rows);
+    add_entries(&ADBC_USERS, &layers.entries.adbc_users, &mut rows);
     add_entries(&KAFKA, &layers.entries.kafka, &mut rows);
     rows
 }

@@ -103,7 +103,7 @@ impl Gateway {
             move || readiness.verdict()
         };
         let flight = match flight_listener {
-            Some(listener) => Some(flight::start(listener, &settings, &backend, appends.clone(), &mut registry)?),
+            Some(listener) => flight::start(listener, &settings, &backend, appends.clone(), &mut registry)?,
             None => None,
         };
         let pipelines = Pipelines::start(pipelines, &data, &dead_letters, &mut registry);
