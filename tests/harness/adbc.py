@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import adbc_driver_flightsql
@@ -44,3 +45,14 @@ class AdbcGateway(Gateway):
     def start(self) -> None:
         super().start()
         self.http = self.http.as_user("default", "")
+
+
+def create(database: Endpoint, columns: str) -> str:
+    """A table for one test."""
+    name = f"t_{uuid.uuid4().hex[:12]}"
+    database.sql(f"CREATE TABLE {name} ({columns})")
+    return name
+
+
+def counted(database: Endpoint, table: str) -> int:
+    return int(database.sql(f"SELECT count(*) FROM {table}"))

@@ -3,12 +3,13 @@
 use adbc_core::error::Status;
 use adbc_core::options::{IngestMode, OptionConnection, OptionStatement, OptionValue};
 use adbc_core::{CancelHandle, Connection as _, Database as _, Optionable, Statement as _};
-use adbc_driver_manager::{ManagedConnection, ManagedDatabase, ManagedStatement};
+use adbc_driver_manager::{ManagedConnection, ManagedStatement};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{Schema, SchemaRef};
 use windrow_clickhouse::Exception;
 use windrow_duckdb::TableRef;
 
+use crate::driver::Source;
 use crate::errors;
 use crate::system::System;
 
@@ -29,8 +30,9 @@ pub(crate) struct Running {
 }
 
 impl Connection {
-    pub(crate) fn open(database: &ManagedDatabase, system: System, version: &str) -> Result<Connection, Exception> {
-        let inner = database.new_connection().map_err(|error| errors::exception(&error, version))?;
+    pub(crate) fn open(source: &Source, system: System, version: &str) -> Result<Connection, Exception> {
+        let made = source.database().and_then(|database| database.new_connection());
+        let inner = made.map_err(|error| errors::exception(&error, version))?;
         let mut connection = Connection { inner, system, version: version.to_owned(), is_sound: true, is_used: false };
         for statement in system.at_connect() {
             connection.execute(statement)?;
@@ -152,22 +154,16 @@ impl Connection {
     }
 
     /// Appends rows, whose columns are those of the table that have their names.
-    pub(crate) fn ingest(&mut self, into: Ingest<'_>, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+    pub(crate) fn ingest(&mut self, table: &TableRef, batches: Vec<RecordBatch>) -> Result<(), Exception> {
         let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(()) };
         let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
         let done = self.inner.new_statement().and_then(|mut statement| {
             let text = |text: &str| OptionValue::String(text.to_owned());
-            let (table, mode) = match into {
-                Ingest::Table(table) => (table.table.as_str(), IngestMode::Append),
-                Ingest::Staging(name) => (name, IngestMode::Replace),
-            };
-            statement.set_option(OptionStatement::TargetTable, text(table))?;
-            match into {
-                Ingest::Staging(_) => statement.set_option(OptionStatement::Temporary, text("true"))?,
-                Ingest::Table(table) if table.schema.is_empty() => {}
-                Ingest::Table(table) => statement.set_option(OptionStatement::TargetDbSchema, text(&table.schema))?,
+            statement.set_option(OptionStatement::TargetTable, text(&table.table))?;
+            if !table.schema.is_empty() {
+                statement.set_option(OptionStatement::TargetDbSchema, text(&table.schema))?;
             }
-            statement.set_option(OptionStatement::IngestMode, mode.into())?;
+            statement.set_option(OptionStatement::IngestMode, IngestMode::Append.into())?;
             statement.bind_stream(Box::new(reader))?;
             statement.execute_update()
         });
@@ -198,12 +194,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// Where rows go.
-#[derive(Clone, Copy)]
-pub(crate) enum Ingest<'a> {
-    Table(&'a TableRef),
-    /// A temporary table of the connection's, made for them.
-    Staging(&'a str),
 }

@@ -9,7 +9,7 @@ use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, UserPermit, Use
 
 use crate::batches::{self, Batches};
 use crate::connection::Connection;
-use crate::driver;
+use crate::driver::Source;
 use crate::options::AdbcOptions;
 use crate::pool::Pool;
 use crate::query;
@@ -47,8 +47,8 @@ impl Adbc {
     pub fn open(options: &AdbcOptions) -> Result<Adbc, String> {
         let system = System::of_scheme(&options.scheme);
         let version = format!("(ADBC {})", options.scheme);
-        let database = driver::open(options)?;
-        let pool = |count| Pool::new(database.clone(), system, version.clone(), count);
+        let source = Arc::new(Source::of(options)?);
+        let pool = |count| Pool::new(source.clone(), system, version.clone(), count);
         let count = options.max_connections.clamp(1, 10_000);
         let inner = Inner {
             system,
@@ -133,6 +133,15 @@ impl Adbc {
         self.inner.query_permits.close().await;
         self.inner.stores.close().await;
         self.inner.lookups.close().await;
+    }
+
+    /// Whether a backslash in a string means nothing but itself.
+    pub fn has_plain_backslashes(&self) -> bool {
+        !matches!(self.inner.system, System::Other { .. })
+    }
+
+    pub(crate) fn system(&self) -> System {
+        self.inner.system
     }
 
     pub(crate) fn stores(&self) -> &Pool {

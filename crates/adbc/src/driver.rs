@@ -7,19 +7,39 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use adbc_core::error::Error;
 use adbc_core::options::{AdbcVersion, OptionDatabase, OptionValue};
 use adbc_core::{Driver as _, LOAD_FLAG_DEFAULT};
 use adbc_driver_manager::{ManagedDatabase, ManagedDriver};
 
 use crate::options::AdbcOptions;
 
-/// The database as the driver knows it. No connection is made yet. An error says what to do.
-pub(crate) fn open(options: &AdbcOptions) -> Result<ManagedDatabase, String> {
-    let mut driver = load(options)?;
-    let given = told(options)?;
-    let given = given.into_iter().map(|(name, value)| (name, OptionValue::String(value)));
-    driver.new_database_with_opts(given).map_err(|error| format!("the ADBC driver says: {}", error.message.trim_end()))
+/// A database as its driver knows it. Some drivers connect to it already to open it, so that is tried anew until it
+/// works.
+pub(crate) struct Source {
+    driver: ManagedDriver,
+    told: Vec<(OptionDatabase, String)>,
+    opened: Mutex<Option<ManagedDatabase>>,
+}
+
+impl Source {
+    /// Loads the driver. An error says what to do.
+    pub(crate) fn of(options: &AdbcOptions) -> Result<Source, String> {
+        Ok(Source { driver: load(options)?, told: told(options)?, opened: Mutex::default() })
+    }
+
+    /// Blocks.
+    pub(crate) fn database(&self) -> Result<ManagedDatabase, Error> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = &*opened {
+            return Ok(database.clone());
+        }
+        let given = self.told.iter().map(|(name, value)| (name.clone(), OptionValue::String(value.clone())));
+        let database = self.driver.clone().new_database_with_opts(given)?;
+        Ok(opened.insert(database).clone())
+    }
 }
 
 fn load(options: &AdbcOptions) -> Result<ManagedDriver, String> {
@@ -129,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_is_not_there_is_named() {
-        let error = open(&options("nosuchdatabase", "nosuchdatabase://x")).err().unwrap();
+        let error = Source::of(&options("nosuchdatabase", "nosuchdatabase://x")).err().unwrap();
         assert!(error.contains("no ADBC driver for nosuchdatabase"), "{error}");
         assert!(error.contains("pip install adbc-driver-nosuchdatabase"), "{error}");
     }

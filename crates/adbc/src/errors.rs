@@ -20,7 +20,7 @@ const ABORTED: i32 = 236;
 const INCORRECT_DATA: i32 = 117;
 const NOT_ENOUGH_SPACE: i32 = 243;
 const NULL_IN_ORDINARY_COLUMN: i32 = 349;
-const READONLY: i32 = 164;
+pub(crate) const READONLY: i32 = 164;
 const SYNTAX_ERROR: i32 = 62;
 const TIMEOUT_EXCEEDED: i32 = 159;
 pub(crate) const VIOLATED_CONSTRAINT: i32 = 469;
@@ -29,7 +29,7 @@ pub(crate) const VIOLATED_CONSTRAINT: i32 = 469;
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
     let state = sqlstate(error);
     let code = code_of(&state, error.status, &error.message);
-    Exception::new(code, text(&error.message), version)
+    worded(code, &error.message, version)
 }
 
 /// An error that comes while a result is read: the driver's text in an error of Arrow's.
@@ -40,7 +40,7 @@ pub(crate) fn of_arrow(error: &arrow_schema::ArrowError, version: &str) -> Excep
     };
     let told = told.split_once("Producer error: ").map_or(told.as_str(), |(_, told)| told);
     let state = told.rsplit_once("SQLSTATE: ").map_or("", |(_, state)| state.trim_end());
-    Exception::new(code_of(state, Status::Unknown, told), text(told), version)
+    worded(code_of(state, Status::Unknown, told), told, version)
 }
 
 /// Whether the connection is of no use any more.
@@ -61,11 +61,28 @@ fn sqlstate(error: &Error) -> String {
     }
 }
 
+fn worded(code: i32, told: &str, version: &str) -> Exception {
+    let text = text(told);
+    match copied_row(text) {
+        Some(row) => Exception::new(code, &format!("{text}: (at row {row})"), version),
+        None => Exception::new(code, text, version),
+    }
+}
+
 /// Without what drivers put around it: the statement, which may hold anything, and the SQLSTATE.
 fn text(told: &str) -> &str {
     let ends = ["\nQuery was:", "\nquery was:", "\nquery:", "\n. SQLSTATE:", ". SQLSTATE:", " SQLSTATE:"];
     let end = ends.iter().filter_map(|end| told.find(end)).min().unwrap_or(told.len());
-    told[..end].trim()
+    // PostgreSQL's own words begin there.
+    let begin = told.find("ERROR:  ").map_or(0, |at| at + "ERROR:  ".len()).min(end);
+    told[begin..end].trim()
+}
+
+/// The row of a batch that PostgreSQL means: it counts those of a COPY.
+fn copied_row(text: &str) -> Option<u64> {
+    let (_, context) = text.rsplit_once("CONTEXT:  COPY ")?;
+    let (_, line) = context.rsplit_once(", line ")?;
+    line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 fn code_of(state: &str, status: Status, text: &str) -> i32 {
@@ -193,7 +210,9 @@ mod tests {
     #[test]
     fn the_statement_is_no_part_of_the_text() {
         let told = "Failed to prepare query: ERROR:  syntax error\n\nQuery was: SELEC 1. SQLSTATE: 42601";
-        assert_eq!(text(told), "Failed to prepare query: ERROR:  syntax error");
+        assert_eq!(text(told), "syntax error");
         assert_eq!(text("failed to execute: x\nquery was: INSERT"), "failed to execute: x");
+        let told = "[libpq] Failed: ERROR:  value too long\nCONTEXT:  COPY t, line 7, column a\n. SQLSTATE: 22001";
+        assert_eq!(worded(117, told, "").row(), Some(7));
     }
 }

@@ -7,15 +7,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use adbc_driver_manager::ManagedDatabase;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windrow_clickhouse::Exception;
 
 use crate::connection::Connection;
+use crate::driver::Source;
 use crate::system::System;
 
 pub(crate) struct Pool {
-    database: ManagedDatabase,
+    source: Arc<Source>,
     system: System,
     version: String,
     permits: Arc<Semaphore>,
@@ -28,10 +28,10 @@ pub(crate) struct Pool {
 const FAILS_FOR: Duration = Duration::from_millis(500);
 
 impl Pool {
-    pub(crate) fn new(database: ManagedDatabase, system: System, version: String, count: usize) -> Pool {
+    pub(crate) fn new(source: Arc<Source>, system: System, version: String, count: usize) -> Pool {
         let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
         Pool {
-            database,
+            source,
             system,
             version,
             permits: Arc::new(Semaphore::new(count as usize)),
@@ -60,7 +60,7 @@ impl Pool {
         if let Some((_, exception)) = failed.filter(|(at, _)| at.elapsed() < FAILS_FOR) {
             return Err(exception);
         }
-        let opened = Connection::open(&self.database, self.system, &self.version);
+        let opened = Connection::open(&self.source, self.system, &self.version);
         let failure = opened.as_ref().err().map(|exception| (Instant::now(), exception.clone()));
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         opened

@@ -20,6 +20,10 @@ pub(crate) async fn run(
     session: &Session,
 ) -> Result<RecordStream, Exception> {
     check_statement(sql, session, database.version_suffix())?;
+    if session.readonly && !database.system().can_only_read() && !surely_reads(sql) {
+        let text = "This database can't be told to only read, and the statement may do more than that";
+        return Err(Exception::new(errors::READONLY, text, database.version_suffix()));
+    }
     let closed = database.closed();
     let asked = Asked { database, sql: sql.to_owned(), session: session.clone() };
     let job = move |answering: Answering| {
@@ -30,6 +34,14 @@ pub(crate) async fn run(
         drop(permit);
     };
     RecordStream::begin(closed, job).await
+}
+
+/// What has a word of this kind in it may write. A backslash may end a string for the database where it doesn't for us.
+fn surely_reads(sql: &str) -> bool {
+    const WRITES: [&str; 10] =
+        ["INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "CALL", "COPY"];
+    let mut words = sql.split(|c: char| !c.is_alphanumeric() && c != '_');
+    !sql.contains('\\') && !words.any(|word| WRITES.iter().any(|write| write.eq_ignore_ascii_case(word)))
 }
 
 struct Asked {
@@ -91,4 +103,21 @@ fn count(changed: u64) -> (SchemaRef, RecordBatch) {
     let count = Int64Array::from(vec![i64::try_from(changed).unwrap_or(i64::MAX)]);
     let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(count)]).expect("the column has the schema's type");
     (schema, batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_write_is_not_taken_for_a_query() {
+        for sql in ["SELECT a FROM t WHERE b = 'x'", "WITH x AS (SELECT updated FROM t) SELECT * FROM x"] {
+            assert!(surely_reads(sql), "{sql}");
+        }
+        for sql in
+            ["WITH x AS (delete FROM t RETURNING *) SELECT * FROM x", "SELECT '\\'' ; x --'", "SELECT 1;DROP TABLE t"]
+        {
+            assert!(!surely_reads(sql), "{sql}");
+        }
+    }
 }

@@ -1,20 +1,22 @@
 //! Rows into a table, within whatever transaction there is.
 //!
-//! They go in by the driver's bulk ingestion. Where a column is of a type that the driver does not write, texts go into
-//! a temporary table of the connection's, and from there by one statement that casts them.
+//! They go in by the driver's bulk ingestion. Where a column is of a type that PostgreSQL's driver does not write, all
+//! rows go into a temporary table first, in which that column is a text, and from there by one statement that casts it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use windrow_clickhouse::Exception;
-use windrow_duckdb::NotHeld;
+use windrow_duckdb::{ColumnInfo, NotHeld, TableInfo, TableRef};
 
-use crate::connection::{Connection, Ingest};
+use crate::connection::Connection;
 use crate::errors::TYPE_MISMATCH;
 use crate::system::System;
 use crate::table::Table;
 
 const STAGING: &str = "windrow_staging";
+/// Where PostgreSQL keeps a connection's temporary tables. Without it the driver would look among the others.
+const TEMPORARY: &str = "pg_temp";
 const VALUE_IS_OUT_OF_RANGE: i32 = 321;
 
 /// Rows in the form of the columns that they go into.
@@ -25,7 +27,7 @@ pub(crate) fn fitted(
     batches: &[RecordBatch],
 ) -> Result<Vec<RecordBatch>, NotHeld> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
-    let fitting = table.info.fitting_in_order(first.schema_ref(), Some(columns))?;
+    let fitting = given(&table.info, columns).fitting_in_order(first.schema_ref(), Some(columns))?;
     let fit = |batch: &RecordBatch| {
         let fitted = fitting.apply(batch)?;
         match system {
@@ -34,6 +36,12 @@ pub(crate) fn fitted(
         }
     };
     batches.iter().map(fit).collect()
+}
+
+/// Columns that an insert doesn't name are not written at all: what they become is the database's to say.
+fn given(info: &TableInfo, columns: &[String]) -> TableInfo {
+    let same = |column: &ColumnInfo| columns.iter().any(|name| name.to_lowercase() == column.name.to_lowercase());
+    TableInfo { columns: info.columns.iter().filter(|column| same(column)).cloned().collect(), ..info.clone() }
 }
 
 /// SQLite would keep NULL in its place.
@@ -55,11 +63,23 @@ pub(crate) fn write(connection: &mut Connection, table: &Table, batches: Vec<Rec
     check_shape(connection, table)?;
     let names: Vec<String> = first.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
     if names.iter().all(|name| table.cast(name).is_none()) {
-        return connection.ingest(Ingest::Table(&table.info.name), batches);
+        return connection.ingest(&table.info.name, batches);
     }
-    connection.ingest(Ingest::Staging(STAGING), batches)?;
-    connection.execute(&cast_statement(connection.system(), table, &names))?;
-    connection.execute(&format!("DROP TABLE {STAGING}")).map(|_| ())
+    let system = connection.system();
+    connection.execute(&staging_statement(system, table, &names))?;
+    connection.ingest(&TableRef::new(TEMPORARY, STAGING), batches)?;
+    connection.execute(&cast_statement(system, table, &names)).map(|_| ())
+}
+
+/// The transaction's end drops the table.
+fn staging_statement(system: System, table: &Table, names: &[String]) -> String {
+    let column = |name: &String| match table.cast(name) {
+        Some(_) => format!("CAST(NULL AS text) AS {}", system.name(name)),
+        None => system.name(name),
+    };
+    let columns: Vec<String> = names.iter().map(column).collect();
+    let from = system.table(&table.info.name);
+    format!("CREATE TEMP TABLE {STAGING} ON COMMIT DROP AS SELECT {} FROM {from} WHERE false", columns.join(", "))
 }
 
 fn cast_statement(system: System, table: &Table, names: &[String]) -> String {

@@ -15,7 +15,8 @@ use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRul
 use crate::typed::{
     AdbcSettings, AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings,
     DuckDbSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, SqlUser, TlsFiles, TracingSettings,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, SqlUser, TlsFiles,
+    TracingSettings,
 };
 
 /// Why the readers below can't meet another variant: a test loads every setting of the table.

@@ -43,5 +43,6 @@ pub use table_rules::{AckRule, AsyncInsertRule, TableRules};
 pub use typed::{
     AdbcSettings, AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings,
     DuckDbSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, SqlUser, TlsFiles, TracingSettings,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, SqlUser, TlsFiles,
+    TracingSettings,
 };

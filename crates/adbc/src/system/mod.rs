@@ -74,6 +74,11 @@ impl System {
         }
     }
 
+    /// Whether the database itself sees to it.
+    pub(crate) fn can_only_read(self) -> bool {
+        self.read_only().is_some()
+    }
+
     /// What makes that names without a schema are looked up there. `None`: the driver is told.
     pub(crate) fn use_schema(self, schema: &str) -> Option<String> {
         match self {

@@ -4,7 +4,6 @@ use windrow_duckdb::results::Format;
 use windrow_duckdb::{Port, Session};
 use windrow_sql::{ask, About, Asked, Kind, NotAsked};
 
-use super::parameters::parameter;
 use super::settings::Wishes;
 use crate::data::request::Request;
 use crate::error::Refusal;
@@ -50,7 +49,7 @@ impl Question {
         Wishes::of(request, &[])?;
         let value = |name: &str, data_type: &str| {
             let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
-            parameter(given.and_then(|param| param.text()), data_type)
+            database.parameter(given.and_then(|param| param.text()), data_type)
         };
         let asked =
             ask(text, database.schema_of("default"), system_table, &value).map_err(|error| not_asked(&error))?;
