@@ -18,7 +18,7 @@ fuzz_target!(|input: &[u8]| {
         _ => Parameter::NotOne,
     };
     let system = |table: &str| (table == "one").then(|| "\"db\".windrow.\"system_one\"".to_owned());
-    if let Ok(asked) = ask(text, &system, &value) {
+    if let Ok(asked) = ask(text, "main", &system, &value) {
         let _ = kind_of(&asked.sql);
     }
     if !is_taken(text) {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from dataclasses import dataclass, field
 
@@ -12,6 +11,10 @@ from harness.native import Column, text
 ORDERED = "enable_block_number_column = 1, enable_block_offset_column = 1"
 COLUMNS = "writer UInt32, number UInt64, row UInt32, text String"
 DUCKDB_COLUMNS = "writer UINTEGER NOT NULL, number UBIGINT NOT NULL, row UINTEGER NOT NULL, text VARCHAR NOT NULL"
+POSTGRES_COLUMNS = (
+    "writer bigint NOT NULL, number bigint NOT NULL, row bigint NOT NULL, text text NOT NULL, "
+    "place bigint GENERATED ALWAYS AS IDENTITY"
+)
 MOST_ROWS = 4
 
 
@@ -53,6 +56,13 @@ DISK = {"wait_for_async_insert": 0}
 MEMORY = {"wait_for_async_insert": 0, "windrow_ack": "memory"}
 
 
+# Blocks over the native protocol; all others are formats over HTTP.
+NATIVE = "native"
+FORMATS = ("JSONEachRow", "CSV", "Values", "RowBinary", NATIVE, NATIVE)
+# Those that don't depend on the widths of numbers.
+TEXT_FORMATS = ("JSONEachRow", "CSV", "Values")
+
+
 @dataclass(frozen=True)
 class Kind:
     name: str
@@ -61,6 +71,8 @@ class Kind:
     token: bool = False
     # Sends an insert again until it is acknowledged, and some even after that: there has to be one of each.
     repeats: bool = False
+    # One of these for each insert.
+    formats: tuple[str, ...] = FORMATS
     # What is acknowledged has to be there. Without, at most once is all that is promised.
     kept: bool = True
 
@@ -119,11 +131,6 @@ def payload(kind: str, writer: int, number: int) -> bytes:
     return b"".join(struct.pack("<IQIB", writer, number, row, len(text)) + text.encode() for row, text in rows)
 
 
-# Blocks over the native protocol; all others are formats over HTTP.
-NATIVE = "native"
-FORMATS = ("JSONEachRow", "CSV", "Values", "RowBinary", NATIVE, NATIVE)
-
-
 def block(writer: int, number: int) -> list[Column]:
     """The same rows for the native protocol."""
     rows = range(rows_of(number))
@@ -135,7 +142,3 @@ def block(writer: int, number: int) -> list[Column]:
         Column("row", "UInt32", numbers("<I", rows)),
         Column("text", "String", texts),
     ]
-
-
-def some_format(rng: random.Random) -> str:
-    return rng.choice(FORMATS)

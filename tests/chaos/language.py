@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.kinds import CHECKED, COLUMNS, DUCKDB_COLUMNS, MANY, PLAIN, TABLES, Table
+from chaos.kinds import CHECKED, COLUMNS, DUCKDB_COLUMNS, MANY, PLAIN, POSTGRES_COLUMNS, TABLES, Table
 
 
 class ClickHouse:
@@ -59,3 +59,14 @@ class DuckDb:
             f"SELECT writer, number, count(*), count(DISTINCT row), min(rowid), 0 FROM {table.name} "
             f"WHERE writer BETWEEN {first} AND {last} GROUP BY writer, number FORMAT TSV"
         )
+
+
+class PostgreSql(DuckDb):
+    """Rows are numbered as they come: where they lie says nothing once room was given back."""
+
+    def create(self, table: Table) -> list[str]:
+        columns = POSTGRES_COLUMNS
+        return [statement.replace(DUCKDB_COLUMNS, columns) for statement in super().create(table)]
+
+    def found(self, table: Table, first: int, last: int) -> str:
+        return super().found(table, first, last).replace("min(rowid)", "min(place)")

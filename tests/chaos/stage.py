@@ -13,8 +13,9 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.language import ClickHouse, DuckDb, Replicated
+from chaos.language import ClickHouse, DuckDb, PostgreSql, Replicated
 from chaos.load import create_tables
+from harness.adbc import AdbcGateway
 from harness.duckdb import DuckDbGateway
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
@@ -23,6 +24,7 @@ from harness.engine import Engine
 from harness.kept_engine import KeptEngine
 from harness.dead_letters import DeadLetters
 from harness.ports import free_port
+from harness.postgres import Postgres
 from harness.process import wait_gone
 from harness.relay import Relay
 from harness.remote import RemoteGateway, backend_url
@@ -160,6 +162,40 @@ class InProcess(Stage):
 
     def stop(self) -> None:
         self.gateway.stop()
+
+
+class BehindAdbc(Stage):
+    """A PostgreSQL that goes on with what it was sent when the gateway is killed, and is started again when it is."""
+
+    language = PostgreSql()
+    victims = (*VICTIMS, "engine")
+
+    def __init__(self, folder: Path, config: str = ""):
+        self.postgres = Postgres(folder / "postgres")
+        self.gateway = AdbcGateway(folder / "gateway", self.postgres.url, config)
+        self.opened()
+
+    def opened(self) -> None:
+        self._http = self.gateway.http
+
+    def letters(self) -> list[tuple[str, str, str]]:
+        found = DeadLetters(self.gateway, "default").all()
+        return [(letter["table"], letter["query_id"], letter["error"]) for letter in found]
+
+    def records_withdrawn(self) -> int:
+        return 0
+
+    def kill_engine(self) -> None:
+        self.postgres.kill()
+        self.postgres.start()
+
+    def kill_both(self) -> None:
+        self.kill_gateway()
+        self.kill_engine()
+
+    def stop(self) -> None:
+        self.gateway.stop()
+        self.postgres.stop()
 
 
 class Apart(Stage):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from chaos.kinds import NATIVE, Kind, block, payload, query_id, rows_of, some_format
+from chaos.kinds import NATIVE, Kind, block, payload, query_id, rows_of
 from harness.endpoint import Endpoint
 from harness.native import EXCEPTION, Native
 from harness.quick_http import QuickConnection
@@ -79,7 +79,7 @@ class Writer(threading.Thread):
         connection = self.connected()
         if connection is None:
             return "refused"
-        kind = some_format(self.rng)
+        kind = self.rng.choice(self.kind.formats)
         settings = dict(self.kind.settings)
         if self.kind.token:
             settings["insert_deduplication_token"] = query_id(self.run_name, self.writer, number)

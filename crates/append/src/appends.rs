@@ -15,6 +15,7 @@ use crate::errors;
 use crate::id::AppendId;
 use crate::metrics::{register_room, Metrics};
 use crate::options::{AppendOptions, Store};
+use crate::refusing::Refusing;
 use crate::request::{OpenRequest, Payload};
 use crate::room::Room;
 use crate::service::{Found, Service};
@@ -56,6 +57,7 @@ impl Appends {
         let metrics = Metrics::register(registry);
         let service: Arc<dyn AppendService> = match store {
             Store::DuckDb(duckdb) => started(DuckDbTarget::new(duckdb), options, spool, room, metrics),
+            Store::None => Arc::new(Refusing),
             Store::ClickHouse { client, own } => {
                 let target = ClickHouse::open(&options.directory, client, own)?;
                 started(target, options, spool, room, metrics)
@@ -200,7 +202,7 @@ pub(crate) async fn commit<T: Target>(
 
 /// What [`Appends`] can do, whatever the store.
 #[async_trait]
-trait AppendService: Send + Sync {
+pub(crate) trait AppendService: Send + Sync {
     async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError>;
     async fn attend(&self, request: OpenRequest) -> Result<Attended, AppendError>;
     async fn announce(

@@ -5,6 +5,7 @@ use crate::id::AppendId;
 use crate::progress::NoEnd;
 use crate::request::MAX_BATCHES;
 
+const NOT_IMPLEMENTED: i32 = 48;
 const BAD_ARGUMENTS: i32 = 36;
 const UNKNOWN_APPEND: i32 = 36;
 const TIMEOUT_EXCEEDED: i32 = 159;
@@ -15,6 +16,11 @@ const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const NOT_ENOUGH_SPACE: i32 = 243;
 const ACCESS_DENIED: i32 = 497;
 const LOGICAL_ERROR: i32 = 49;
+
+pub(crate) fn not_taken_here() -> AppendError {
+    let text = "Ordered appends are taken with ClickHouse and DuckDB only; with this backend, use inserts";
+    AppendError::new(NOT_IMPLEMENTED, text)
+}
 
 pub(crate) fn gone(id: AppendId) -> AppendError {
     let text = format!("There is no append {id}: nothing of it is stored. Open it anew and send all batches again");

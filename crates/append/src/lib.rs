@@ -18,6 +18,7 @@ mod open_append;
 mod options;
 mod progress;
 mod reading;
+mod refusing;
 mod reopening;
 mod request;
 mod room;

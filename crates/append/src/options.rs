@@ -32,6 +32,8 @@ pub struct AppendOptions {
 #[derive(Clone)]
 pub enum Store {
     DuckDb(DuckDb),
+    /// Nowhere: this backend takes no ordered appends.
+    None,
     ClickHouse {
         client: Arc<Client>,
         /// The gateway's own account.

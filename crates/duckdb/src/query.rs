@@ -1,20 +1,16 @@
-//! Queries: each on a thread and a connection of its own, its result handed over batch by batch.
+//! Queries: each on a thread and a connection of its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use adbc_core::CancelHandle;
-use arrow_array::{RecordBatch, RecordBatchIterator};
-use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
-use tokio::sync::{mpsc, oneshot};
+use arrow_array::RecordBatchIterator;
 use windrow_clickhouse::Exception;
 
-use crate::connection::{arrow_exception, Connection, Reader, Running};
-use crate::database::{spawn, DuckDb};
+use crate::connection::{arrow_exception, Connection, Running};
+use crate::database::DuckDb;
 use crate::errors;
 use crate::single;
-use crate::tables::Tables;
+use crate::stream::{Answering, RecordStream, StopSignal};
+use crate::tables::may_change;
 
 /// On whose behalf a statement runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,50 +35,6 @@ impl Session {
     /// Windrow's own.
     fn own() -> Session {
         Session { schema: "main".to_owned(), readonly: false, user: "windrow".to_owned(), port: Port::Http }
-    }
-}
-
-/// Batches that wait for their reader; the query stands still meanwhile.
-const BATCHES_AHEAD: usize = 2;
-
-/// A result as it comes. Dropping it stops the query.
-pub struct RecordStream {
-    schema: SchemaRef,
-    batches: mpsc::Receiver<Result<RecordBatch, Exception>>,
-    _stop: Stop,
-}
-
-impl RecordStream {
-    pub fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-
-    /// `None` at the result's end. Nothing comes after an error.
-    pub async fn next(&mut self) -> Option<Result<RecordBatch, Exception>> {
-        self.batches.recv().await
-    }
-}
-
-/// Stops a query when it is dropped. A query that has ended has released what this points to.
-#[derive(Default)]
-struct Stop {
-    state: Arc<Mutex<StopState>>,
-}
-
-#[derive(Default)]
-struct StopState {
-    handle: Option<Box<dyn CancelHandle + Send>>,
-    asked: bool,
-}
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.asked = true;
-        if let Some(handle) = state.handle.take() {
-            // Fails only where the query is over.
-            let _ = handle.try_cancel();
-        }
     }
 }
 
@@ -111,23 +63,17 @@ pub(crate) async fn run(
     approved: Approved,
 ) -> Result<RecordStream, Exception> {
     let Approved { sql, session } = approved;
-    let stop = Stop::default();
-    let state = stop.state.clone();
-    let (opened, schema) = oneshot::channel();
-    let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
     let closed = database.closed();
-    let job = move || {
+    let job = move |answering: Answering| {
         match database.connect() {
             Ok(connection) => {
-                Asked { database, connection, sql, session, state }.answer(opened, sender);
+                Asked { database, connection, sql, session, signal: answering.signal() }.answer(answering);
             }
-            Err(exception) => drop(opened.send(Err(exception))),
+            Err(exception) => answering.refused(exception),
         };
         drop(permit);
     };
-    spawn("windrow-query", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
-    let schema = schema.await.map_err(|_| closed)??;
-    Ok(RecordStream { schema, batches, _stop: stop })
+    RecordStream::begin(closed, job).await
 }
 
 struct Asked {
@@ -135,34 +81,29 @@ struct Asked {
     connection: Connection,
     sql: String,
     session: Session,
-    state: Arc<Mutex<StopState>>,
+    signal: StopSignal,
 }
 
 impl Asked {
-    fn answer(
-        mut self,
-        opened: oneshot::Sender<Result<SchemaRef, Exception>>,
-        sender: mpsc::Sender<Result<RecordBatch, Exception>>,
-    ) {
+    fn answer(mut self, answering: Answering) {
         let began = Instant::now();
         let Running { mut reader, _statement: statement } = match self.begin() {
             Ok(running) => running,
-            Err(exception) => return drop(opened.send(Err(self.meant(exception, began.elapsed())))),
+            Err(exception) => return answering.refused(self.meant(exception, began.elapsed())),
         };
         let schema = reader.schema();
-        if Tables::may_change(&self.sql) {
+        if may_change(&self.sql) {
             // Run to its end before anybody hears of it: who does must not find what was known before. Its result is
             // small.
             let rows: Vec<_> = reader.collect();
             self.database.tables().have_changed();
             reader = Box::new(RecordBatchIterator::new(rows, schema.clone()));
         }
-        if opened.send(Ok(schema)).is_err() {
-            return;
-        }
-        if let Err(exception) = hand_over(reader, &sender, self.connection.version()) {
+        let Some(handing) = answering.begun(schema.clone()) else { return };
+        let version = self.connection.version().to_owned();
+        if let Err(exception) = handing.hand_over(&schema, reader, |error| arrow_exception(error, &version)) {
             drop(statement);
-            let _ = sender.blocking_send(Err(self.meant(exception, began.elapsed())));
+            handing.failed(self.meant(exception, began.elapsed()));
         }
     }
 
@@ -175,23 +116,19 @@ impl Asked {
     }
 
     fn run(&mut self) -> Result<Running, Exception> {
-        let state = self.state.clone();
-        self.connection.query(&self.sql, move |handle| {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.handle = Some(handle);
-            !state.asked
-        })
+        let signal = self.signal.clone();
+        self.connection.query(&self.sql, move |handle| signal.may_run(handle))
     }
 
     /// When one of a query's threads fails, DuckDB interrupts the others, and now and then tells of that in place of
     /// the error. Then the query is asked again, for its error alone: not to change anything, and not for longer than
     /// it ran.
     fn meant(&mut self, exception: Exception, ran_for: Duration) -> Exception {
-        if exception.code != errors::QUERY_WAS_CANCELLED || was_stopped(&self.state) {
+        if exception.code != errors::QUERY_WAS_CANCELLED || self.signal.was_given() {
             return exception;
         }
         let until = Instant::now() + ran_for.clamp(SHORTEST_SEARCH, LONGEST_SEARCH);
-        while Instant::now() < until && !was_stopped(&self.state) {
+        while Instant::now() < until && !self.signal.was_given() {
             match self.error_again(until) {
                 Some(found) if found.code == errors::QUERY_WAS_CANCELLED => {}
                 Some(found) if found.code == errors::READONLY => break,
@@ -222,50 +159,3 @@ impl Asked {
 /// How long is looked for a query's error.
 const SHORTEST_SEARCH: Duration = Duration::from_millis(500);
 const LONGEST_SEARCH: Duration = Duration::from_secs(10);
-
-fn was_stopped(state: &Mutex<StopState>) -> bool {
-    state.lock().unwrap_or_else(PoisonError::into_inner).asked
-}
-
-/// DuckDB gives 2,048 rows at a time, which costs more to hand over than to make. So they are put together: as long as
-/// the reader is busy with what it has, and not beyond these.
-const ROWS_TOGETHER: usize = 65_536;
-const BYTES_TOGETHER: usize = 4 << 20;
-
-/// Until the result ends, or its reader is gone.
-fn hand_over(
-    reader: Reader,
-    sender: &mpsc::Sender<Result<RecordBatch, Exception>>,
-    version: &str,
-) -> Result<(), Exception> {
-    let schema = reader.schema();
-    let (mut waiting, mut rows, mut bytes) = (Vec::new(), 0, 0);
-    let send = |waiting: &mut Vec<RecordBatch>| {
-        let together = concat_batches(&schema, waiting.iter()).map_err(|error| arrow_exception(&error, version));
-        waiting.clear();
-        sender.blocking_send(together).is_ok()
-    };
-    for batch in reader {
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(error) => {
-                let is_there = waiting.is_empty() || send(&mut waiting);
-                return if is_there { Err(arrow_exception(&error, version)) } else { Ok(()) };
-            }
-        };
-        rows += batch.num_rows();
-        bytes += batch.get_array_memory_size();
-        waiting.push(batch);
-        let reader_waits = sender.capacity() == BATCHES_AHEAD;
-        if reader_waits || rows >= ROWS_TOGETHER || bytes >= BYTES_TOGETHER {
-            if !send(&mut waiting) {
-                return Ok(());
-            }
-            (rows, bytes) = (0, 0);
-        }
-    }
-    if !waiting.is_empty() {
-        send(&mut waiting);
-    }
-    Ok(())
-}

@@ -11,7 +11,7 @@ use crate::errors::{READONLY, SYNTAX_ERROR};
 use crate::query::Session;
 use crate::table::is_windrows;
 
-pub(crate) fn check(sql: &str, session: &Session, version: &str) -> Result<(), Exception> {
+pub fn check(sql: &str, session: &Session, version: &str) -> Result<(), Exception> {
     let kind = kind_of(sql).ok_or_else(|| {
         Exception::new(SYNTAX_ERROR, "One statement may be sent at a time, and not less than one", version)
     })?;

@@ -56,12 +56,13 @@ const LEAVES_TABLES: [&str; 14] = [
     "DELETE",
 ];
 
-impl Tables {
-    pub(crate) fn may_change(sql: &str) -> bool {
-        let word = windrow_sql::first_word(sql);
-        !LEAVES_TABLES.iter().any(|known| known.eq_ignore_ascii_case(word))
-    }
+/// Whether it is a statement after which tables may be others.
+pub fn may_change(sql: &str) -> bool {
+    let word = windrow_sql::first_word(sql);
+    !LEAVES_TABLES.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
 
+impl Tables {
     /// To be told when a statement that may change tables has run, or was committed.
     pub(crate) fn have_changed(&self) {
         self.age.fetch_add(1, Ordering::SeqCst);

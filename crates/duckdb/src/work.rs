@@ -19,7 +19,7 @@ use crate::errors::{is_aftermath, is_fatal, CommitError};
 use crate::fit::Fitted;
 use crate::single::not_taken;
 use crate::table::{is_windrows, quoted, TableInfo, TableRef};
-use crate::tables::Tables;
+use crate::tables::may_change;
 
 pub(crate) struct Work {
     database: DuckDb,
@@ -52,7 +52,7 @@ impl Work {
 
     pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         self.alive()?;
-        if Tables::may_change(sql) {
+        if may_change(sql) {
             self.tables.clear();
             self.has_changed = true;
         }

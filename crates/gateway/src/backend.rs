@@ -1,21 +1,24 @@
-//! What stands behind the gateway: a ClickHouse that is spoken to over HTTP, or a DuckDB in the gateway's own process.
+//! What stands behind the gateway: a ClickHouse that is spoken to over HTTP, or a database that takes SQL and no
+//! requests: a DuckDB in the gateway's own process, or one behind an ADBC driver.
 //!
-//! ClickHouse says itself who may do what, and answers whatever is not gathered. DuckDB knows no users and takes no
-//! requests: there the gateway decides, and answers.
+//! ClickHouse says itself who may do what, and answers whatever is not gathered. Before the others the gateway decides,
+//! and answers.
 
 use std::sync::Arc;
 
+use windrow_adbc::AdbcSink;
 use windrow_clickhouse::{Client, Cluster, Credentials};
-use windrow_duckdb::{DuckDb, DuckDbSink};
+use windrow_duckdb::DuckDbSink;
 use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
 
 use crate::native::NativeBackend;
+use crate::sql_database::SqlDatabase;
 use crate::users::Users;
 
 #[derive(Clone)]
 pub enum Backend {
     ClickHouse(ClickHouse),
-    DuckDb(DuckDbBackend),
+    Sql(SqlBackend),
 }
 
 #[derive(Clone)]
@@ -31,8 +34,8 @@ pub struct ClickHouse {
 }
 
 #[derive(Clone)]
-pub struct DuckDbBackend {
-    pub duckdb: DuckDb,
+pub struct SqlBackend {
+    pub database: SqlDatabase,
     pub users: Arc<Users>,
 }
 
@@ -41,7 +44,7 @@ impl Backend {
     pub(crate) fn own_credentials(&self) -> &Credentials {
         match self {
             Backend::ClickHouse(clickhouse) => &clickhouse.client.endpoint().credentials,
-            Backend::DuckDb(backend) => backend.users.windrow(),
+            Backend::Sql(backend) => backend.users.windrow(),
         }
     }
 
@@ -50,7 +53,10 @@ impl Backend {
             Backend::ClickHouse(clickhouse) => {
                 BackendSink::ClickHouse(ClickHouseSink::new(clickhouse.client.clone(), clickhouse.cluster.clone()))
             }
-            Backend::DuckDb(backend) => BackendSink::DuckDb(DuckDbSink::new(backend.duckdb.clone())),
+            Backend::Sql(backend) => match &backend.database {
+                SqlDatabase::DuckDb(duckdb) => BackendSink::DuckDb(DuckDbSink::new(duckdb.clone())),
+                SqlDatabase::Adbc(adbc) => BackendSink::Adbc(AdbcSink::new(adbc.clone())),
+            },
         }
     }
 
@@ -61,22 +67,22 @@ impl Backend {
 
     /// Whether the gateway itself knows who is who. Else the backend is asked.
     pub(crate) fn knows_users(&self) -> bool {
-        matches!(self, Backend::DuckDb(_))
+        matches!(self, Backend::Sql(_))
     }
 
     /// Whether the gateway itself lets this user only read.
     pub(crate) fn is_readonly(&self, credentials: &Credentials) -> bool {
         match self {
             Backend::ClickHouse(_) => false,
-            Backend::DuckDb(backend) => backend.users.check(credentials).is_some_and(|access| access.readonly),
+            Backend::Sql(backend) => backend.users.check(credentials).is_some_and(|access| access.readonly),
         }
     }
 
     /// `changed` is called when tables may have changed, however that was asked for: over HTTP, over Flight SQL, in a
     /// transaction of either. A backend that others change as well can't tell.
     pub(crate) fn when_tables_change(&self, changed: impl Fn() + Send + Sync + 'static) {
-        if let Backend::DuckDb(backend) = self {
-            backend.duckdb.when_tables_change(changed);
+        if let Backend::Sql(backend) = self {
+            backend.database.when_tables_change(changed);
         }
     }
 }
@@ -85,6 +91,7 @@ impl Backend {
 pub enum BackendSink {
     ClickHouse(ClickHouseSink),
     DuckDb(DuckDbSink),
+    Adbc(AdbcSink),
 }
 
 impl Sink for BackendSink {
@@ -92,6 +99,7 @@ impl Sink for BackendSink {
         match self {
             BackendSink::ClickHouse(sink) => sink.store(batch).await,
             BackendSink::DuckDb(sink) => sink.store(batch).await,
+            BackendSink::Adbc(sink) => sink.store(batch).await,
         }
     }
 
@@ -99,6 +107,7 @@ impl Sink for BackendSink {
         match self {
             BackendSink::ClickHouse(sink) => sink.load(tables).await,
             BackendSink::DuckDb(sink) => sink.load(tables).await,
+            BackendSink::Adbc(sink) => sink.load(tables).await,
         }
     }
 }

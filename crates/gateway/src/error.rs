@@ -254,7 +254,7 @@ impl Refusal {
 }
 
 fn without_version(line: &str) -> &str {
-    match line.rfind(" (version ").or_else(|| line.rfind(" (DuckDB ")) {
+    match [" (version ", " (DuckDB ", " (ADBC "].iter().find_map(|word| line.rfind(word)) {
         Some(at) if line.ends_with(')') => &line[..at],
         _ => line,
     }

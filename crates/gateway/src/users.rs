@@ -1,7 +1,7 @@
-//! The users of a DuckDB behind the gateway: those of the settings.
+//! The users of a database that knows none of the gateway's clients: those of the settings.
 
 use windrow_clickhouse::{same_secret, Credentials};
-use windrow_settings::{DuckDbSettings, Secret};
+use windrow_settings::{Secret, SqlUser};
 
 pub struct Users {
     users: Vec<User>,
@@ -21,13 +21,13 @@ pub struct Access {
 }
 
 impl Users {
-    pub fn new(settings: &DuckDbSettings) -> Users {
+    pub fn new(default_password: Option<&Secret>, users: &[SqlUser]) -> Users {
         let default = User {
             name: "default".to_owned(),
-            password: settings.default_password.clone().unwrap_or_default(),
+            password: default_password.cloned().unwrap_or_default(),
             access: Access { readonly: false },
         };
-        let others = settings.users.iter().map(|user| User {
+        let others = users.iter().map(|user| User {
             name: user.name.clone(),
             password: user.password.clone(),
             access: Access { readonly: user.readonly },
@@ -56,20 +56,10 @@ impl Users {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_settings::DuckDbUser;
 
     fn users(default_password: Option<&str>) -> Users {
-        let joe = DuckDbUser { name: "joe".into(), password: Secret::new("j"), readonly: true };
-        Users::new(&DuckDbSettings {
-            library: None,
-            default_password: default_password.map(Secret::new),
-            users: vec![joe],
-            memory_limit_bytes: None,
-            threads: None,
-            max_temporary_bytes: 1,
-            max_result_connections: 1,
-            max_result_files_bytes: 0,
-        })
+        let joe = SqlUser { name: "joe".into(), password: Secret::new("j"), readonly: true };
+        Users::new(default_password.map(Secret::new).as_ref(), &[joe])
     }
 
     #[test]

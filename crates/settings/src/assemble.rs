@@ -14,9 +14,10 @@ use crate::otlp;
 use crate::secret::Secret;
 use crate::table_rules::{AckRule, AsyncInsertRule, Pattern, TableEntry, TableRules};
 use crate::typed::{
-    AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
-    DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles, TracingSettings,
+    AdbcSettings, AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings,
+    DuckDbSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, SqlUser, TlsFiles,
+    TracingSettings,
 };
 
 /// Why the readers below can't meet another variant: a test loads every setting of the table.
@@ -54,6 +55,7 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
             users: layers.entries.embedded_users.iter().map(embedded_user).collect(),
         },
         duckdb: duckdb(layers),
+        adbc: adbc(layers),
         gather: gather(layers),
         journal: JournalSettings {
             segment_bytes: layers.integer("journal.segment_bytes"),
@@ -116,20 +118,40 @@ fn tls_files(layers: &Layers, certificate: &str, key: &str, client_ca: Option<&s
 }
 
 fn duckdb(layers: &Layers) -> DuckDbSettings {
-    let user = |entry: &Entry| DuckDbUser {
-        name: entry.text("name").unwrap_or_default().to_owned(),
-        password: Secret::new(entry.text("password").unwrap_or_default()),
-        readonly: matches!(entry.value("readonly"), Value::Bool(true)),
-    };
     DuckDbSettings {
         library: layers.path("duckdb.library"),
         default_password: layers.secret("duckdb.default_password"),
-        users: layers.entries.duckdb_users.iter().map(user).collect(),
+        users: layers.entries.duckdb_users.iter().map(sql_user).collect(),
         memory_limit_bytes: layers.optional_integer("duckdb.memory_limit_bytes"),
         threads: layers.optional_integer("duckdb.threads").map(as_count),
         max_temporary_bytes: layers.integer("duckdb.max_temporary_bytes"),
         max_result_connections: layers.count("duckdb.max_result_connections"),
         max_result_files_bytes: layers.integer("duckdb.max_result_files_bytes"),
+    }
+}
+
+fn adbc(layers: &Layers) -> AdbcSettings {
+    AdbcSettings {
+        driver: layers.optional_text("adbc.driver").map(Into::into),
+        options: layers.secret("adbc.options").map_or(Vec::new(), |options| pairs(options.expose())),
+        max_connections: layers.count("adbc.max_connections"),
+        default_password: layers.secret("adbc.default_password"),
+        users: layers.entries.adbc_users.iter().map(sql_user).collect(),
+    }
+}
+
+/// `name=value`, with commas between.
+fn pairs(text: &str) -> Vec<(String, Secret)> {
+    let pair =
+        |text: &str| text.split_once('=').map(|(name, value)| (name.trim().to_owned(), Secret::new(value.trim())));
+    text.split(',').filter_map(pair).collect()
+}
+
+fn sql_user(entry: &Entry) -> SqlUser {
+    SqlUser {
+        name: entry.text("name").unwrap_or_default().to_owned(),
+        password: Secret::new(entry.text("password").unwrap_or_default()),
+        readonly: matches!(entry.value("readonly"), Value::Bool(true)),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The setting `backend`: the embedded ClickHouse, the address of a server, or a DuckDB.
+//! The setting `backend`: the embedded ClickHouse, the address of a server, a DuckDB, or any database that there is an
+//! ADBC driver for.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ pub enum Backend {
     ClickHouse(Vec<ClickHouseUrl>),
     /// A DuckDB in Windrow's own process.
     DuckDb(DuckDbPlace),
+    /// A database behind an ADBC driver.
+    Adbc(AdbcUrl),
 }
 
 /// Which of several replicas is asked, of those that are there.
@@ -46,6 +49,43 @@ pub enum DuckDbPlace {
     File(PathBuf),
 }
 
+/// What stands behind `adbc:`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdbcUrl {
+    /// Which database it is: `postgresql`.
+    pub scheme: String,
+    /// All of it, with the password that may be in it.
+    pub url: Secret,
+}
+
+impl AdbcUrl {
+    fn parse(url: &str) -> Result<Self, String> {
+        let is_scheme =
+            |scheme: &str| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-_".contains(c));
+        match url.split_once(':').filter(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty()) {
+            Some((scheme, _)) => Ok(Self { scheme: scheme.to_ascii_lowercase(), url: Secret::new(url) }),
+            None => Err("adbc: must be followed by the database's address, as in \
+                         \"adbc:postgresql://user@host/database\" or \"adbc:sqlite:///path/file.db\""
+                .to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for AdbcUrl {
+    /// Without what may be secret: a password, parameters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = self.url.expose().split(['?', ';']).next().unwrap_or_default();
+        let Some((scheme, rest)) = plain.split_once("://") else { return write!(f, "adbc:{plain}") };
+        let (credentials, address) = rest.rsplit_once('@').map_or((None, rest), |(who, at)| (Some(who), at));
+        write!(f, "adbc:{scheme}://")?;
+        match credentials.map(|who| who.split_once(':').unwrap_or((who, ""))) {
+            Some((user, "")) => write!(f, "{user}@{address}"),
+            Some((user, _)) => write!(f, "{user}:(set)@{address}"),
+            None => f.write_str(address),
+        }
+    }
+}
+
 /// The parts of `http[s]://user:password@host:port` or `tcp[s]://user:password@host:port`; or of the same behind `srv+`
 /// and without a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +111,8 @@ const MAX_REPLICAS: usize = 64;
 const SRV: &str = "srv+";
 
 const USE_INSTEAD: &str =
-    "use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\" or \
-     \"duckdb:///path/file.db\"";
+    "use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\", \
+     \"duckdb:///path/file.db\" or \"adbc:postgresql://user@host/database\"";
 
 impl Backend {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -82,13 +122,16 @@ impl Backend {
         if let Some(place) = text.strip_prefix("duckdb:") {
             return parse_place(place).map(Self::DuckDb);
         }
+        if let Some(url) = text.strip_prefix("adbc:") {
+            return AdbcUrl::parse(url).map(Self::Adbc);
+        }
         Self::of_replicas(&split_addresses(text))
     }
 
     /// Of the addresses of replicas.
     pub(crate) fn of_replicas(addresses: &[&str]) -> Result<Self, String> {
         if let [alone] = addresses {
-            if *alone == "embedded" || alone.starts_with("duckdb:") {
+            if *alone == "embedded" || alone.starts_with("duckdb:") || alone.starts_with("adbc:") {
                 return Self::parse(alone);
             }
         }
@@ -320,6 +363,7 @@ impl fmt::Display for Backend {
         let replicas = match self {
             Self::Embedded => return f.write_str("embedded"),
             Self::DuckDb(place) => return place.fmt(f),
+            Self::Adbc(url) => return url.fmt(f),
             Self::ClickHouse(replicas) => replicas,
         };
         for (number, url) in replicas.iter().enumerate() {

@@ -50,7 +50,7 @@ const SIZE: Kind = Kind::Bytes { min: 1, max: u64::MAX };
 const FLUSH_POLICIES: Kind = Kind::Choice(&["balanced", "adaptive", "fixed"]);
 
 pub(crate) const SETTINGS: &[Setting] = &[
-    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, the URL of a ClickHouse server (`http[s]://`, or `tcp[s]://` with its native port), or a DuckDB in Windrow's own process: `duckdb:///path/file.db`, `duckdb:relative.db` or `duckdb::memory:`. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs. Several servers that are replicas of each other are named with commas between them, as a list, or as `replicas` in a section `[backend]`, or by an SRV record of the DNS (`srv+http://user:password@_clickhouse._tcp.example.org`): see docs/replicas.md."),
+    row("backend", Kind::Backend, Is("embedded"), "Where rows are stored: a ClickHouse that Windrow starts for itself, the URL of a ClickHouse server (`http[s]://`, or `tcp[s]://` with its native port), a DuckDB in Windrow's own process (`duckdb:///path/file.db`, `duckdb:relative.db` or `duckdb::memory:`), or any database that there is an ADBC driver for: `adbc:postgresql://user:password@host/database`, `adbc:sqlite:///path/file.db`, `adbc:flightsql://host:port` and others, see docs/adbc.md. User and password in the URL are Windrow's own, percent-encoded; clients keep using theirs. Several servers that are replicas of each other are named with commas between them, as a list, or as `replicas` in a section `[backend]`, or by an SRV record of the DNS (`srv+http://user:password@_clickhouse._tcp.example.org`): see docs/replicas.md."),
     row("backend.choice", Kind::Choice(&["in_order", "nearest", "round_robin", "least_loaded"]), Is("in_order"), "Which of several replicas is asked, of those that are there: the first in the list, the one whose pings are fastest, each in its turn, or the one with the fewest requests of Windrow's."),
     row("backend.dns_server", Kind::Address, Unset, "The name server that is asked for the SRV record which `backend` names (`srv+http://`), in place of the system's."),
     row("backend.hedge_reads_ms", MS_OR_ZERO, Is("0"), "With several replicas: how long the one that was chosen for a read over HTTP may take to begin its answer before another one is asked as well. The first answer is passed on. It may be one of a replica that has not fetched the latest rows. 0: no read is sent twice. See docs/replicas.md."),
@@ -88,6 +88,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("duckdb.max_temporary_bytes", SIZE, Is("16GiB"), "Disk space in `<data-dir>/tmp` for what does not fit into DuckDB's memory: large sorts, joins and aggregations. A query that needs more fails (241)."),
     row("duckdb.max_result_connections", Kind::Count { min: 1, max: 10_000 }, Is("16"), "Queries that DuckDB answers at a time, a quarter of them kept from any one user and half of them from Flight SQL. One more waits for 10 seconds and fails then (202); inserts and appends don't, they have connections of their own."),
     row("duckdb.max_result_files_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, Is("16GiB"), "Disk space in the data directory for results that have to be whole before they are sent: Parquet, and with `wait_end_of_query=1`. A result beyond it is an error."),
+    row("adbc.driver", Kind::Text, Unset, "The ADBC driver for a backend `adbc:...`: the path of its library or of its manifest, or its name. Searched for by its usual name (`adbc_driver_postgresql` for `adbc:postgresql://`) when not set: beside the executable, as ADBC's driver manager searches, and on the system's paths."),
+    row("adbc.options", Kind::Secret, Unset, "Options of the driver's own, as `name=value` with commas between: `adbc.flight.sql.client_option.tls_skip_verify=true`. They go beside, and over, what the address says."),
+    row("adbc.max_connections", Kind::Count { min: 1, max: 10_000 }, Is("8"), "Connections to the database that store batches at a time, and as many again that answer queries. A query that needs one more waits for 10 seconds and fails then (202)."),
+    row("adbc.default_password", Kind::Secret, Unset, "What the user `default` must give when the backend is `adbc:...`. May be left out only when the data port is on loopback."),
     row("gather.async_insert", Kind::Bool, Is("true"), "Whether inserts that don't say are gathered."),
     row("gather.flush_policy", FLUSH_POLICIES, Is("balanced"), "How long a batch is held: see docs/flush-policies.md."),
     row("gather.max_buffer_bytes", Kind::Bytes { min: 1 << 20, max: u64::MAX }, ShareOfMemory, "Memory for all rows that wait to be stored. Beyond it, inserts wait briefly and then get 503."),
@@ -203,6 +207,12 @@ pub(crate) const DUCKDB_USERS: ListSection = ListSection {
     ],
 };
 
+pub(crate) const ADBC_USERS: ListSection = ListSection {
+    path: "adbc.users",
+    help: "Further users when the backend is `adbc:...`. Without `readonly` they may do everything that `default` may, and that the database lets Windrow's account do.",
+    keys: DUCKDB_USERS.keys,
+};
+
 pub(crate) const OTLP_TOKENS: ListSection = ListSection {
     path: "otlp.tokens",
     help: "Tokens that senders of OTLP give as `Authorization: Bearer`, each for a user of ClickHouse.",
@@ -222,11 +232,10 @@ pub(crate) const OTLP_MAPPINGS: ListSection = ListSection {
     ],
 };
 
-const OTLP_KINDS: &[&str] =
-    &["logs", "traces", "gauge", "sum", "summary", "histogram", "exponential_histogram"];
+const OTLP_KINDS: &[&str] = &["logs", "traces", "gauge", "sum", "summary", "histogram", "exponential_histogram"];
 
 pub(crate) const LIST_SECTIONS: &[&ListSection] =
-    &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &OTLP_TOKENS, &OTLP_MAPPINGS, &KAFKA];
+    &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &ADBC_USERS, &OTLP_TOKENS, &OTLP_MAPPINGS, &KAFKA];
 
 impl ListSection {
     /// Whether keys of this section begin with `group.`, so that it may be a section within an entry.

@@ -1,7 +1,7 @@
 //! What must hold between several settings.
 
 use crate::backend::Backend;
-use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS};
+use crate::catalogue::{ListSection, ADBC_USERS, DUCKDB_USERS, EMBEDDED_USERS};
 use crate::cluster;
 use crate::entries::Entry;
 use crate::errors::SettingsError;
@@ -23,14 +23,18 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
         cluster(layers),
         journal(layers),
         otlp_endpoint(layers),
-        otlp_headers(layers),
+        pairs(layers, "tracing.headers"),
+        pairs(layers, "adbc.options"),
     ];
     for problem in problems {
         problem.into_iter().for_each(&mut conflict);
     }
-    for (list, users) in
-        [(&EMBEDDED_USERS, &layers.entries.embedded_users), (&DUCKDB_USERS, &layers.entries.duckdb_users)]
-    {
+    let users = [
+        (&EMBEDDED_USERS, &layers.entries.embedded_users),
+        (&DUCKDB_USERS, &layers.entries.duckdb_users),
+        (&ADBC_USERS, &layers.entries.adbc_users),
+    ];
+    for (list, users) in users {
         users_of(list, users).into_iter().for_each(&mut conflict);
     }
     cluster::problems(layers).into_iter().for_each(&mut conflict);
@@ -49,10 +53,11 @@ fn otlp_endpoint(layers: &Layers) -> Option<String> {
     (!is_plain).then(|| text.to_owned())
 }
 
-fn otlp_headers(layers: &Layers) -> Option<String> {
-    let headers = layers.optional_text("tracing.headers")?;
-    let wrong = headers.split(',').position(|header| !header.trim().is_empty() && !header.contains('='))?;
-    Some(format!("`tracing.headers`: number {} is no `name=value`", wrong + 1))
+/// Of a setting that is `name=value` with commas between: the value itself may be secret.
+fn pairs(layers: &Layers, setting: &str) -> Option<String> {
+    let pairs = layers.optional_text(setting)?;
+    let wrong = pairs.split(',').position(|pair| !pair.trim().is_empty() && !pair.contains('='))?;
+    Some(format!("`{setting}`: number {} is no `name=value`", wrong + 1))
 }
 
 fn tls_pair(layers: &Layers) -> Option<String> {
@@ -81,6 +86,7 @@ fn default_password(layers: &Layers) -> Option<String> {
     let password = match layers.backend() {
         Backend::Embedded => "embedded.default_password",
         Backend::DuckDb(_) => "duckdb.default_password",
+        Backend::Adbc(_) => "adbc.default_password",
         Backend::ClickHouse(_) => return None,
     };
     if layers.optional_text(password).is_some() {

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::catalogue::{
-    DefaultValue, ListSection, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, OTLP_MAPPINGS, OTLP_TOKENS, TABLES,
+    DefaultValue, ListSection, ADBC_USERS, DUCKDB_USERS, EMBEDDED_USERS, LIST_SECTIONS, OTLP_MAPPINGS, OTLP_TOKENS,
+    TABLES,
 };
 use crate::errors::SettingsError;
 use crate::file::{FileEntry, FileKey};
@@ -35,6 +36,7 @@ pub(crate) struct Entries {
     pub duckdb_users: Vec<Entry>,
     pub otlp_tokens: Vec<Entry>,
     pub otlp_mappings: Vec<Entry>,
+    pub adbc_users: Vec<Entry>,
     pub kafka: Vec<Entry>,
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn check(file: &str, found: Vec<FileEntry>, errors: &mut Vec<Settings
             path if path == DUCKDB_USERS.path => (&DUCKDB_USERS, &mut entries.duckdb_users),
             path if path == OTLP_TOKENS.path => (&OTLP_TOKENS, &mut entries.otlp_tokens),
             path if path == OTLP_MAPPINGS.path => (&OTLP_MAPPINGS, &mut entries.otlp_mappings),
+            path if path == ADBC_USERS.path => (&ADBC_USERS, &mut entries.adbc_users),
             path if path == KAFKA.path => (&KAFKA, &mut entries.kafka),
             path => {
                 let meant = nearest(path, LIST_SECTIONS.iter().map(|list| list.path)).map(|path| format!("[[{path}]]"));

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use crate::catalogue::{ListSection, DUCKDB_USERS, EMBEDDED_USERS, OTLP_MAPPINGS, OTLP_TOKENS, SETTINGS, TABLES};
+use crate::catalogue::{
+    ListSection, ADBC_USERS, DUCKDB_USERS, EMBEDDED_USERS, OTLP_MAPPINGS, OTLP_TOKENS, SETTINGS, TABLES,
+};
 use crate::entries::Entry;
 use crate::kafka::catalogue::KAFKA;
 use crate::kind::Value;
@@ -93,6 +95,7 @@ pub(crate) fn rows(layers: &Layers) -> Vec<Row> {
     add_entries(&DUCKDB_USERS, &layers.entries.duckdb_users, &mut rows);
     add_entries(&OTLP_TOKENS, &layers.entries.otlp_tokens, &mut rows);
     add_entries(&OTLP_MAPPINGS, &layers.entries.otlp_mappings, &mut rows);
+    add_entries(&ADBC_USERS, &layers.entries.adbc_users, &mut rows);
     add_entries(&KAFKA, &layers.entries.kafka, &mut rows);
     rows
 }

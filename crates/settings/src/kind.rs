@@ -150,7 +150,7 @@ impl Kind {
     /// What is expected, with its unit; used in errors and in the reference.
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port`, several of such addresses, or `duckdb:///path/file.db`".to_owned(),
+            Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port`, several of such addresses, `duckdb:///path/file.db`, or `adbc:` and a database's address".to_owned(),
             Self::Gateway => "an address such as `http://windrow-0.windrow:8123`".to_owned(),
             Self::Gateways => "addresses such as `http://windrow-0.windrow:8123`, as a list or with commas between".to_owned(),
             Self::Text | Self::Secret => "a text".to_owned(),

@@ -28,7 +28,7 @@ mod typed;
 mod units;
 mod variables;
 
-pub use backend::{Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice};
+pub use backend::{AdbcUrl, Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice};
 pub use cluster::{ClusterSecret, ClusterSettings};
 pub use errors::{SettingsError, SettingsErrors};
 pub use explain::Difference;
@@ -43,7 +43,8 @@ pub use reference::reference_markdown;
 pub use secret::Secret;
 pub use table_rules::{AckRule, AsyncInsertRule, TableRules};
 pub use typed::{
-    AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings, DuckDbSettings,
-    DuckDbUser, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
-    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, TlsFiles, TracingSettings,
+    AdbcSettings, AdminSettings, AppendSettings, BackendPoolSettings, BackendTlsSettings, DeadLetterSettings,
+    DuckDbSettings, EmbeddedSettings, EmbeddedUser, EngineSetting, FlightSettings, FlushPolicy, GatherSettings,
+    HttpSettings, JournalSettings, LogFormat, LogSettings, NativeSettings, Settings, SqlUser, TlsFiles,
+    TracingSettings,
 };

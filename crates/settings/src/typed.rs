@@ -37,6 +37,7 @@ pub struct Settings {
     pub backend_pool: BackendPoolSettings,
     pub embedded: EmbeddedSettings,
     pub duckdb: DuckDbSettings,
+    pub adbc: AdbcSettings,
     pub gather: GatherSettings,
     pub journal: JournalSettings,
     pub dead_letters: DeadLetterSettings,
@@ -162,7 +163,7 @@ pub struct DuckDbSettings {
     /// What clients give as user `default`. Always set when DuckDB is the backend and one of its ports isn't on
     /// loopback.
     pub default_password: Option<Secret>,
-    pub users: Vec<DuckDbUser>,
+    pub users: Vec<SqlUser>,
     pub memory_limit_bytes: Option<u64>,
     pub threads: Option<usize>,
     pub max_temporary_bytes: u64,
@@ -170,8 +171,23 @@ pub struct DuckDbSettings {
     pub max_result_files_bytes: u64,
 }
 
+/// A database behind an ADBC driver.
 #[derive(Debug, Clone)]
-pub struct DuckDbUser {
+pub struct AdbcSettings {
+    /// The driver's library or manifest, or its name. Searched for when not set.
+    pub driver: Option<PathBuf>,
+    /// Options of the driver's own, by their names.
+    pub options: Vec<(String, Secret)>,
+    pub max_connections: usize,
+    /// What clients give as user `default`. Always set when such a database is the backend and the data port isn't on
+    /// loopback.
+    pub default_password: Option<Secret>,
+    pub users: Vec<SqlUser>,
+}
+
+/// A user whom the gateway itself knows, where the backend knows none of its clients.
+#[derive(Debug, Clone)]
+pub struct SqlUser {
     pub name: String,
     pub password: Secret,
     pub readonly: bool,

@@ -1,15 +1,17 @@
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{watch, Notify};
+use windrow_adbc::{Adbc, AdbcOptions};
 use windrow_clickhouse::{
     Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, SrvRecord,
     TlsError,
 };
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::{ClickHouse, DefaultUser, DuckDbBackend, NativeBackend, Users, MARKED_WINDOW};
-use windrow_settings::{Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice, Settings};
+use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, SqlBackend, SqlDatabase, Users, MARKED_WINDOW};
+use windrow_settings::{AdbcUrl, Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice, Settings};
 
 /// Whether the backend answers; the sentence says why not.
 pub(crate) type Availability = watch::Receiver<Result<(), String>>;
@@ -37,6 +39,7 @@ impl RunningBackend {
         match &settings.backend {
             Backend::Embedded => Self::embedded(settings).await,
             Backend::DuckDb(place) => Self::duckdb(settings, place).await,
+            Backend::Adbc(url) => Self::adbc(settings, url).await,
             Backend::ClickHouse(urls) => {
                 let endpoints = urls.iter().map(endpoint).collect();
                 let replicas = match urls.iter().any(|url| url.is_srv_record) {
@@ -130,12 +133,45 @@ impl RunningBackend {
         // The answer never changes, and is not to look as if nobody gave it.
         tokio::spawn(async move { sender.closed().await });
         Ok(RunningBackend {
-            gateway: windrow_gateway::Backend::DuckDb(DuckDbBackend { duckdb, users: Arc::new(Users::new(of)) }),
+            gateway: windrow_gateway::Backend::Sql(SqlBackend {
+                database: SqlDatabase::DuckDb(duckdb),
+                users: Arc::new(Users::new(of.default_password.as_ref(), &of.users)),
+            }),
             name: settings.backend.to_string(),
             available,
             default_user: None,
             engine: None,
             look_up: Arc::default(),
+        })
+    }
+
+    /// The database may be away at the start, as it may be later.
+    async fn adbc(settings: &Settings, url: &AdbcUrl) -> Result<RunningBackend, String> {
+        let of = &settings.adbc;
+        let options = AdbcOptions {
+            scheme: url.scheme.clone(),
+            url: url.url.expose().to_owned(),
+            driver: of.driver.clone(),
+            options: of.options.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
+            max_connections: of.max_connections,
+        };
+        let folder = windrow_gateway::temporary_folder(settings);
+        windrow_gateway::prepare_temporary_folder(&folder)
+            .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
+        let opened = tokio::task::spawn_blocking(move || Adbc::open(&options)).await;
+        let adbc = opened.map_err(|error| error.to_string())??;
+        if settings.flight.listen.is_some() {
+            tracing::info!("Arrow Flight SQL and ordered appends are not served before a database behind ADBC");
+        }
+        Ok(RunningBackend {
+            available: ask_adbc_now_and_then(adbc.clone()).await,
+            gateway: windrow_gateway::Backend::Sql(SqlBackend {
+                database: SqlDatabase::Adbc(adbc),
+                users: Arc::new(Users::new(of.default_password.as_ref(), &of.users)),
+            }),
+            name: settings.backend.to_string(),
+            default_user: None,
+            engine: None,
         })
     }
 
@@ -151,7 +187,7 @@ impl RunningBackend {
                 relay.close();
                 cluster.iter().for_each(|cluster| cluster.close());
             }
-            windrow_gateway::Backend::DuckDb(DuckDbBackend { duckdb, .. }) => duckdb.close().await,
+            windrow_gateway::Backend::Sql(SqlBackend { database, .. }) => database.close().await,
         }
         if let Some(engine) = self.engine {
             let outcome = engine.stop(STOP_GRACE).await;
@@ -276,15 +312,42 @@ fn follow(mut engine: watch::Receiver<EngineState>) -> Availability {
     receiver
 }
 
-/// Others have to be asked. One that is silent does not hold up the start.
 async fn ask_now_and_then(client: Arc<Client>) -> Availability {
-    let silent = || Err(format!("{} has not answered since Windrow's start; {LOOK}", client.replicas()));
-    let first = tokio::time::timeout(FIRST_ANSWER, ask(&client)).await.unwrap_or_else(|_| silent());
+    let silent = format!("{} has not answered since Windrow's start; {LOOK}", client.replicas());
+    let asking = move || {
+        let client = client.clone();
+        async move { ask(&client).await }
+    };
+    follow_answers(silent, asking).await
+}
+
+async fn ask_adbc_now_and_then(adbc: Adbc) -> Availability {
+    let silent = "the database has not answered since Windrow's start".to_owned();
+    let asking = move || {
+        let adbc = adbc.clone();
+        async move { ask_adbc(&adbc).await }
+    };
+    follow_answers(silent, asking).await
+}
+
+async fn ask_adbc(adbc: &Adbc) -> Result<(), String> {
+    match tokio::time::timeout(ANSWER, adbc.ping()).await {
+        Ok(answer) => answer.map_err(|exception| exception.line),
+        Err(_) => Err(format!("the database has not answered for {} s", ANSWER.as_secs())),
+    }
+}
+
+/// Others have to be asked. One that is silent does not hold up the start.
+async fn follow_answers<F>(silent: String, ask: impl Fn() -> F + Send + Sync + 'static) -> Availability
+where
+    F: Future<Output = Result<(), String>> + Send + 'static,
+{
+    let first = tokio::time::timeout(FIRST_ANSWER, ask()).await.unwrap_or(Err(silent));
     let (sender, receiver) = watch::channel(first);
     tokio::spawn(async move {
         while !sender.is_closed() {
             tokio::time::sleep(ASK_INTERVAL).await;
-            drop(sender.send_replace(ask(&client).await));
+            drop(sender.send_replace(ask().await));
         }
     });
     receiver

@@ -136,6 +136,11 @@ impl Plan {
     }
 
     fn chosen(settings: &Settings, arguments: &DemoArguments) -> Result<Plan, String> {
+        if let Backend::Adbc(_) = settings.backend {
+            return Err(
+                "the demo's queries are for ClickHouse and DuckDB: choose one of them with --backend".to_owned()
+            );
+        }
         let is_duckdb = matches!(settings.backend, Backend::DuckDb(_));
         let fits = terminal_columns().is_none_or(|columns| columns >= COMPARES_FROM_COLUMNS);
         let plan = match arguments.scene {
@@ -172,7 +177,7 @@ fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destinat
         |password: &Option<windrow_settings::Secret>| password.as_ref().map_or("", |secret| secret.expose()).to_owned();
     match &settings.backend {
         Backend::Embedded => Destination { password: secret(&settings.embedded.default_password), ..through },
-        Backend::DuckDb(_) => {
+        Backend::DuckDb(_) | Backend::Adbc(_) => {
             Destination { engine: Engine::DuckDb, password: secret(&settings.duckdb.default_password), ..through }
         }
         Backend::ClickHouse(replicas) => {

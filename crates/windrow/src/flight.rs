@@ -4,21 +4,22 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use windrow_append::Appends;
 use windrow_flight::{Access, DefaultUser, FlightOptions, FlightServer, Store, TlsFiles, Users};
-use windrow_gateway::{Backend, ClickHouse, DuckDbBackend};
+use windrow_gateway::{Backend, ClickHouse, SqlBackend, SqlDatabase};
 use windrow_settings::Settings;
 
 use crate::backend::RunningBackend;
 
-/// Arrow Flight SQL for the users of the data port, under its certificate.
+/// Arrow Flight SQL for the users of the data port, under its certificate. `None`: this backend has none.
 pub(crate) fn start(
     listener: TcpListener,
     settings: &Settings,
     backend: &RunningBackend,
     appends: Appends,
     registry: &mut Registry,
-) -> Result<FlightServer, String> {
+) -> Result<Option<FlightServer>, String> {
     let (store, users) = match &backend.gateway {
-        Backend::DuckDb(DuckDbBackend { duckdb, users }) => {
+        Backend::Sql(SqlBackend { database: SqlDatabase::Adbc(_), .. }) => return Ok(None),
+        Backend::Sql(SqlBackend { database: SqlDatabase::DuckDb(duckdb), users }) => {
             let users = users.clone();
             let check = move |given: &_| users.check(given).map(|access| Access { readonly: access.readonly });
             (Store::DuckDb(duckdb.clone()), Users::Gateway(Box::new(check)))
@@ -35,5 +36,6 @@ pub(crate) fn start(
     let tls = tls.map(|files| TlsFiles { certificate: files.certificate.clone(), key: files.key.clone() });
     let silence = Duration::from_millis(settings.append.idle_timeout_ms);
     let idle_timeout = Duration::from_millis(settings.flight.idle_timeout_ms);
-    FlightServer::start(listener, FlightOptions { store, appends, users, tls, silence, idle_timeout }, registry)
+    let options = FlightOptions { store, appends, users, tls, silence, idle_timeout };
+    FlightServer::start(listener, options, registry).map(Some)
 }

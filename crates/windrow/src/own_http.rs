@@ -15,6 +15,7 @@ pub(crate) fn client(settings: &Settings, at: SocketAddr) -> Result<Arc<Client>,
     };
     let password = match settings.backend {
         Backend::DuckDb(_) => &settings.duckdb.default_password,
+        Backend::Adbc(_) => &settings.adbc.default_password,
         Backend::Embedded | Backend::ClickHouse(_) => &settings.embedded.default_password,
     };
     let endpoint = Endpoint {

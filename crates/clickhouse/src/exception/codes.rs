@@ -29,6 +29,7 @@ pub fn code_name(code: i32) -> &'static str {
         107 => "FILE_DOESNT_EXIST",
         115 => "UNKNOWN_SETTING",
         117 => "INCORRECT_DATA",
+        153 => "ILLEGAL_DIVISION",
         159 => "TIMEOUT_EXCEEDED",
         164 => "READONLY",
         194 => "REQUIRED_PASSWORD",

@@ -103,7 +103,7 @@ impl TableInfo {
     }
 
     /// As `fitting`, for batches whose columns are those of the table, or `columns`, by position.
-    pub(crate) fn fitting_in_order(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
+    pub fn fitting_in_order(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
         let settable = self.columns.iter().filter(|column| !column.generated);
         let find = |name: &String| {
             let found = settable.clone().find(|column| column.name.to_lowercase() == name.to_lowercase());

@@ -8,7 +8,7 @@ use windrow_columns::{DataType, EnumValue, TupleType};
 use super::duck::DuckType;
 
 /// `Err` says why there is none.
-pub(crate) fn clickhouse_type(duckdb: &str, nullable: bool) -> Result<DataType, String> {
+pub fn clickhouse_type(duckdb: &str, nullable: bool) -> Result<DataType, String> {
     let duck = DuckType::parse(duckdb).ok_or_else(|| not_read(duckdb))?;
     of_nullability(&duck, nullable).ok_or_else(|| not_read(duckdb))
 }

@@ -4,6 +4,6 @@ mod clickhouse;
 mod create;
 mod duck;
 
-pub(crate) use clickhouse::clickhouse_type;
+pub use clickhouse::clickhouse_type;
 pub use create::duckdb_type_of_arrow;
 pub(crate) use duck::DuckType;

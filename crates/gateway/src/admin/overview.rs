@@ -206,7 +206,7 @@ pub(super) fn settings(state: &State) -> Value {
 /// `(version 26.7.2.1 (official build))`, `(DuckDB v1.5.6)`
 fn version_of(suffix: &str) -> Option<&str> {
     let inside = suffix.strip_prefix('(')?.strip_suffix(')')?;
-    Some(["version ", "DuckDB "].iter().find_map(|word| inside.strip_prefix(word)).unwrap_or(inside))
+    Some(["version ", "DuckDB ", "ADBC "].iter().find_map(|word| inside.strip_prefix(word)).unwrap_or(inside))
 }
 
 /// What stands behind the gateway.
@@ -214,7 +214,7 @@ pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
     let facts = state.admission.facts.get();
     let (kind, address) = match &state.backend {
         Backend::ClickHouse(clickhouse) => ("clickhouse", Some(clickhouse.client.replicas().to_string())),
-        Backend::DuckDb(_) => ("duckdb", None),
+        Backend::Sql(backend) => (backend.database.kind(), None),
     };
     json!({
         "kind": kind,

@@ -20,7 +20,7 @@ use crate::state::State;
 pub(super) fn several(backend: &Backend) -> Option<&Arc<Replicas>> {
     match backend {
         Backend::ClickHouse(clickhouse) => Some(clickhouse.client.replicas()).filter(|replicas| replicas.are_several()),
-        Backend::DuckDb(_) => None,
+        Backend::Sql(_) => None,
     }
 }
 

@@ -64,9 +64,9 @@ impl Facts {
     pub(crate) fn of(backend: &Backend) -> Facts {
         let known = match backend {
             Backend::ClickHouse(_) => BackendFacts::default(),
-            Backend::DuckDb(backend) => {
+            Backend::Sql(backend) => {
                 let name = hostname().unwrap_or_else(|| "windrow".to_owned());
-                BackendFacts::new(backend.duckdb.version_suffix().to_owned(), name, "UTC".to_owned())
+                BackendFacts::new(backend.database.version_suffix().to_owned(), name, "UTC".to_owned())
             }
         };
         Facts { known: RwLock::new(Arc::new(known)) }

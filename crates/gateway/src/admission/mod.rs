@@ -12,14 +12,13 @@
 //! question that begins now.
 //!
 //! A refusal of ClickHouse's is not worded here: the caller forwards the insert and ClickHouse refuses it itself. For a
-//! DuckDB, the gateway answers all three (`duckdb.rs`), and words its refusals. While the backend is away, what it said
+//! DuckDB, the gateway answers all three (`sql.rs`), and words its refusals. While the backend is away, what it said
 //! last goes on to hold: an insert that it would refuse by then is refused at the flush.
 //!
 //! `docs/decisions/0035-admission-by-fingerprints.md` says why, and what somebody gains who knows all this.
 
 mod account;
 mod catalog;
-mod duckdb;
 mod facts;
 mod grants;
 mod probe;
@@ -27,6 +26,7 @@ mod remembered;
 mod rounds;
 mod schema;
 mod sharding;
+mod sql;
 mod standing;
 mod user;
 mod windows;
@@ -43,13 +43,13 @@ use windrow_engine::table_by_name;
 pub(crate) use account::Account;
 use account::Accounts;
 use catalog::Catalog;
-pub(crate) use duckdb::SETTINGS as DUCKDB_SETTINGS;
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 use remembered::Remembered;
 pub(crate) use schema::{Column, Marks, TableSchema, Target};
 use sharding::Shards;
 pub(crate) use sharding::{ShardOfCut, Sharding, SHARDING_KEY};
+pub(crate) use sql::SETTINGS as SQL_SETTINGS;
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 #[cfg(test)]
@@ -134,8 +134,8 @@ type Told = (TableKey, u32, ReplicaId);
 /// What is known of the backend, and how it is found out.
 enum Learnt {
     ClickHouse(OfClickHouse),
-    /// The process itself is asked, which costs little: answers are kept for their time.
-    DuckDb {
+    /// The gateway itself knows its users, and the database tells what a table is: answers are kept for their time.
+    Sql {
         accounts: Remembered<UserKey, Account>,
         tables: Remembered<TableKey, TableSchema>,
     },
@@ -171,13 +171,13 @@ impl Admission {
                 let own = Catalog::new(it.client.clone(), accounts.clone(), viewer);
                 Learnt::ClickHouse(OfClickHouse { accounts, own, others: Mutex::default() })
             }
-            Backend::DuckDb(_) => {
-                Learnt::DuckDb { accounts: Remembered::new(account_ttl), tables: Remembered::new(table_ttl) }
+            Backend::Sql(_) => {
+                Learnt::Sql { accounts: Remembered::new(account_ttl), tables: Remembered::new(table_ttl) }
             }
         };
         let shards = match &backend {
             Backend::ClickHouse(it) => it.cluster.clone(),
-            Backend::DuckDb(_) => None,
+            Backend::Sql(_) => None,
         };
         Admission {
             shards: shards.map(|cluster| Shards::new(cluster, account_ttl, table_ttl, &windows)),
@@ -200,7 +200,7 @@ impl Admission {
     /// Schemas and privileges may have changed: nothing holds that no question confirms which begins from now on.
     pub(crate) fn doubt(&self) {
         self.doubted_at.fetch_max(Moment::now().as_micros(), Ordering::AcqRel);
-        if let Learnt::DuckDb { accounts, tables } = &self.learnt {
+        if let Learnt::Sql { accounts, tables } = &self.learnt {
             accounts.clear();
             tables.clear();
         }
@@ -220,7 +220,7 @@ impl Admission {
     pub(crate) fn backend_has_answered(&self) -> bool {
         match &self.backend {
             Backend::ClickHouse(it) => it.client.has_answered(),
-            Backend::DuckDb(_) => true,
+            Backend::Sql(_) => true,
         }
     }
 
@@ -245,10 +245,10 @@ impl Admission {
     pub(crate) async fn account_at(&self, key: &UserKey, since: Moment) -> Result<Arc<Account>, NotAdmitted> {
         match (&self.learnt, &self.backend) {
             (Learnt::ClickHouse(it), _) => it.accounts.get(key, self.account_since(Moment::now()).max(since)).await,
-            (Learnt::DuckDb { accounts, .. }, Backend::DuckDb(backend)) => {
-                accounts.get(key, async || duckdb::account(backend, key)).await
+            (Learnt::Sql { accounts, .. }, Backend::Sql(backend)) => {
+                accounts.get(key, async || sql::account(backend, key)).await
             }
-            (Learnt::DuckDb { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
+            (Learnt::Sql { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
         }
     }
 
@@ -272,7 +272,7 @@ impl Admission {
     fn known_account(&self, key: &UserKey) -> Option<Arc<Account>> {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.accounts.known(key),
-            Learnt::DuckDb { accounts, .. } => accounts.known(key),
+            Learnt::Sql { accounts, .. } => accounts.known(key),
         }
     }
 
@@ -308,10 +308,8 @@ impl Admission {
     ) -> Result<Arc<TableSchema>, NotAdmitted> {
         match (&self.learnt, &self.backend) {
             (Learnt::ClickHouse(it), _) => it.table(key, asker, self.table_since(Moment::now()).max(since)).await,
-            (Learnt::DuckDb { tables, .. }, Backend::DuckDb(backend)) => {
-                tables.get(key, || duckdb::table(backend, key)).await
-            }
-            (Learnt::DuckDb { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
+            (Learnt::Sql { tables, .. }, Backend::Sql(backend)) => tables.get(key, || sql::table(backend, key)).await,
+            (Learnt::Sql { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
         }
     }
 
@@ -381,7 +379,7 @@ impl Admission {
     pub(crate) fn is_failing(&self) -> bool {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.own.is_failing(),
-            Learnt::DuckDb { .. } => false,
+            Learnt::Sql { .. } => false,
         }
     }
 
@@ -429,7 +427,7 @@ impl Admission {
     pub(crate) async fn table_anew(&self, key: &TableKey) -> Result<TableSchema, CallError> {
         match &self.backend {
             Backend::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
-            Backend::DuckDb(it) => duckdb::table_anew(it, key).await.map_err(CallError::Exception),
+            Backend::Sql(it) => sql::table_anew(it, key).await.map_err(CallError::Exception),
         }
     }
 
@@ -460,7 +458,7 @@ impl Admission {
                     self.shards_of(&schema).inspect(|(shards, distributed)| shards.forget_table(distributed));
                 }
             }
-            Learnt::DuckDb { tables, .. } => tables.doubt(key, Duration::ZERO),
+            Learnt::Sql { tables, .. } => tables.doubt(key, Duration::ZERO),
         }
     }
 
@@ -512,7 +510,7 @@ impl Admission {
                 }
                 Ok(())
             }
-            Backend::DuckDb(backend) => duckdb::probe(backend, &probe.destination.credentials),
+            Backend::Sql(backend) => sql::probe(backend, &probe.destination.credentials),
         }
     }
 
@@ -543,7 +541,7 @@ impl Admission {
     pub(crate) async fn is_granted(&self, credentials: &Credentials, privilege: &str) -> Result<bool, CallError> {
         let clickhouse = match &self.backend {
             Backend::ClickHouse(clickhouse) => clickhouse,
-            Backend::DuckDb(backend) => {
+            Backend::Sql(backend) => {
                 return Ok(backend.users.check(credentials).is_some_and(|access| !access.readonly))
             }
         };

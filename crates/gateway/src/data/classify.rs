@@ -153,14 +153,14 @@ impl Exchange<'_> {
     fn max_gathered_bytes(&self) -> usize {
         match self.state.backend {
             Backend::ClickHouse(_) => self.state.options.settings.get().http.max_body_bytes_gathered,
-            Backend::DuckDb(_) => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
+            Backend::Sql(_) => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
         }
     }
 
     fn max_decompressed_bytes(&self) -> usize {
         match self.state.backend {
             Backend::ClickHouse(_) => self.state.options.settings.get().http.max_decompressed_bytes,
-            Backend::DuckDb(_) => self.max_gathered_bytes(),
+            Backend::Sql(_) => self.max_gathered_bytes(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A head that was seen before goes straight to its body (`insert.rs`). Of any other it is decided what is to be done with it
 //! (`classify.rs`): an insert is gathered (`insert.rs`, through the stages of `crate::insert`), a flush is answered here
-//! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is DuckDB's (`on_duckdb.rs`).
+//! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is another database's (`on_sql.rs`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use super::answer::{After, Answering};
 use super::appends::is_of_appends;
 use super::body::{Read, ReadError};
 use super::classify::Plan;
-use super::duckdb::is_for_anyone;
 use super::forwarding::Cause;
 use super::insert::{repeat, Repeated};
 use super::known_heads::Latest;
 use super::request::{caller, caller_among, Caller, Request};
+use super::sql::is_for_anyone;
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
 use crate::backend::Backend;
@@ -64,7 +64,7 @@ pub(crate) async fn exchange(
     let request = Request::new(head);
     let caller = match &state.backend {
         Backend::ClickHouse(_) => caller(request.identity(), state.options.default_user.as_ref()),
-        Backend::DuckDb(backend) => caller_among(request.identity(), &backend.users),
+        Backend::Sql(backend) => caller_among(request.identity(), &backend.users),
     };
     let route = Mutex::new("forward");
     let hop = Cluster::came_by_hop(state.cluster.as_ref(), head);
@@ -88,7 +88,7 @@ impl Exchange<'_> {
             // The gateway has looked at the password itself.
             self.origin.is_of_user(self.peer);
         }
-        if let (Backend::DuckDb(backend), true) = (&self.state.backend, is_for_anyone(&self.request)) {
+        if let (Backend::Sql(backend), true) = (&self.state.backend, is_for_anyone(&self.request)) {
             return self.answer_anyone(backend, connection, out).await;
         }
         if let (Some(cluster), true) = (&self.state.cluster, self.came_by_hop) {

@@ -65,7 +65,7 @@ impl Exchange<'_> {
     ) -> After {
         match &self.state.backend {
             Backend::ClickHouse(clickhouse) => self.pass_on(&clickhouse.relay, connection, out, cause, read).await,
-            Backend::DuckDb(backend) => self.run_on_duckdb(backend, connection, out, cause, read).await,
+            Backend::Sql(backend) => self.run_sql(backend, connection, out, cause, read).await,
         }
     }
 

@@ -265,7 +265,7 @@ impl Exchange<'_> {
     ) -> After {
         let relay = match &self.state.backend {
             Backend::ClickHouse(clickhouse) => &clickhouse.relay,
-            Backend::DuckDb(_) => return self.not_gathered_for_duckdb(connection, out, why, pending).await,
+            Backend::Sql(_) => return self.not_gathered_for_sql(connection, out, why, pending).await,
         };
         let Pending { stripping, insert, read, .. } = pending;
         match why {
@@ -300,7 +300,7 @@ impl Exchange<'_> {
     }
 
     /// Nobody else takes what is not gathered, but for SQL that looked like plain values.
-    async fn not_gathered_for_duckdb(
+    async fn not_gathered_for_sql(
         &self,
         connection: &mut Connection,
         out: &mut Vec<u8>,

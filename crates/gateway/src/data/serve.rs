@@ -17,10 +17,10 @@ use windrow_trace::{Parent, RequestTrace};
 
 use super::answer::{self, After};
 use super::body::BodyRoom;
-use super::duckdb::{KeptFiles, TemporaryFiles};
 use super::exchange::exchange;
 use super::known_heads::{KnownHeads, Latest};
 use super::sessions::Sessions;
+use super::sql::{KeptFiles, TemporaryFiles};
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink};

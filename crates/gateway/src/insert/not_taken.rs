@@ -44,7 +44,12 @@ pub(crate) fn not_taken(reason: &str) -> Refusal {
         "session" => "Sessions that change settings are not supported",
         "not_text" => "A parameter of the request is no text",
         "encoding" => "The body's encoding is not known, or the body is not encoded as it says",
-        _ => return Refusal::of_insert(NOT_IMPLEMENTED, format!("The insert can't be taken with DuckDB ({reason})")),
+        _ => {
+            return Refusal::of_insert(
+                NOT_IMPLEMENTED,
+                format!("The insert can't be taken with this backend ({reason})"),
+            )
+        }
     };
     Refusal::of_insert(BAD_ARGUMENTS, format!("{text}. The insert was not taken"))
 }
@@ -99,7 +104,7 @@ fn row(format: &str, payload: &[u8], rows_before: u64) -> Option<String> {
 
 fn unknown_format(name: &str) -> Refusal {
     match PassthroughFormat::named(name) {
-        Some(_) => Refusal::of_insert(NOT_IMPLEMENTED, format!("Windrow can't read the format {name} for DuckDB")),
+        Some(_) => Refusal::of_insert(NOT_IMPLEMENTED, format!("Windrow can't read the format {name} itself")),
         None => Refusal::of_insert(UNKNOWN_FORMAT, format!("Unknown format {name}.")),
     }
 }
@@ -138,12 +143,12 @@ fn setting(request: &InsertRequest) -> Refusal {
         Some((name, value)) => Refusal::of_insert(
             NOT_IMPLEMENTED,
             format!(
-                "The setting {name} = '{value}' is not supported for inserts into DuckDB. The insert was not taken"
+                "The setting {name} = '{value}' is not supported for inserts with this backend. The insert was not taken"
             ),
         ),
         None => Refusal::of_insert(
             BAD_ARGUMENTS,
-            "A setting has a value that is not supported for inserts into DuckDB. The insert was not taken",
+            "A setting has a value that is not supported for inserts with this backend. The insert was not taken",
         ),
     }
 }

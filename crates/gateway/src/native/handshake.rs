@@ -90,7 +90,7 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
     let claimed = Identity::Claimed(Credentials { user, password: hello.password.clone() });
     let caller = match &state.backend {
         Backend::ClickHouse(_) => caller(claimed, state.options.default_user.as_ref()),
-        Backend::DuckDb(backend) => caller_among(claimed, &backend.users),
+        Backend::Sql(backend) => caller_among(claimed, &backend.users),
     };
     let credentials = match caller {
         Caller::Itself(credentials) | Caller::Default(credentials) => credentials,

@@ -84,7 +84,7 @@ impl Session<'_> {
     pub(super) fn is_over_http(&self) -> bool {
         match &self.state.backend {
             Backend::ClickHouse(_) => self.client.is_over_http,
-            Backend::DuckDb(_) => true,
+            Backend::Sql(_) => true,
         }
     }
 

@@ -225,7 +225,7 @@ impl Default for KnownDatabases {
 pub(super) async fn knows_database(state: &State, key: &UserKey) -> Result<(), Refusal> {
     let client = match &state.backend {
         Backend::ClickHouse(clickhouse) => Some(clickhouse.relay.clone()),
-        Backend::DuckDb(_) => state.own_http.get().cloned(),
+        Backend::Sql(_) => state.own_http.get().cloned(),
     };
     let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
     let Some(client) = client.filter(|_| key.database.is_some()) else { return Ok(()) };

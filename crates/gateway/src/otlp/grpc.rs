@@ -45,7 +45,13 @@ const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
 /// A flag and a length stand before each message.
 const PREFIX_BYTES: usize = 5;
 
-pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: Arc<Peer>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    state: &Arc<State>,
+    stream: Stream,
+    id: u64,
+    peer: Arc<Peer>,
+    mut stop: watch::Receiver<bool>,
+) {
     let limits = &state.options.limits;
     let mut http = http2::Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new())
@@ -178,7 +184,9 @@ fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
         Some("gzip") => Ok(Some(Packing::Gzip)),
         Some("zstd") => Ok(Some(Packing::Zstd)),
         Some("deflate") => Ok(Some(Packing::Deflate)),
-        Some(name) => Err(Refused::new(Why::Unsupported, format!("messages are packed by gzip, zstd or deflate, not {name}"))),
+        Some(name) => {
+            Err(Refused::new(Why::Unsupported, format!("messages are packed by gzip, zstd or deflate, not {name}")))
+        }
     }
 }
 

@@ -61,9 +61,8 @@ pub(crate) async fn serve(
 
 fn trace(state: &State, head: &RequestHead) -> Option<RequestTrace> {
     let tracer = state.options.tracer.as_ref()?;
-    let parent = head.text("traceparent").and_then(|parent| {
-        Parent::of_header(parent.as_bytes(), head.field("tracestate"))
-    });
+    let parent =
+        head.text("traceparent").and_then(|parent| Parent::of_header(parent.as_bytes(), head.field("tracestate")));
     tracer.begin(parent, Instant::now())
 }
 
@@ -126,9 +125,10 @@ async fn answer(
     (origin, peer): (Origin<'_>, &Peer),
     signal: Signal,
 ) -> Result<Vec<u8>, Answer> {
-    let encoding = head.text("content-type").and_then(encoding).ok_or_else(|| {
-        Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json")
-    })?;
+    let encoding = head
+        .text("content-type")
+        .and_then(encoding)
+        .ok_or_else(|| Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json"))?;
     let packing = packing(head)?;
     let sender = sender(state, peer, head).await?;
     origin.is_of_user(peer);
@@ -182,7 +182,8 @@ fn packing(head: &RequestHead) -> Result<Option<Packing>, Refused> {
 /// All of a user's body, unpacked, and what holds room for it.
 async fn body(state: &State, connection: &mut Connection, packing: Option<Packing>) -> Result<(Bytes, Read), Answer> {
     let limit = state.options.settings.get().otlp.max_http_body_bytes;
-    let too_large = || Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"));
+    let too_large =
+        || Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"));
     let (mut body, _) = connection.body().await.map_err(|_| Answer::Nobody)?;
     if body.announced_bytes() > limit as u64 {
         return Err(too_large().into());

@@ -9,7 +9,7 @@ use windrow_engine::sink::{Destination, Form, Partitioning};
 use windrow_kafka::pipeline::{TableColumn, TableDescription, TableError};
 
 use super::table_error;
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, DUCKDB_SETTINGS};
+use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, SQL_SETTINGS};
 use crate::backend::Backend;
 use crate::insert::{canonical_database, switched_on};
 
@@ -19,7 +19,7 @@ pub(super) async fn describe(
     table: &str,
     exactly_once: bool,
 ) -> Result<TableDescription, TableError> {
-    let is_duckdb = matches!(admission.backend(), Backend::DuckDb(_));
+    let is_duckdb = matches!(admission.backend(), Backend::Sql(_));
     let database = if is_duckdb { canonical_database(Some(database)) } else { database.to_owned() };
     let key = TableKey { database, table: table.to_owned() };
     let own = admission.backend().own_credentials().clone();
@@ -116,7 +116,7 @@ struct UserFacts {
 
 impl UserFacts {
     fn of_duckdb() -> UserFacts {
-        let settings = DUCKDB_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let settings = SQL_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         UserFacts {
             time_zone: "UTC".to_owned(),
             version: None,

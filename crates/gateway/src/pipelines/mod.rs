@@ -55,7 +55,7 @@ impl Tables for BackendTables {
         Box::pin(async move {
             match self.admission.backend() {
                 Backend::ClickHouse(clickhouse) => ask_format::ask(&clickhouse.client, question).await,
-                Backend::DuckDb(_) => Err(AskError::Nobody),
+                Backend::Sql(_) => Err(AskError::Nobody),
             }
         })
     }

@@ -63,7 +63,7 @@ pub(crate) fn pipeline(entry: &Entry, backend: &Backend) -> KafkaSettings {
 fn default_database(backend: &Backend) -> &'static str {
     match backend {
         Backend::DuckDb(_) => "main",
-        Backend::Embedded | Backend::ClickHouse(_) => "default",
+        Backend::Embedded | Backend::ClickHouse(_) | Backend::Adbc(_) => "default",
     }
 }
 

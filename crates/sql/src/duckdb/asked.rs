@@ -66,10 +66,12 @@ pub enum Parameter {
     NotOne,
 }
 
-/// Takes a text apart. `parameter` is asked for the value of `{name:Type}`; `system_table` for what stands in
+/// Takes a text apart. `default_schema` is what ClickHouse's database `default` is called, and empty where its tables
+/// are named without one. `parameter` is asked for the value of `{name:Type}`; `system_table` for what stands in
 /// for a table of `system`, if anything does.
 pub fn ask(
     text: &str,
+    default_schema: &str,
     system_table: &dyn Fn(&str) -> Option<String>,
     parameter: &dyn Fn(&str, &str) -> Parameter,
 ) -> Result<Asked, NotAsked> {
@@ -88,7 +90,7 @@ pub fn ask(
         return Err(NotAsked::Empty);
     }
     let kind = Kind::of(text, &tokens);
-    let sql = rewrite(text, &tokens, system_table, parameter)?;
+    let sql = rewrite(text, &tokens, default_schema, system_table, parameter)?;
     let about = about(text, &tokens, &sql);
     let kind = if about.is_some() { Kind::Reads } else { kind };
     Ok(Asked { sql, format, settings, kind, about })
@@ -163,7 +165,7 @@ mod tests {
     }
 
     fn asked(text: &str) -> Asked {
-        ask(text, &system, &parameter).unwrap()
+        ask(text, "main", &system, &parameter).unwrap()
     }
 
     #[test]
@@ -182,9 +184,12 @@ mod tests {
 
     #[test]
     fn one_statement_is_enough() {
-        assert_eq!(ask(" ; ", &system, &parameter), Err(NotAsked::Empty));
-        assert_eq!(ask("-- x", &system, &parameter), Err(NotAsked::Empty));
-        assert_eq!(ask("select 1;select 2", &system, &parameter), Err(NotAsked::SeveralStatements { position: 9 }));
+        assert_eq!(ask(" ; ", "main", &system, &parameter), Err(NotAsked::Empty));
+        assert_eq!(ask("-- x", "main", &system, &parameter), Err(NotAsked::Empty));
+        assert_eq!(
+            ask("select 1;select 2", "main", &system, &parameter),
+            Err(NotAsked::SeveralStatements { position: 9 })
+        );
         assert_eq!(asked("select ';' /* ; */;;").sql, "select ';'");
     }
 
@@ -205,7 +210,13 @@ mod tests {
         for (given, wanted) in pairs {
             assert_eq!(asked(given).sql, wanted);
         }
-        assert_eq!(ask("select {b:UInt8}", &system, &parameter), Err(NotAsked::NotSet("b".to_owned())));
+        assert_eq!(ask("select {b:UInt8}", "main", &system, &parameter), Err(NotAsked::NotSet("b".to_owned())));
+    }
+
+    #[test]
+    fn the_default_database_may_have_no_name() {
+        let asked = ask("select * from default.t, `default` . t", "", &system, &parameter).unwrap();
+        assert_eq!(asked.sql, "select * from t, t");
     }
 
     #[test]
@@ -229,7 +240,7 @@ mod tests {
     fn no_text_is_too_strange() {
         let whole = "with `x` as (select {a:UInt8}, 'é', $$q$$ from default.t) select * from system.one format CSV settings a='b'";
         for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {
-            let _ = ask(&whole[..end], &system, &parameter);
+            let _ = ask(&whole[..end], "main", &system, &parameter);
         }
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..20_000 {
@@ -241,7 +252,7 @@ mod tests {
                     .unwrap();
             }
             let text: String = characters.into_iter().collect();
-            let _ = ask(&text, &system, &parameter);
+            let _ = ask(&text, "main", &system, &parameter);
         }
     }
 }

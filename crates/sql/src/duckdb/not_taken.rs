@@ -40,7 +40,7 @@ impl NotTaken {
     pub fn text(self) -> &'static str {
         match self {
             NotTaken::OfTheConnection => {
-                "Every request has a connection to DuckDB of its own, so what SET, USE, PRAGMA, CALL, BEGIN, PREPARE or a temporary table \
+                "Every request has a connection of its own, so what SET, USE, PRAGMA, CALL, BEGIN, PREPARE or a temporary table \
                  would change is gone when it ends. Use the parameter database= for another schema, SELECT * FROM pragma_x() for what a \
                  PRAGMA tells, and the section [duckdb] of Windrow's configuration for DuckDB's settings"
             }
@@ -61,7 +61,7 @@ impl NotTaken {
                 "checkpoint, force_checkpoint, the functions of logging, profiling and the parser act on the whole server, and query and \
                  json_execute_serialized_sql run texts that were not looked at: none of them is called here"
             }
-            NotTaken::BackQuotes => "Names stand in double quotes in DuckDB",
+            NotTaken::BackQuotes => "Names stand in double quotes",
             NotTaken::JoinedTexts => "A text that begins with E' ends on its line: join texts with ||",
             NotTaken::UnicodeEscapes => {
                 "U& before a quote is not taken: write the characters themselves, in \"...\" a name and in '...' a text. Where & is an \
@@ -69,7 +69,7 @@ impl NotTaken {
             }
             NotTaken::Unclosed => "A quote or a comment does not end",
             NotTaken::Unknown => {
-                "No statement of DuckDB's that is taken begins like this: SELECT, FROM, WITH, VALUES, TABLE, SHOW, DESCRIBE, SUMMARIZE, PIVOT, \
+                "No statement that is taken begins like this: SELECT, FROM, WITH, VALUES, TABLE, SHOW, DESCRIBE, SUMMARIZE, PIVOT, \
                  UNPIVOT, EXPLAIN, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE, ALTER, DROP (of tables, views, schemas, indexes, \
                  sequences, types and macros), COMMENT, ANALYZE, VACUUM and CHECKPOINT are"
             }

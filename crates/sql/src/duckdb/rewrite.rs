@@ -9,6 +9,7 @@ use crate::quote::Dialect;
 pub(super) fn rewrite(
     text: &str,
     tokens: &[Token],
+    default_schema: &str,
     system_table: &dyn Fn(&str) -> Option<String>,
     parameter: &dyn Fn(&str, &str) -> Parameter,
 ) -> Result<String, NotAsked> {
@@ -18,7 +19,7 @@ pub(super) fn rewrite(
         let replaced = match tokens[at].kind {
             TokenKind::Symbol(b'{') => substitution(text, tokens, at, parameter)?,
             TokenKind::Word | TokenKind::QuotedIdentifier | TokenKind::BackQuotedIdentifier => {
-                database(text, tokens, at, system_table).or_else(|| back_quoted(text, tokens, at))
+                database(text, tokens, at, default_schema, system_table).or_else(|| back_quoted(text, tokens, at))
             }
             _ => None,
         };
@@ -56,11 +57,12 @@ fn is_qualifier(tokens: &[Token], at: usize) -> bool {
     !behind_dot && tokens.get(at + 1).is_some_and(|token| token.is_symbol(b'.')) && before_name
 }
 
-/// `default.t` is `main.t`; what `system.x` is the gateway says.
+/// `default.t` is `main.t`, or `t` where that has no name; what `system.x` is the gateway says.
 fn database(
     text: &str,
     tokens: &[Token],
     at: usize,
+    default_schema: &str,
     system_table: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Replaced> {
     if !is_qualifier(tokens, at) {
@@ -68,7 +70,8 @@ fn database(
     }
     let name = tokens[at].name(Dialect::DuckDb, text)?;
     if name.eq_ignore_ascii_case("default") {
-        return Some(Replaced { by: "main".to_owned(), tokens: 1 });
+        let tokens = if default_schema.is_empty() { 2 } else { 1 };
+        return Some(Replaced { by: default_schema.to_owned(), tokens });
     }
     let is_dot = |at: usize| tokens.get(at).is_some_and(|token| token.is_symbol(b'.'));
     // `system.one.dummy` is a column; `system.main.x.y` is DuckDB's own.

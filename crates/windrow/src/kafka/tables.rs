@@ -16,7 +16,7 @@ pub(super) struct CheckTables {
 
 impl CheckTables {
     pub(super) async fn open(settings: &Settings) -> Result<CheckTables, String> {
-        if let Backend::ClickHouse(_) = &settings.backend {
+        if let Backend::ClickHouse(_) | Backend::Adbc(_) = &settings.backend {
             let backend = RunningBackend::start(settings).await?;
             return Ok(CheckTables {
                 tables: Box::new(BackendTables::alone(backend.gateway, settings)),
@@ -52,7 +52,7 @@ impl CheckTables {
     fn through_gateway(settings: &Settings) -> Result<CheckTables, String> {
         let client = own_http::client(settings, settings.http.listen)?;
         let tables: Box<dyn Tables> = match settings.backend {
-            Backend::DuckDb(_) => Box::new(TablesThroughGateway::new(client)),
+            Backend::DuckDb(_) | Backend::Adbc(_) => Box::new(TablesThroughGateway::new(client)),
             Backend::Embedded | Backend::ClickHouse(_) => {
                 let clickhouse = ClickHouse { client: client.clone(), relay: client, cluster: None, native: None };
                 Box::new(BackendTables::alone(windrow_gateway::Backend::ClickHouse(clickhouse), settings))

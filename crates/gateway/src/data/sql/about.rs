@@ -6,65 +6,51 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
 use windrow_clickhouse::Exception;
 use windrow_duckdb::results::Columns;
-use windrow_duckdb::{schema_of, ColumnInfo, DuckDb, Session, TableInfo, TableRef};
-use windrow_sql::{About, Dialect, TableName};
+use windrow_duckdb::{ColumnInfo, Session, TableInfo, TableRef};
+use windrow_sql::{About, TableName};
 
 use super::source::Source;
+use crate::sql_database::SqlDatabase;
 
 const UNKNOWN_TABLE: i32 = 60;
 const NOT_IMPLEMENTED: i32 = 48;
 
 /// The answer's rows.
-pub(super) async fn answer(duckdb: &DuckDb, about: &About, session: &Session) -> Result<Source, Exception> {
+pub(super) async fn answer(store: &SqlDatabase, about: &About, session: &Session) -> Result<Source, Exception> {
     match about {
         About::Describe(name) => {
-            let table = table_ref(name, session);
+            let table = table_ref(store, name, session);
             let missing = || {
-                let text = format!("Table {}.{} does not exist", database(&table.schema), table.table);
-                Exception::new(UNKNOWN_TABLE, &text, duckdb.version_suffix())
+                let text = format!("Table {}.{} does not exist", store.database_of(&table.schema), table.table);
+                Exception::new(UNKNOWN_TABLE, &text, store.version_suffix())
             };
-            let info = duckdb.table(&table).await?.ok_or_else(missing)?;
+            let info = store.table(&table).await?.ok_or_else(missing)?;
             Ok(Source::ready(describe(&info)))
         }
         About::DescribeQuery(query) => {
-            let stream = duckdb.query(query, session).await?;
+            let stream = store.query(query, session).await?;
             let columns = Columns::of(&stream.schema(), None);
             let columns =
-                columns.map_err(|error| Exception::new(error.code(), &error.to_string(), duckdb.version_suffix()))?;
+                columns.map_err(|error| Exception::new(error.code(), &error.to_string(), store.version_suffix()))?;
             let types = columns.types().iter().map(ToString::to_string).collect();
             Ok(Source::ready(described(columns.names().to_vec(), types, Vec::new())))
         }
         About::Exists(name) => {
-            let exists = duckdb.table(&table_ref(name, session)).await?.is_some();
+            let exists = store.table(&table_ref(store, name, session)).await?.is_some();
             Ok(Source::ready(one_column("result", DataType::UInt8, Arc::new(UInt8Array::from(vec![u8::from(exists)])))))
         }
         About::Tables { database: asked } => {
-            let wanted = asked.as_deref().map_or(session.schema.as_str(), schema_of);
-            let sql = format!(
-                "SELECT name FROM {} WHERE database = {} ORDER BY name",
-                duckdb.own_table("system_tables"),
-                Dialect::DuckDb.text(database(wanted))
-            );
-            Ok(Source::Stream(duckdb.query(&sql, session).await?))
+            let schema = asked.as_deref().map_or(session.schema.as_str(), |database| store.schema_of(database));
+            Ok(Source::Stream(store.query(&store.list_tables(schema), session).await?))
         }
-        About::Databases => {
-            let sql = format!("SELECT name FROM {} ORDER BY name", duckdb.own_table("system_databases"));
-            Ok(Source::Stream(duckdb.query(&sql, session).await?))
-        }
-        About::Foreign(word) => Err(Exception::new(NOT_IMPLEMENTED, word, duckdb.version_suffix())),
+        About::Databases => Ok(Source::Stream(store.query(&store.list_databases(), session).await?)),
+        About::Foreign(word) => Err(Exception::new(NOT_IMPLEMENTED, word, store.version_suffix())),
     }
 }
 
-fn table_ref(name: &TableName, session: &Session) -> TableRef {
-    let schema = name.database.as_deref().map_or(session.schema.as_str(), schema_of);
+fn table_ref(store: &SqlDatabase, name: &TableName, session: &Session) -> TableRef {
+    let schema = name.database.as_deref().map_or(session.schema.as_str(), |database| store.schema_of(database));
     TableRef::new(schema, name.table.clone())
-}
-
-fn database(schema: &str) -> &str {
-    match schema {
-        "main" => "default",
-        other => other,
-    }
 }
 
 fn describe(info: &TableInfo) -> RecordBatch {

@@ -20,7 +20,7 @@ const SYSTEM_TABLES: [&str; 9] =
     ["one", "numbers", "databases", "tables", "columns", "settings", "functions", "build_options", "processes"];
 
 /// The view for a table of `system`.
-pub(super) fn system_view(duckdb: &DuckDb, table: &str) -> Option<String> {
+pub(crate) fn system_view(duckdb: &DuckDb, table: &str) -> Option<String> {
     SYSTEM_TABLES.contains(&table).then(|| duckdb.own_table(&format!("system_{table}")))
 }
 

@@ -1,8 +1,9 @@
-//! The questions of an admission, answered for a DuckDB: by the settings' users, and by its catalogue.
+//! The questions of an admission, answered for a DuckDB or another database that takes SQL: by the settings' users, and
+//! by its catalogue.
 
 use windrow_clickhouse::{Credentials, Exception};
 use windrow_columns::{DataType, DefaultKind};
-use windrow_duckdb::{is_windrows, schema_of, TableInfo, TableRef};
+use windrow_duckdb::TableInfo;
 use windrow_engine::InsertError;
 
 use super::account::Account;
@@ -11,7 +12,7 @@ use super::standing::{Moment, Standing};
 use super::user::{ServerVersion, UserContext, UserKey};
 use super::windows::Window;
 use super::{NotAdmitted, TableKey};
-use crate::backend::DuckDbBackend;
+use crate::backend::SqlBackend;
 use crate::error::Refusal;
 
 const ACCESS_DENIED: i32 = 497;
@@ -20,7 +21,7 @@ const UNKNOWN_TABLE: i32 = 60;
 /// The ClickHouse whose way of reading inserts holds.
 const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
 
-/// ClickHouse's defaults, but for one: where DuckDB says NOT NULL, a NULL is an error, and no other value takes its
+/// ClickHouse's defaults, but for one: where a table says NOT NULL, a NULL is an error, and no other value takes its
 /// place.
 pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("date_time_input_format", "best_effort"),
@@ -31,7 +32,7 @@ pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("enable_http_compression", "1"),
 ];
 
-pub(super) fn account(backend: &DuckDbBackend, key: &UserKey) -> Result<Account, NotAdmitted> {
+pub(super) fn account(backend: &SqlBackend, key: &UserKey) -> Result<Account, NotAdmitted> {
     let began = Moment::now();
     if backend.users.check(&key.credentials).is_none() {
         return Err(NotAdmitted::refused(Refusal::wrong_password(&key.credentials.user)));
@@ -49,31 +50,31 @@ pub(super) fn account(backend: &DuckDbBackend, key: &UserKey) -> Result<Account,
     Ok(Account::new(context, None, 0, began))
 }
 
-pub(super) async fn table(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, NotAdmitted> {
+pub(super) async fn table(backend: &SqlBackend, key: &TableKey) -> Result<TableSchema, NotAdmitted> {
     let began = Moment::now();
-    let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
-    if is_windrows(&name.schema) {
+    let name = backend.database.table_ref(&key.database, &key.table);
+    if backend.database.is_windrows(&name) {
         let text = format!("{}.{} is Windrow's own: nothing can be inserted into it", key.database, key.table);
         return Err(NotAdmitted::refused(Refusal::of_insert(ACCESS_DENIED, text)));
     }
-    match backend.duckdb.table(&name).await {
-        Ok(Some(info)) => Ok(schema(info, began)),
+    match backend.database.table(&name).await {
+        Ok(Some(info)) => Ok(schema(backend, info, began)),
         Ok(None) => Err(NotAdmitted::refused(Refusal::unknown_table(&key.database, &key.table))),
         Err(exception) => Err(not_answered(exception)),
     }
 }
 
-/// As [`table`], in DuckDB's own words.
-pub(super) async fn table_anew(backend: &DuckDbBackend, key: &TableKey) -> Result<TableSchema, Exception> {
+/// As [`table`], in the database's own words.
+pub(super) async fn table_anew(backend: &SqlBackend, key: &TableKey) -> Result<TableSchema, Exception> {
     let began = Moment::now();
-    let name = TableRef { schema: schema_of(&key.database).to_owned(), table: key.table.clone() };
-    let refused = |code, text: String| Exception::new(code, &text, backend.duckdb.version_suffix());
-    if is_windrows(&name.schema) {
+    let name = backend.database.table_ref(&key.database, &key.table);
+    let refused = |code, text: String| Exception::new(code, &text, backend.database.version_suffix());
+    if backend.database.is_windrows(&name) {
         return Err(refused(ACCESS_DENIED, format!("{}.{} is Windrow's own", key.database, key.table)));
     }
-    let found = backend.duckdb.table(&name).await?;
+    let found = backend.database.table(&name).await?;
     let missing = || refused(UNKNOWN_TABLE, format!("Table {}.{} does not exist", key.database, key.table));
-    found.map(|info| schema(info, began)).ok_or_else(missing)
+    found.map(|info| schema(backend, info, began)).ok_or_else(missing)
 }
 
 /// An error of which the table itself is not the cause may pass.
@@ -84,10 +85,10 @@ fn not_answered(exception: Exception) -> NotAdmitted {
     }
 }
 
-/// Every table recognises a batch that comes again: its id is stored with its rows.
-fn schema(info: TableInfo, began: Moment) -> TableSchema {
+/// A table recognises a batch that comes again, if its id is stored with its rows: in one transaction.
+fn schema(backend: &SqlBackend, info: TableInfo, began: Moment) -> TableSchema {
     let columns = info.columns.into_iter().map(|column| {
-        // What has a default, and what has no NULL to stand for nothing, is DuckDB's to fill where it isn't given.
+        // What has a default, and what has no NULL to stand for nothing, is the database's to fill where it isn't given.
         let takes_null = matches!(column.data_type, Ok(DataType::Nullable(_)));
         let default_kind = match (column.generated, column.has_default || !takes_null) {
             (true, _) => DefaultKind::Materialized,
@@ -111,7 +112,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
         columns: columns.collect(),
         gatherable: true,
         async_insert: false,
-        window: Window::Windrows,
+        window: if backend.database.recognises_batches() { Window::Windrows } else { Window::Never },
         marks: None,
         uuid: 0,
         has_views: false,
@@ -127,7 +128,7 @@ fn schema(info: TableInfo, began: Moment) -> TableSchema {
 }
 
 /// May the user insert?
-pub(super) fn probe(backend: &DuckDbBackend, credentials: &Credentials) -> Result<(), NotAdmitted> {
+pub(super) fn probe(backend: &SqlBackend, credentials: &Credentials) -> Result<(), NotAdmitted> {
     match backend.users.check(credentials) {
         Some(access) if !access.readonly => Ok(()),
         Some(_) => Err(NotAdmitted::refused(Refusal::readonly(&credentials.user))),

@@ -1,13 +1,13 @@
-//! What a request asks of DuckDB: its text taken apart, with the settings and the format that go with it.
+//! What a request asks of the database: its text taken apart, with the settings and the format that go with it.
 
 use windrow_duckdb::results::Format;
-use windrow_duckdb::{schema_of, Port, Session};
+use windrow_duckdb::{Port, Session};
 use windrow_sql::{ask, About, Asked, Kind, NotAsked};
 
-use super::parameters::parameter;
 use super::settings::Wishes;
 use crate::data::request::Request;
 use crate::error::Refusal;
+use crate::sql_database::SqlDatabase;
 
 const SYNTAX_ERROR: i32 = 62;
 const NOT_IMPLEMENTED: i32 = 48;
@@ -40,6 +40,7 @@ impl Question {
     pub(super) fn of(
         request: &Request<'_>,
         text: &str,
+        database: &SqlDatabase,
         who: &Who<'_>,
         system_table: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Question, Refusal> {
@@ -48,9 +49,10 @@ impl Question {
         Wishes::of(request, &[])?;
         let value = |name: &str, data_type: &str| {
             let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
-            parameter(given.and_then(|param| param.text()), data_type)
+            database.parameter(given.and_then(|param| param.text()), data_type)
         };
-        let asked = ask(text, system_table, &value).map_err(|error| not_asked(&error))?;
+        let asked =
+            ask(text, database.schema_of("default"), system_table, &value).map_err(|error| not_asked(&error))?;
         let wishes = Wishes::of(request, &asked.settings)?;
         let header = request.head.field_str("x-clickhouse-format").filter(|name| !name.is_empty());
         let default = || header.or_else(|| request.param_str("default_format")).filter(|name| !name.is_empty());
@@ -69,10 +71,10 @@ impl Question {
         if let Some(About::Foreign(word)) = &asked.about {
             return Err(Refusal::statement(
                 NOT_IMPLEMENTED,
-                format!("{word} is ClickHouse's, and there is nothing like it in DuckDB"),
+                format!("{word} is ClickHouse's, and there is nothing like it here"),
             ));
         }
-        let schema = schema_of(request.database().unwrap_or("default")).to_owned();
+        let schema = database.schema_of(request.database().unwrap_or("default")).to_owned();
         let session = Session { schema, readonly, user: user.to_owned(), port: Port::Http };
         Ok(Question { asked, wishes, format, format_name, session })
     }

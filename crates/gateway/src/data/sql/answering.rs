@@ -9,7 +9,6 @@ use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
 use windrow_clickhouse::Exception;
 use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
-use windrow_duckdb::DuckDb;
 use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
 use windrow_sql::Kind;
@@ -17,7 +16,6 @@ use windrow_sql::Kind;
 use super::about;
 use super::ask::{Question, Who};
 use super::head::{random_tag, Counted, Framing, Head};
-use super::install::system_view;
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
 use super::source::Source;
 use super::spool::{Spool, Whole};
@@ -28,6 +26,7 @@ use crate::data::body::Read;
 use crate::data::exchange::Exchange;
 use crate::error::Refusal;
 use crate::insert::query_id;
+use crate::sql_database::SqlDatabase;
 use crate::statement::RowRemoval;
 use crate::users::Access;
 
@@ -74,7 +73,7 @@ impl From<std::io::Error> for Failure {
 
 /// One run of a question.
 pub(super) struct Run<'a> {
-    pub(super) duckdb: &'a DuckDb,
+    pub(super) database: &'a SqlDatabase,
     pub(super) question: &'a Question,
     pub(super) query_id: QueryId,
     pub(super) started: Instant,
@@ -92,9 +91,9 @@ pub(in crate::data) struct Asking<'a> {
 
 impl Exchange<'_> {
     /// Answers whatever is not gathered. `read` is what has been read of the body.
-    pub(in crate::data) async fn answer_from_duckdb(
+    pub(in crate::data) async fn answer_by_sql(
         &self,
-        duckdb: &DuckDb,
+        database: &SqlDatabase,
         Asking { access, gone }: Asking<'_>,
         connection: &mut Connection,
         out: &mut Vec<u8>,
@@ -110,15 +109,15 @@ impl Exchange<'_> {
         };
         let user = self.credentials().map_or("default", |credentials| credentials.user.as_str());
         let who = Who { user, readonly: access.readonly };
-        let system_table = |table: &str| system_view(duckdb, table).or_else(|| self.own_table(table, &who));
-        let question = match Question::of(&self.request, &text, &who, &system_table) {
+        let system_table = |table: &str| database.system_view(table).or_else(|| self.own_table(table, database, &who));
+        let question = match Question::of(&self.request, &text, database, &who, &system_table) {
             Ok(question) => question,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         drop(text);
         let facts = self.state.admission.facts.get();
         let run = Run {
-            duckdb,
+            database,
             question: &question,
             query_id: query_id(self.request.query_id()),
             started: Instant::now(),
@@ -181,8 +180,8 @@ impl Run<'_> {
     async fn open(&self) -> Result<Source, Exception> {
         let Question { asked, session, .. } = self.question;
         match &asked.about {
-            Some(asked_about) => about::answer(self.duckdb, asked_about, session).await,
-            None => Ok(Source::Stream(self.duckdb.query(&asked.sql, session).await?)),
+            Some(asked_about) => about::answer(self.database, asked_about, session).await,
+            None => Ok(Source::Stream(self.database.query(&asked.sql, session).await?)),
         }
     }
 
@@ -340,7 +339,7 @@ impl Run<'_> {
         Ok(batch.slice(0, usize::try_from(max - before).unwrap_or(0)))
     }
 
-    /// Waits for DuckDB: no longer than `max_execution_time`, and where the client watches its query, no longer than it
+    /// Waits for the database: no longer than `max_execution_time`, and where the client watches its query, no longer than it
     /// does. Dropping what is waited for stops the query.
     pub(super) async fn waiting<T>(
         &self,

@@ -1,17 +1,17 @@
-//! Requests that are not gathered, where DuckDB is the backend: what would be forwarded to a ClickHouse is answered
-//! here.
+//! Requests that are not gathered, where DuckDB or another database that takes SQL is the backend: what would be
+//! forwarded to a ClickHouse is answered here.
 //!
 //! An insert with data is taken or refused, here and with a reason: there is nobody behind who reads more formats than
-//! the gateway does. Everything else is SQL, and DuckDB's to run; so are VALUES in which expressions stand.
+//! the gateway does. Everything else is SQL, and the database's to run; so are VALUES in which expressions stand.
 
 use windrow_http::Connection;
 
 use super::answer::After;
 use super::body::Read;
-use super::duckdb::Asking;
 use super::exchange::Exchange;
 use super::forwarding::Cause;
-use crate::backend::DuckDbBackend;
+use super::sql::Asking;
+use crate::backend::SqlBackend;
 use crate::error::Refusal;
 use crate::insert::{not_taken, too_large};
 use crate::users::Access;
@@ -20,25 +20,25 @@ impl Exchange<'_> {
     /// A request that anybody may make: it needs no user.
     pub(super) async fn answer_anyone(
         &self,
-        backend: &DuckDbBackend,
+        backend: &SqlBackend,
         connection: &mut Connection,
         out: &mut Vec<u8>,
     ) -> After {
         self.state.metrics.forwarded("not_a_query");
         let asking = Asking { access: Access { readonly: true }, gone: None };
-        self.answer_from_duckdb(&backend.duckdb, asking, connection, out, Read::nothing()).await
+        self.answer_by_sql(&backend.database, asking, connection, out, Read::nothing()).await
     }
 
     /// Runs a statement.
-    pub(super) async fn run_on_duckdb(
+    pub(super) async fn run_sql(
         &self,
-        backend: &DuckDbBackend,
+        backend: &SqlBackend,
         connection: &mut Connection,
         out: &mut Vec<u8>,
         cause: Cause<'_>,
         read: Read,
     ) -> After {
-        self.takes("duckdb");
+        self.takes(backend.database.kind());
         let Cause { reason, statement, text, .. } = cause;
         let credentials = self.credentials();
         let Some(access) = credentials.and_then(|credentials| backend.users.check(credentials)) else {
@@ -58,7 +58,7 @@ impl Exchange<'_> {
             None => None,
         };
         let asking = Asking { access, gone: gone.as_ref() };
-        self.answer_from_duckdb(&backend.duckdb, asking, connection, out, read).await
+        self.answer_by_sql(&backend.database, asking, connection, out, read).await
     }
 
     /// An insert with data that could not be gathered, and could not be done otherwise.

@@ -6,10 +6,12 @@ use serde_json::Value;
 use super::ask::Who;
 use crate::data::exchange::Exchange;
 use crate::data::own_tables::{own_rows, OwnRows, Visible};
+use crate::sql_database::SqlDatabase;
 
 impl Exchange<'_> {
     /// Who may only read sees what is its own.
-    pub(super) fn own_table(&self, table: &str, who: &Who<'_>) -> Option<String> {
+    pub(super) fn own_table(&self, table: &str, database: &SqlDatabase, who: &Who<'_>) -> Option<String> {
+        let SqlDatabase::DuckDb(_) = database else { return None };
         let visible = if who.readonly { Visible::Only(who.user) } else { Visible::Everybodys };
         Some(subquery(own_rows(table, self.state, &visible)?))
     }

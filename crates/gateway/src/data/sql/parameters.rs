@@ -6,7 +6,7 @@ use windrow_columns::DataType;
 use windrow_sql::{Dialect, Parameter};
 
 const MAX_DEPTH: usize = 16;
-const NOT_A_VALUE: &str = "it is not a value of that type";
+pub(super) const NOT_A_VALUE: &str = "it is not a value of that type";
 
 /// `value` is the text of `param_name`, if there is one.
 pub(super) fn parameter(value: Option<&str>, data_type: &str) -> Parameter {
@@ -73,12 +73,12 @@ fn scalar(data_type: &DataType, value: &str) -> Result<String, String> {
     }
 }
 
-fn is_integer(data_type: &DataType) -> bool {
+pub(super) fn is_integer(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(data_type, UInt8 | UInt16 | UInt32 | UInt64 | UInt128 | Int8 | Int16 | Int32 | Int64 | Int128)
 }
 
-fn bool_literal(value: &str) -> Result<String, String> {
+pub(super) fn bool_literal(value: &str) -> Result<String, String> {
     match value.to_ascii_lowercase().as_str() {
         "1" | "true" => Ok("true".to_owned()),
         "0" | "false" => Ok("false".to_owned()),
@@ -171,7 +171,7 @@ fn closing_quote(text: &str) -> Option<usize> {
 }
 
 /// A text as ClickHouse escapes one in TabSeparated.
-fn unescaped(text: &str) -> Result<String, String> {
+pub(super) fn unescaped(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

@@ -1,6 +1,7 @@
-//! DuckDB behind ClickHouse's HTTP interface: whatever is not an insert to be gathered.
+//! DuckDB, or another database that takes SQL, behind ClickHouse's HTTP interface: whatever is not an insert to be
+//! gathered.
 //!
-//! A request's text is read whole, taken apart (`ask.rs`) and run by DuckDB as one statement, in DuckDB's SQL. Its
+//! A request's text is read whole, taken apart (`ask.rs`) and run by the database as one statement, in its own SQL. Its
 //! result is encoded batch by batch and sent as it comes (`sending.rs`): the first [`sending::BUFFER_BYTES`] are held
 //! back, so that an error that comes early still has a status of its own; one that comes later breaks the body as
 //! ClickHouse breaks it. What has to be whole before it is sent (`wait_end_of_query`, Parquet) is in memory up to a
@@ -16,6 +17,7 @@ mod own_table;
 mod parameters;
 mod parquet;
 mod plain;
+mod portable;
 mod sending;
 mod settings;
 mod source;
@@ -24,7 +26,22 @@ mod text;
 
 pub(super) use answering::Asking;
 pub use install::install_duckdb_functions;
+pub(crate) use install::system_view;
 pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
 pub use spool::prepare_temporary_folder;
 pub(crate) use spool::TemporaryFiles;
+
+use windrow_sql::Parameter;
+
+use crate::sql_database::SqlDatabase;
+
+impl SqlDatabase {
+    /// The literal for the value of a `{name:Type}`. `value` is the text of `param_name`, if there is one.
+    fn parameter(&self, value: Option<&str>, data_type: &str) -> Parameter {
+        match self {
+            SqlDatabase::DuckDb(_) => parameters::parameter(value, data_type),
+            SqlDatabase::Adbc(adbc) => portable::parameter(value, data_type, adbc.has_plain_backslashes()),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! One connection: blocking, for whoever has a thread for it.
+
+use adbc_core::error::Status;
+use adbc_core::options::{IngestMode, OptionConnection, OptionStatement, OptionValue};
+use adbc_core::{CancelHandle, Connection as _, Database as _, Optionable, Statement as _};
+use adbc_driver_manager::{ManagedConnection, ManagedStatement};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{Schema, SchemaRef};
+use windrow_clickhouse::Exception;
+use windrow_duckdb::TableRef;
+
+use crate::driver::Source;
+use crate::errors;
+use crate::system::System;
+
+pub(crate) struct Connection {
+    inner: ManagedConnection,
+    system: System,
+    version: String,
+    /// Whether it goes back to the others: nothing has failed on it.
+    pub(crate) is_sound: bool,
+    /// Whether it has lain idle, and may have been lost meanwhile.
+    pub(crate) is_used: bool,
+}
+
+/// A query that has begun. The statement has to live as long as its result is read.
+pub(crate) struct Running {
+    pub(crate) reader: Box<dyn RecordBatchReader + Send>,
+    pub(crate) _statement: ManagedStatement,
+}
+
+impl Connection {
+    pub(crate) fn open(source: &Source, system: System, version: &str) -> Result<Connection, Exception> {
+        let made = source.database().and_then(|database| database.new_connection());
+        let inner = made.map_err(|error| errors::exception(&error, version))?;
+        let mut connection = Connection { inner, system, version: version.to_owned(), is_sound: true, is_used: false };
+        for statement in system.at_connect() {
+            connection.execute(statement)?;
+        }
+        Ok(connection)
+    }
+
+    pub(crate) fn system(&self) -> System {
+        self.system
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn checked<T>(&mut self, done: Result<T, adbc_core::error::Error>) -> Result<T, Exception> {
+        done.map_err(|error| {
+            self.is_sound = false;
+            errors::exception(&error, &self.version)
+        })
+    }
+
+    fn set(&mut self, option: OptionConnection, value: &str) -> Result<(), adbc_core::error::Error> {
+        self.inner.set_option(option, OptionValue::String(value.to_owned()))
+    }
+
+    /// Whether the driver has transactions, for a database of which that is not known.
+    pub(crate) fn has_transactions(&mut self) -> Result<bool, Exception> {
+        let told = self.set(OptionConnection::AutoCommit, "false");
+        match told.map_err(|error| error.status) {
+            Ok(()) => {
+                let ended = self.set(OptionConnection::AutoCommit, "true");
+                self.checked(ended).map(|()| true)
+            }
+            Err(Status::NotImplemented | Status::InvalidArguments | Status::InvalidState) => Ok(false),
+            Err(status) => {
+                let error = adbc_core::error::Error::with_message_and_status("a transaction can't be begun", status);
+                self.checked(Err(error))
+            }
+        }
+    }
+
+    pub(crate) fn begin(&mut self) -> Result<(), Exception> {
+        let begun = self.set(OptionConnection::AutoCommit, "false");
+        self.checked(begun)
+    }
+
+    /// Ends the transaction, and leaves the connection without one.
+    pub(crate) fn commit(&mut self) -> Result<(), Exception> {
+        let done = self.inner.commit();
+        self.checked(done)?;
+        // The driver has begun another one, which must not stay open while nobody works.
+        let ended = self.set(OptionConnection::AutoCommit, "true");
+        self.is_sound &= ended.is_ok();
+        Ok(())
+    }
+
+    /// Its connection is not used any more.
+    pub(crate) fn rollback(&mut self) {
+        self.is_sound = false;
+        // Fails where the connection is gone, and then nothing was stored either.
+        let _ = self.inner.rollback();
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<ManagedStatement, Exception> {
+        let made = self.inner.new_statement().and_then(|mut statement| {
+            statement.set_sql_query(sql)?;
+            Ok(statement)
+        });
+        self.checked(made)
+    }
+
+    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says
+    /// whether it shall run at all.
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        cancellable: impl FnOnce(Box<dyn CancelHandle>) -> bool,
+    ) -> Result<Running, Exception> {
+        let mut statement = self.statement(sql)?;
+        if !cancellable(statement.get_cancel_handle()) {
+            return Err(Exception::new(errors::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
+        }
+        let begun = statement.execute();
+        Ok(Running { reader: self.checked(begun)?, _statement: statement })
+    }
+
+    /// Runs a statement whose result nobody reads. How many rows it changed, where the driver says so.
+    pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
+        let mut statement = self.statement(sql)?;
+        let done = statement.execute_update();
+        let changed = self.checked(done)?;
+        Ok(changed.map_or(0, |changed| u64::try_from(changed).unwrap_or(0)))
+    }
+
+    /// All batches of a small result.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
+        let Running { reader, _statement } = self.query(sql, |_| true)?;
+        let rows: Result<Vec<_>, _> = reader.collect();
+        rows.map_err(|error| {
+            self.is_sound = false;
+            errors::of_arrow(&error, &self.version)
+        })
+    }
+
+    /// The schema that a SELECT of the table has. Within a transaction, the table stays as it is until its end.
+    pub(crate) fn shape(&mut self, table: &TableRef) -> Result<SchemaRef, Exception> {
+        let sql = format!("SELECT * FROM {} WHERE 1 = 0", self.system.table(table));
+        let Running { reader, _statement } = self.query(&sql, |_| true)?;
+        let schema = reader.schema();
+        drop(reader);
+        Ok(schema)
+    }
+
+    pub(crate) fn table_schema(&mut self, table: &TableRef) -> Result<Schema, Exception> {
+        let schema = Some(table.schema.as_str()).filter(|schema| !schema.is_empty());
+        let found = self.inner.get_table_schema(None, schema, &table.table);
+        self.checked(found)
+    }
+
+    /// Appends rows, whose columns are those of the table that have their names.
+    pub(crate) fn ingest(&mut self, table: &TableRef, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+        let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(()) };
+        let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+        let done = self.inner.new_statement().and_then(|mut statement| {
+            let text = |text: &str| OptionValue::String(text.to_owned());
+            statement.set_option(OptionStatement::TargetTable, text(&table.table))?;
+            if !table.schema.is_empty() {
+                statement.set_option(OptionStatement::TargetDbSchema, text(&table.schema))?;
+            }
+            statement.set_option(OptionStatement::IngestMode, IngestMode::Append.into())?;
+            statement.bind_stream(Box::new(reader))?;
+            statement.execute_update()
+        });
+        self.checked(done).map(|_| ())
+    }
+
+    /// From now on nothing that runs on it may change anything, if the database can see to that.
+    pub(crate) fn only_read(&mut self) -> Result<(), Exception> {
+        match self.system.read_only() {
+            Some(statement) => self.execute(statement).map(|_| ()),
+            // What a driver without it runs is judged by its text alone.
+            None => {
+                let _ = self.set(OptionConnection::ReadOnly, "true");
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
+        if schema.is_empty() {
+            return Ok(());
+        }
+        match self.system.use_schema(schema) {
+            Some(statement) => self.execute(&statement).map(|_| ()),
+            None => {
+                let set = self.set(OptionConnection::CurrentSchema, schema);
+                self.checked(set)
+            }
+        }
+    }
+}

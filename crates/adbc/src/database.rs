@@ -1,0 +1,249 @@
+//! The database: opened once, and what gives out connections to it.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use windrow_clickhouse::Exception;
+use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, UserPermit, UserPermits};
+
+use crate::batches::{self, Batches};
+use crate::connection::Connection;
+use crate::driver::Source;
+use crate::options::AdbcOptions;
+use crate::pool::Pool;
+use crate::query;
+use crate::system::System;
+use crate::tables::Tables;
+
+/// A database behind an ADBC driver. Clones are of the same one.
+#[derive(Clone)]
+pub struct Adbc {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    system: System,
+    version: String,
+    stores: Pool,
+    /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
+    lookups: Pool,
+    query_permits: UserPermits,
+    max_queries: usize,
+    tables: Tables,
+    batches: Batches,
+    has_transactions: OnceLock<bool>,
+}
+
+const MAX_LOOKUPS: usize = 4;
+/// How long a query waits for one that runs.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+const ABORTED: i32 = 236;
+const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
+const CANNOT_SCHEDULE_TASK: i32 = 439;
+
+impl Adbc {
+    /// Loads the driver. No connection is made yet: the database may be away. An error says what to do.
+    pub fn open(options: &AdbcOptions) -> Result<Adbc, String> {
+        let system = System::of_scheme(&options.scheme);
+        let version = format!("(ADBC {})", options.scheme);
+        let source = Arc::new(Source::of(options)?);
+        let pool = |count| Pool::new(source.clone(), system, version.clone(), count);
+        let count = options.max_connections.clamp(1, 10_000);
+        let inner = Inner {
+            system,
+            stores: pool(count),
+            lookups: pool(MAX_LOOKUPS),
+            query_permits: UserPermits::new(count, (count - count / 4).max(1)),
+            max_queries: count,
+            tables: Tables::default(),
+            batches: Batches::default(),
+            has_transactions: OnceLock::new(),
+            version,
+        };
+        Ok(Adbc { inner: Arc::new(inner) })
+    }
+
+    /// What stands behind the texts of errors: `(ADBC postgresql)`.
+    pub fn version_suffix(&self) -> &str {
+        &self.inner.version
+    }
+
+    /// The schema that a database of ClickHouse's names. An empty one is where the connection looks first.
+    pub fn schema_of(database: &str) -> &str {
+        match database {
+            "default" => "",
+            other => other,
+        }
+    }
+
+    /// Whether a table is one that Windrow keeps for itself.
+    pub fn is_windrows(table: &str) -> bool {
+        table.eq_ignore_ascii_case(crate::system::BATCHES)
+    }
+
+    /// Whether it answers.
+    pub async fn ping(&self) -> Result<(), Exception> {
+        self.look(|database, connection| {
+            connection.execute("SELECT 1")?;
+            database.has_transactions(connection).map(|_| ())
+        })
+        .await
+    }
+
+    /// What a table (or view) is made of. `None`: there is none of that name.
+    pub async fn table(&self, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
+        let name = name.clone();
+        let found = self.look(move |database, connection| {
+            database.has_transactions(connection)?;
+            database.tables().look_up(connection, &name)
+        });
+        Ok(found.await?.map(|table| table.info.clone()))
+    }
+
+    /// Whether a batch that comes again is recognised. Known as soon as a table is.
+    pub fn deduplicates(&self) -> bool {
+        self.inner.has_transactions.get().copied().unwrap_or(true)
+    }
+
+    /// Runs one statement of those that are taken.
+    pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
+        let permit = self.query_permit(&session.user).await?;
+        query::run(self.clone(), permit, sql, session).await
+    }
+
+    /// A query of one column: the names of the tables in a schema.
+    pub fn list_tables(&self, schema: &str) -> String {
+        self.inner.system.list_tables(schema)
+    }
+
+    /// A query of one column: the names of the schemas.
+    pub fn list_schemas(&self) -> &'static str {
+        self.inner.system.list_schemas()
+    }
+
+    /// `listener` is called when a statement has run here that may have changed tables. What others change shows by
+    /// itself, after a while.
+    pub fn when_tables_change(&self, listener: impl Fn() + Send + Sync + 'static) {
+        self.inner.tables.tell(Box::new(listener));
+    }
+
+    /// Waits for what is under way and closes all connections. Calls that come later fail.
+    pub async fn close(&self) {
+        self.inner.query_permits.close().await;
+        self.inner.stores.close().await;
+        self.inner.lookups.close().await;
+    }
+
+    /// Whether a backslash in a string means nothing but itself.
+    pub fn has_plain_backslashes(&self) -> bool {
+        !matches!(self.inner.system, System::Other { .. })
+    }
+
+    pub(crate) fn system(&self) -> System {
+        self.inner.system
+    }
+
+    pub(crate) fn stores(&self) -> &Pool {
+        &self.inner.stores
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.inner.tables
+    }
+
+    pub(crate) fn batches(&self) -> &Batches {
+        &self.inner.batches
+    }
+
+    pub(crate) fn closed(&self) -> Exception {
+        Exception::new(ABORTED, "The database is being closed", &self.inner.version)
+    }
+
+    /// Found out once, with the first connection.
+    pub(crate) fn has_transactions(&self, connection: &mut Connection) -> Result<bool, Exception> {
+        if let Some(known) = self.inner.has_transactions.get() {
+            return Ok(*known);
+        }
+        let found = self.inner.system.has_transactions().map_or_else(|| connection.has_transactions(), Ok)?;
+        if self.inner.has_transactions.set(found).is_ok() && !found {
+            tracing::warn!(
+                "this database's driver has no transactions: a batch whose answer is lost is stored AGAIN, and one that \
+                 is refused is not narrowed down. Inserts are stored at least once here, not exactly once"
+            );
+        }
+        Ok(found)
+    }
+
+    /// Old ids of batches go, beside the stores: nobody waits for it.
+    pub(crate) fn prune(&self) {
+        let database = self.clone();
+        let prune = move || {
+            let pruned = database.stores().fresh().and_then(|mut connection| batches::prune(&mut connection));
+            if let Err(exception) = pruned {
+                tracing::warn!(%exception, "ids of stored batches could not be pruned");
+            }
+        };
+        if let Err(error) = spawn("windrow-prune", prune) {
+            tracing::warn!(%error, "ids of stored batches could not be pruned");
+        }
+    }
+
+    /// Asks on a connection for facts. One that has lain idle may have been lost: then a new one is asked.
+    async fn look<T: Send + 'static>(
+        &self,
+        ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
+    ) -> Result<T, Exception> {
+        let permit = self.inner.lookups.permit().await.ok_or_else(|| self.closed())?;
+        let (sender, answer) = oneshot::channel();
+        let database = self.clone();
+        let job = move || {
+            let found = database.look_now(&ask);
+            drop(permit);
+            let _ = sender.send(found);
+        };
+        spawn("windrow-table", job).map_err(|error| self.no_thread(&error))?;
+        answer.await.map_err(|_| self.closed())?
+    }
+
+    fn look_now<T>(&self, ask: &impl Fn(&Adbc, &mut Connection) -> Result<T, Exception>) -> Result<T, Exception> {
+        let pool = &self.inner.lookups;
+        let mut connection = pool.take()?;
+        let mut found = ask(self, &mut connection);
+        if found.is_err() && connection.is_used {
+            pool.let_go();
+            connection = pool.fresh()?;
+            found = ask(self, &mut connection);
+        }
+        pool.give_back(connection);
+        found
+    }
+
+    /// A connection that nobody has used: what a client's statement leaves behind on it goes with it. Blocks.
+    pub(crate) fn connect(&self) -> Result<Connection, Exception> {
+        self.inner.lookups.fresh()
+    }
+
+    async fn query_permit(&self, user: &str) -> Result<UserPermit, Exception> {
+        let permit = tokio::time::timeout(MAX_WAIT, self.inner.query_permits.acquire(user, None)).await;
+        permit.map_err(|_| self.too_many_queries())?.ok_or_else(|| self.closed())
+    }
+
+    fn too_many_queries(&self) -> Exception {
+        let text = format!(
+            "Too many simultaneous queries for {} s. Maximum: {} (adbc.max_connections), three quarters of them for one user",
+            MAX_WAIT.as_secs(),
+            self.inner.max_queries
+        );
+        Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, &self.inner.version)
+    }
+
+    pub(crate) fn no_thread(&self, error: &std::io::Error) -> Exception {
+        Exception::new(CANNOT_SCHEDULE_TASK, &error.to_string(), &self.inner.version)
+    }
+}
+
+/// Runs something that blocks.
+pub(crate) fn spawn(name: &str, job: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(job).map(|_| ())
+}

@@ -1,0 +1,84 @@
+//! Results as drivers give them, with what an encoder of ClickHouse's formats does not know made plain.
+//!
+//! PostgreSQL's driver gives what Arrow has no type for under a name of its own: a NUMERIC as a text, any other as the
+//! bytes of PostgreSQL's binary protocol. Texts are kept as texts, or become decimals where the result says how many
+//! digits they have. Bytes stay under their name, which the encoder refuses together with the column's.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+const EXTENSION: &str = "ARROW:extension:name";
+
+/// How the columns of a result become plain.
+pub(crate) struct Plain {
+    schema: SchemaRef,
+}
+
+impl Plain {
+    pub(crate) fn of(given: &Schema) -> Plain {
+        let fields: Vec<Field> = given.fields().iter().map(|field| plain(field)).collect();
+        Plain { schema: Arc::new(Schema::new(fields)) }
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    pub(crate) fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let pairs = batch.columns().iter().zip(self.schema.fields());
+        let arrays = pairs.map(|(array, field)| column(array, field)).collect::<Result<Vec<_>, _>>()?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &rows)
+    }
+}
+
+fn plain(field: &Field) -> Field {
+    let named = |data_type| Field::new(field.name(), data_type, field.is_nullable());
+    let extension = field.metadata().get(EXTENSION).map(String::as_str);
+    match (extension, field.data_type()) {
+        (Some("arrow.opaque"), DataType::Utf8) => named(digits(field).unwrap_or(DataType::Utf8)),
+        (None, data_type) => named(data_type.clone()),
+        (Some(_), _) => field.clone(),
+    }
+}
+
+/// Of a NUMERIC that says how many it has: PostgreSQL keeps both numbers in one.
+fn digits(field: &Field) -> Option<DataType> {
+    let modifier: i32 = field.metadata().get("POSTGRESQL:typmod")?.parse().ok()?;
+    let digits = u32::try_from(modifier.checked_sub(4)?).ok()?;
+    let (precision, scale) = (u8::try_from(digits >> 16).ok()?, i8::try_from(digits & 0x7ff).ok()?);
+    (precision <= 38 && scale.unsigned_abs() <= precision).then_some(DataType::Decimal128(precision, scale))
+}
+
+fn column(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
+    match (array.data_type(), field.data_type()) {
+        (given, wanted) if given == wanted => Ok(array.clone()),
+        (DataType::Utf8, DataType::Decimal128(..)) => decimals(array, field),
+        (_, wanted) => cast(array, wanted),
+    }
+}
+
+/// A NUMERIC may be NaN also where it has a number of digits.
+fn decimals(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
+    let made = cast(array, field.data_type())?;
+    match made.null_count() == array.null_count() {
+        true => Ok(made),
+        false => Err(ArrowError::CastError(format!("Column `{}` has a value that is no number", field.name()))),
+    }
+}
+
+/// All rows of a small result whose columns are texts.
+pub(crate) fn texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
+    let row = |batch: &RecordBatch, row: usize| -> Vec<Option<String>> {
+        let text = |array: &ArrayRef| {
+            let texts = array.as_string_opt::<i32>()?;
+            texts.is_valid(row).then(|| texts.value(row).to_owned())
+        };
+        batch.columns().iter().map(text).collect()
+    };
+    batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |at| row(batch, at))).collect()
+}

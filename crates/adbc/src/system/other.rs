@@ -1,0 +1,29 @@
+//! Tables of a database of which nothing more is known than what every driver tells: the Arrow schema.
+//!
+//! Whether a column has a default is not in it. One that can be NULL is taken to have none; one that can't is left to
+//! the database where an insert does not name it.
+
+use windrow_clickhouse::Exception;
+use windrow_duckdb::TableRef;
+
+use crate::connection::Connection;
+use crate::errors::UNKNOWN_TABLE;
+use crate::table::{Described, Table};
+use crate::types;
+
+pub(super) fn describe(connection: &mut Connection, name: &TableRef) -> Result<Option<Table>, Exception> {
+    let schema = match connection.table_schema(name) {
+        Ok(schema) => schema,
+        Err(exception) if exception.code == UNKNOWN_TABLE => return Ok(None),
+        Err(exception) => return Err(exception),
+    };
+    let described = schema.fields().iter().map(|field| Described {
+        name: field.name().clone(),
+        own_type: field.data_type().to_string(),
+        kind: types::of_arrow(field),
+        nullable: field.is_nullable(),
+        has_default: !field.is_nullable(),
+        generated: false,
+    });
+    Ok(Some(Table::new(name, described.collect(), None)))
+}

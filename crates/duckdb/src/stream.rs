@@ -1,0 +1,169 @@
+//! A query's result on its way: from the thread that waits for the database to the task that reads it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adbc_core::CancelHandle;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+use arrow_select::concat::concat_batches;
+use tokio::sync::{mpsc, oneshot};
+use windrow_clickhouse::Exception;
+
+use crate::database::spawn;
+
+/// Batches that wait for their reader; the query stands still meanwhile.
+const BATCHES_AHEAD: usize = 2;
+const CANNOT_SCHEDULE_TASK: i32 = 439;
+
+/// A result as it comes. Dropping it stops the query.
+pub struct RecordStream {
+    schema: SchemaRef,
+    batches: mpsc::Receiver<Result<RecordBatch, Exception>>,
+    _stop: Stop,
+}
+
+impl RecordStream {
+    /// Runs `work` on a thread of its own, and waits until the query has begun. `closed` is the error if the thread
+    /// ends without a word.
+    pub async fn begin(
+        closed: Exception,
+        work: impl FnOnce(Answering) + Send + 'static,
+    ) -> Result<RecordStream, Exception> {
+        let signal = StopSignal::default();
+        let stop = Stop { signal: signal.clone() };
+        let (opened, schema) = oneshot::channel();
+        let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+        let answering = Answering { opened, sender, signal };
+        spawn("windrow-query", move || work(answering))
+            .map_err(|error| Exception::new(CANNOT_SCHEDULE_TASK, &error.to_string(), ""))?;
+        let schema = schema.await.map_err(|_| closed)??;
+        Ok(RecordStream { schema, batches, _stop: stop })
+    }
+
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// `None` at the result's end. Nothing comes after an error.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch, Exception>> {
+        self.batches.recv().await
+    }
+}
+
+/// Stops a query when it is dropped. A query that has ended has released what this points to.
+struct Stop {
+    signal: StopSignal,
+}
+
+/// Tells a query's thread that nobody wants the result any more.
+#[derive(Clone, Default)]
+pub struct StopSignal {
+    state: Arc<Mutex<StopState>>,
+}
+
+#[derive(Default)]
+struct StopState {
+    handle: Option<Box<dyn CancelHandle + Send>>,
+    asked: bool,
+}
+
+impl StopSignal {
+    /// Takes the means to stop the query, and says whether it shall run at all.
+    pub fn may_run(&self, handle: Box<dyn CancelHandle>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.handle = Some(handle);
+        !state.asked
+    }
+
+    pub fn was_given(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        let mut state = self.signal.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.asked = true;
+        if let Some(handle) = state.handle.take() {
+            // Fails only where the query is over.
+            let _ = handle.try_cancel();
+        }
+    }
+}
+
+/// The thread's side, before the result begins.
+pub struct Answering {
+    opened: oneshot::Sender<Result<SchemaRef, Exception>>,
+    sender: mpsc::Sender<Result<RecordBatch, Exception>>,
+    signal: StopSignal,
+}
+
+impl Answering {
+    pub fn signal(&self) -> StopSignal {
+        self.signal.clone()
+    }
+
+    pub fn refused(self, exception: Exception) {
+        // Who doesn't wait any more needs no error.
+        let _ = self.opened.send(Err(exception));
+    }
+
+    /// `None`: nobody wants the result any more.
+    pub fn begun(self, schema: SchemaRef) -> Option<Handing> {
+        self.opened.send(Ok(schema)).is_ok().then_some(Handing { sender: self.sender })
+    }
+}
+
+/// The thread's side, while somebody reads the result.
+pub struct Handing {
+    sender: mpsc::Sender<Result<RecordBatch, Exception>>,
+}
+
+/// Databases give 2,048 rows at a time and less, which costs more to hand over than to make. So they are put together:
+/// as long as the reader is busy with what it has, and not beyond these.
+const ROWS_TOGETHER: usize = 65_536;
+const BYTES_TOGETHER: usize = 4 << 20;
+
+impl Handing {
+    pub fn failed(&self, exception: Exception) {
+        let _ = self.sender.blocking_send(Err(exception));
+    }
+
+    /// Until the result ends, or its reader is gone. `word` makes an exception of an error that comes in the middle.
+    pub fn hand_over(
+        &self,
+        schema: &SchemaRef,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+        word: impl Fn(&ArrowError) -> Exception,
+    ) -> Result<(), Exception> {
+        let (mut waiting, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        let send = |waiting: &mut Vec<RecordBatch>| {
+            let together = concat_batches(schema, waiting.iter()).map_err(|error| word(&error));
+            waiting.clear();
+            self.sender.blocking_send(together).is_ok()
+        };
+        for batch in batches {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    let is_there = waiting.is_empty() || send(&mut waiting);
+                    return if is_there { Err(word(&error)) } else { Ok(()) };
+                }
+            };
+            rows += batch.num_rows();
+            bytes += batch.get_array_memory_size();
+            waiting.push(batch);
+            let reader_waits = self.sender.capacity() == BATCHES_AHEAD;
+            if reader_waits || rows >= ROWS_TOGETHER || bytes >= BYTES_TOGETHER {
+                if !send(&mut waiting) {
+                    return Ok(());
+                }
+                (rows, bytes) = (0, 0);
+            }
+        }
+        if !waiting.is_empty() {
+            send(&mut waiting);
+        }
+        Ok(())
+    }
+}
