@@ -102,12 +102,10 @@ def test_an_id_that_another_attempt_holds_is_waited_for(pair: Pair) -> None:
     """An attempt whose connection is lost may still be under way: its id is in nobody's sight, but in everybody's way."""
     pair.http.sql("CREATE TABLE t (id bigint)")
     assert pair.http.insert("INSERT INTO t FORMAT CSV", "0\n").status == 200
-    held = {"wait_for_async_insert": 0, "windrow_flush_policy": "fixed", "async_insert_busy_timeout_ms": 300_000}
-    assert pair.http.insert("INSERT INTO t FORMAT CSV", "1\n", **held).status == 200
     with pair.postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("LOCK TABLE windrow_batches IN SHARE MODE")
-        pair.gateway.http.request(None, b"SYSTEM FLUSH ASYNC INSERT QUEUE", {"max_execution_time": 1})
+        assert pair.http.insert("INSERT INTO t FORMAT CSV", "1\n", **DISK).status == 200
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         eventually(lambda: pair.postgres.sql(waiting) != [(0,)], "the batch's transaction waits")
         pair.gateway.kill()

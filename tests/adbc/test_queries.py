@@ -20,7 +20,7 @@ NUMBERS = "SELECT n, n::text AS t, n / 2.0::double precision AS h FROM generate_
     [
         ("CSVWithNames", '"n","t","h"\n1,"1",0.5\n2,"2",1\n3,"3",1.5'),
         ("TSV", "1\t1\t0.5\n2\t2\t1\n3\t3\t1.5"),
-        ("JSONCompactEachRow", '["1","1",0.5]\n["2","2",1]\n["3","3",1.5]'),
+        ("JSONCompactEachRow", '["1", "1", 0.5]\n["2", "2", 1]\n["3", "3", 1.5]'),
         ("Values", "(1,'1',0.5),(2,'2',1),(3,'3',1.5)"),
     ],
 )

@@ -39,7 +39,7 @@ POSTGRES = [
 ]
 # Those of which results have nothing but what a cast makes of them.
 AS_TEXTS = [
-    ("inet", ["10.0.0.1", "fe80::1/64"]),
+    ("inet", ["10.0.0.1/32", "fe80::1/64"]),
     ("interval", ["1 day 02:00:00", "-3 mons"]),
     ("bit(3)", ["101"]),
     ("int4range", ["[1,5)", "empty"]),

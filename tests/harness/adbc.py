@@ -28,7 +28,8 @@ class AdbcGateway(Gateway):
 
     def __init__(self, folder: Path, url: str, config: str = "", environment: dict[str, str] | None = None):
         self.url = url
-        driver = {"WINDROW_ADBC_DRIVER": DRIVERS[url.split(":")[0]]()}
+        known = DRIVERS.get(url.split(":")[0])
+        driver = {"WINDROW_ADBC_DRIVER": known()} if known else {}
         super().__init__(folder, config + USERS, environment={**driver, **(environment or {})})
 
     def command(self) -> list[str]:

@@ -5,7 +5,7 @@ use adbc_core::options::{IngestMode, OptionConnection, OptionStatement, OptionVa
 use adbc_core::{CancelHandle, Connection as _, Database as _, Optionable, Statement as _};
 use adbc_driver_manager::{ManagedConnection, ManagedStatement};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::Schema;
 use windrow_clickhouse::Exception;
 use windrow_duckdb::TableRef;
 
@@ -138,15 +138,7 @@ impl Connection {
         })
     }
 
-    /// The schema that a SELECT of the table has. Within a transaction, the table stays as it is until its end.
-    pub(crate) fn shape(&mut self, table: &TableRef) -> Result<SchemaRef, Exception> {
-        let sql = format!("SELECT * FROM {} WHERE 1 = 0", self.system.table(table));
-        let Running { reader, _statement } = self.query(&sql, |_| true)?;
-        let schema = reader.schema();
-        drop(reader);
-        Ok(schema)
-    }
-
+    /// As the driver tells it, from the catalogue: no lock on the table is waited for.
     pub(crate) fn table_schema(&mut self, table: &TableRef) -> Result<Schema, Exception> {
         let schema = Some(table.schema.as_str()).filter(|schema| !schema.is_empty());
         let found = self.inner.get_table_schema(None, schema, &table.table);

@@ -146,7 +146,7 @@ fn of_text(text: &str) -> Option<i32> {
         () if has("database is locked") || has("database table is locked") => ABORTED,
         () if has("database or disk is full") => NOT_ENOUGH_SPACE,
         () if has("disk I/O error") => NOT_ENOUGH_SPACE,
-        () if has("readonly database") => READONLY,
+        () if has("readonly database") || has("in a read-only transaction") => READONLY,
         () if has("no such table") => UNKNOWN_TABLE,
         () if has("no such column") => 47,
         () if has("has no column named") || has("does not exist in target table") => NO_SUCH_COLUMN_IN_TABLE,

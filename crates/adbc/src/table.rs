@@ -1,6 +1,6 @@
 //! What a table is made of, and how its columns are written.
 
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{DataType, Field, Schema};
 use windrow_duckdb::{clickhouse_type, ColumnInfo, TableInfo, TableRef};
 
 use crate::types::{self, Kind};
@@ -22,13 +22,13 @@ pub(crate) struct Table {
     pub(crate) info: TableInfo,
     /// For each column, what its texts are cast to.
     casts: Vec<Option<String>>,
-    /// The schema that a SELECT of the table had, where a batch must find the same again: a driver that writes values
-    /// in binary form doesn't notice a column whose type has become another of the same width.
-    pub(crate) shape: Option<SchemaRef>,
+    /// The schema that the driver told, where a batch must find the same again: one that writes values in binary form
+    /// doesn't notice a column whose type has become another of the same width.
+    pub(crate) shape: Option<Schema>,
 }
 
 impl Table {
-    pub(crate) fn new(name: &TableRef, described: Vec<Described>, shape: Option<SchemaRef>) -> Table {
+    pub(crate) fn new(name: &TableRef, described: Vec<Described>, shape: Option<Schema>) -> Table {
         let casts = described.iter().map(|column| match column.kind {
             Kind::Texts | Kind::CastJson => Some(column.own_type.clone()),
             Kind::Values(_) | Kind::NotWritten(_) => None,

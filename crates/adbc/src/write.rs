@@ -95,7 +95,8 @@ fn cast_statement(system: System, table: &Table, names: &[String]) -> String {
 
 fn check_shape(connection: &mut Connection, table: &Table) -> Result<(), Exception> {
     let Some(known) = &table.shape else { return Ok(()) };
-    if connection.shape(&table.info.name)?.fields() == known.fields() {
+    connection.execute(&connection.system().hold_table(&table.info.name))?;
+    if connection.table_schema(&table.info.name)?.fields() == known.fields() {
         return Ok(());
     }
     let text = format!("The columns of table {} have changed", connection.system().table(&table.info.name));

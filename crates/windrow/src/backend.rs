@@ -172,6 +172,7 @@ impl RunningBackend {
             name: settings.backend.to_string(),
             default_user: None,
             engine: None,
+            look_up: Arc::default(),
         })
     }
 

@@ -140,6 +140,11 @@ impl System {
         }
     }
 
+    /// Until the transaction's end nobody changes what the table is made of. An INSERT takes no more than this.
+    pub(crate) fn hold_table(self, table: &TableRef) -> String {
+        format!("LOCK TABLE {} IN ROW EXCLUSIVE MODE", self.table(table))
+    }
+
     /// What a table is made of. `None`: there is none of that name.
     pub(crate) fn describe(self, connection: &mut Connection, name: &TableRef) -> Result<Option<Table>, Exception> {
         match self {

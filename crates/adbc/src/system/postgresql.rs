@@ -28,7 +28,7 @@ pub(super) fn describe(connection: &mut Connection, name: &TableRef) -> Result<O
         return Ok(None);
     }
     let described = rows.iter().filter_map(|row| column(row)).collect();
-    let shape = connection.shape(name)?;
+    let shape = connection.table_schema(name)?;
     Ok(Some(Table::new(name, described, Some(shape))))
 }
 
