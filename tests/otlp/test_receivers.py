@@ -82,8 +82,8 @@ def test_logs_come_into_a_table_that_is_made_for_them(over: OverHttp | OverGrpc,
         "FROM otel_logs ORDER BY Timestamp FORMAT JSONCompactEachRow"
     )
     assert [json.loads(row) for row in rows.splitlines()] == [
-        ["one", "shop", "INFO", 9, "p-1", str(NOON_NS)],
-        ["two", "shop", "INFO", 9, "p-1", str(NOON_NS + 1)],
+        ["one", "shop", "INFO", 9, "p-1", NOON_NS],
+        ["two", "shop", "INFO", 9, "p-1", NOON_NS + 1],
     ]
 
 
