@@ -154,8 +154,7 @@ impl Column {
                     data.extend_from_slice(&more[range.start * *width..range.end * *width]);
                 }
             }
-            (Column::Strings { rows, data }, Column::Strings { rows: more_rows, data: more })
-                if matches!(ranges, [all] if *all == (0..*more_rows)) =>
+            (Column::Strings { rows, data }, Column::Strings { rows: more_rows, data: more }) if matches!(ranges, [all] if *all == (0..*more_rows)) =>
             {
                 // No need to walk the values when all of them are taken.
                 *rows += more_rows;

@@ -220,8 +220,7 @@ pub(crate) const OTLP_MAPPINGS: ListSection = ListSection {
     ],
 };
 
-const OTLP_KINDS: &[&str] =
-    &["logs", "traces", "gauge", "sum", "summary", "histogram", "exponential_histogram"];
+const OTLP_KINDS: &[&str] = &["logs", "traces", "gauge", "sum", "summary", "histogram", "exponential_histogram"];
 
 pub(crate) const LIST_SECTIONS: &[&ListSection] =
     &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &OTLP_TOKENS, &OTLP_MAPPINGS, &KAFKA];

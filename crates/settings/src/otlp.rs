@@ -179,7 +179,8 @@ fn tenant(layers: &Layers) -> Option<String> {
 
 fn ttl(layers: &Layers) -> Option<String> {
     let ttl_ms = layers.integer("otlp.ttl_ms");
-    (!ttl_ms.is_multiple_of(1000)).then(|| format!("`otlp.ttl_ms` ({ttl_ms}) must be whole seconds: a multiple of 1000"))
+    (!ttl_ms.is_multiple_of(1000))
+        .then(|| format!("`otlp.ttl_ms` ({ttl_ms}) must be whole seconds: a multiple of 1000"))
 }
 
 fn tokens(layers: &Layers) -> Vec<String> {

@@ -65,9 +65,7 @@ fn otlp_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, Strin
 }
 
 /// Those that the settings name.
-fn named_listeners(
-    named: [(Option<SocketAddr>, &'static str, Port); 2],
-) -> Result<Vec<(TcpListener, Port)>, String> {
+fn named_listeners(named: [(Option<SocketAddr>, &'static str, Port); 2]) -> Result<Vec<(TcpListener, Port)>, String> {
     let open = |(at, setting, port): (Option<SocketAddr>, &'static str, Port)| {
         Some(bind(at?, setting).map(|listener| (listener, port)).map_err(|error| error.to_string()))
     };

@@ -189,10 +189,8 @@ fn token(id: &str, tenant: Option<&str>) -> String {
 }
 
 fn params<'p>(ack: &'p str, token: Option<&'p str>) -> Vec<Param<'p>> {
-    let param = |name: &'static str, value: &'p str| Param {
-        name: name.as_bytes().into(),
-        value: value.as_bytes().into(),
-    };
+    let param =
+        |name: &'static str, value: &'p str| Param { name: name.as_bytes().into(), value: value.as_bytes().into() };
     let named = [("async_insert", Some("1")), ("windrow_ack", Some(ack)), ("insert_deduplication_token", token)];
     named.into_iter().filter_map(|(name, value)| Some(param(name, value?))).collect()
 }
@@ -242,13 +240,7 @@ impl Part {
     }
 
     /// Sends the rows as an insert to the data port, which knows the way of what can't be gathered here.
-    async fn post(
-        &self,
-        state: &State,
-        sender: &Sender,
-        params: &[Param<'_>],
-        native: &[u8],
-    ) -> Result<(), Refused> {
+    async fn post(&self, state: &State, sender: &Sender, params: &[Param<'_>], native: &[u8]) -> Result<(), Refused> {
         let Some(client) = state.own_http.get().filter(|_| !state.is_closing()) else {
             return Err(Refusal::unreachable("the gateway is starting or ending").into());
         };

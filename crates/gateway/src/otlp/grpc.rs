@@ -45,7 +45,13 @@ const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
 /// A flag and a length stand before each message.
 const PREFIX_BYTES: usize = 5;
 
-pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: Arc<Peer>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    state: &Arc<State>,
+    stream: Stream,
+    id: u64,
+    peer: Arc<Peer>,
+    mut stop: watch::Receiver<bool>,
+) {
     let limits = &state.options.limits;
     let mut http = http2::Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new())
@@ -193,7 +199,9 @@ async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) ->
     let patience = state.options.limits.body_idle_timeout;
     loop {
         let frame = tokio::time::timeout(patience, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| Refused::new(Why::Unavailable, "the message does not go on"))? else { break };
+        let Some(frame) = frame.map_err(|_| Refused::new(Why::Unavailable, "the message does not go on"))? else {
+            break;
+        };
         let frame = frame.map_err(|_| Refused::new(Why::Malformed, "the message ends too early"))?;
         let Ok(data) = frame.into_data() else { continue };
         come.extend_from_slice(&data);

@@ -62,9 +62,8 @@ pub(crate) async fn serve(
 
 fn trace(state: &State, head: &RequestHead) -> Option<RequestTrace> {
     let tracer = state.options.tracer.as_ref()?;
-    let parent = head.text("traceparent").and_then(|parent| {
-        Parent::of_header(parent.as_bytes(), head.field("tracestate"))
-    });
+    let parent =
+        head.text("traceparent").and_then(|parent| Parent::of_header(parent.as_bytes(), head.field("tracestate")));
     tracer.begin(parent, Instant::now())
 }
 
@@ -127,9 +126,10 @@ async fn answer(
     (origin, peer): (Origin<'_>, &Peer),
     signal: Signal,
 ) -> Result<Vec<u8>, Answer> {
-    let encoding = head.text("content-type").and_then(encoding).ok_or_else(|| {
-        Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json")
-    })?;
+    let encoding = head
+        .text("content-type")
+        .and_then(encoding)
+        .ok_or_else(|| Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json"))?;
     let packing = packing(head)?;
     let sender = sender(state, peer, head).await?;
     origin.is_of_user(peer);

@@ -69,7 +69,8 @@ pub(super) async fn sender(state: &State, peer: &Peer, fields: &impl Fields) -> 
     }
 }
 
-const UNCLEAR: &str = "It is not clear whose rows these are: give `Authorization: Basic` with user and password, or `Bearer` \
+const UNCLEAR: &str =
+    "It is not clear whose rows these are: give `Authorization: Basic` with user and password, or `Bearer` \
                        with a token of [[otlp.tokens]], or X-ClickHouse-User and X-ClickHouse-Key, each once";
 
 /// `None`: two ways at once, or one that is not understood.
