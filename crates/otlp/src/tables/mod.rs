@@ -92,7 +92,7 @@ pub fn create_statements(kind: Kind, options: &TableOptions) -> Vec<String> {
         (kind, _) => metrics(kind, options.metric_time),
     };
     let indexes = indexes(kind, options);
-    let mut statements = vec![create_table("", &columns, &indexes, &order(kind, options.json), options)];
+    let mut statements = vec![create_table("", &columns, indexes, &order(kind, options.json), options)];
     if kind == Kind::Traces && options.trace_id_ts {
         let order = Order { time: "Start", order_by: "(TraceId, Start)", primary_key: None };
         let columns: Vec<ColumnDef> = TRACE_TIMES.to_vec();
@@ -163,7 +163,7 @@ fn create_view(options: &TableOptions) -> String {
 /// In the largest unit that has no rest.
 fn ttl(time: &str, seconds: u64) -> String {
     let units = [("Day", 86_400), ("Hour", 3_600), ("Minute", 60), ("Second", 1)];
-    match units.into_iter().find(|(_, of)| seconds > 0 && seconds % of == 0) {
+    match units.into_iter().find(|(_, of)| seconds > 0 && seconds.is_multiple_of(*of)) {
         Some((unit, of)) => format!("\nTTL toDateTime({time}) + toInterval{unit}({})", seconds / of),
         None => String::new(),
     }
