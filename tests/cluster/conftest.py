@@ -66,11 +66,11 @@ def start_gateway(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ca
     running: list[RemoteGateway] = []
     is_sharded = "shards" in request.fixturenames
 
-    def start(config: str = "", addresses: list[str] | None = None) -> RemoteGateway:
+    def start(config: str = "", addresses: list[str] | None = None, url: str | None = None) -> RemoteGateway:
         of_first_shard = request.getfixturevalue("shards")[0] if is_sharded else request.getfixturevalue("replicas")
         named = addresses or [address(replica) for replica in of_first_shard]
         # With the native ports, which nobody could guess here.
-        url = ",".join(backend_url(TESTER, where).replace("http://", "tcp://" if addresses is None else "http://") for where in named)
+        url = url or ",".join(backend_url(TESTER, where).replace("http://", "tcp://" if addresses is None else "http://") for where in named)
         gateway = RemoteGateway(tmp_path / f"gateway-{len(running)}", url, of_first_shard[0].direct, config)
         gateway.http = gateway.http.as_user(TESTER.name, TESTER.password).using(of_first_shard[0].direct.database)
         running.append(gateway)

@@ -22,11 +22,10 @@ from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import flat
 from harness.inserts import INTO_T, ids, make_table, rows
-from harness.load import WRITERS, Writers
 from harness.middle import Fate, Middle
 from harness.ports import port_of_nobody
 from harness.relay import PIECE_BYTES, Relay
-from harness.several_gateways import SECRET, MemberGateway, adopt, member, names
+from harness.several_gateways import SECRET, MemberGateway, TokenLoad, adopt, member, names
 from harness.users import TESTER
 
 ASYNC = {"async_insert": 1}
@@ -239,6 +238,28 @@ def test_a_hop_shows_the_secret_and_names_whom_it_is_for(two: tuple[MemberGatewa
     with_two.close()
 
 
+def test_a_hop_that_is_made_again_waits_for_the_first_of_its_query_id(start: Start, backend: Endpoint) -> None:
+    """A client's own request of an id that is in use is refused at once: the refusal comes while the hop waits."""
+    make_table(backend, settings=WINDOW)
+    with Middle(backend.port) as middle, ThreadPoolExecutor(2) as clients:
+        gateways = names(1)
+        owner = start(gateways, gateways[0], backend=middle.address)
+        assert insert(owner, 0).status == 200
+        settings = {**ASYNC, "query_id": "the same", "insert_deduplication_token": "one"}
+        hop = lambda: owner.http.request(INTO_T, rows(1).encode(), settings, headers=hop_fields(f"{owner.name} {SECRET}"))
+        middle.arm("t", Fate.SILENT_AFTER)
+        first = clients.submit(hop)
+        eventually(middle.reached.is_set, "the first is stored, and the owner does not know")
+        again = clients.submit(hop)
+        eventually(lambda: owner.counted("windrow_cluster_hops_taken_total") == 2, "the owner has it twice")
+        reply = owner.http.request(INTO_T, rows(1).encode(), settings)
+        assert (reply.status, reply.code) == (500, 216), reply.text
+        assert not first.done() and not again.done()
+        middle.release()
+        assert [first.result(timeout=60).status, again.result(timeout=60).status] == [200, 200]
+    assert ids(backend) == [0, 1]
+
+
 def test_gateways_of_two_secrets_take_nothing_from_each_other(start: Start, backend: Endpoint) -> None:
     make_table(backend)
     gateways = names(2)
@@ -296,40 +317,6 @@ def test_the_backend_never_hears_of_hops(start: Start, backend: Endpoint) -> Non
     assert ids(backend) == [*range(10), *range(100, 110)]
     assert b"select 1" in seen.replace(b"+", b" ").replace(b"%20", b" ")
     assert HOP.lower().encode() not in seen and SECRET.encode() not in seen
-
-
-class TokenLoad(Writers):
-    """Rows, each with a token of its own, at one gateway after another until one of them has acknowledged it."""
-
-    def __init__(self, gateways: list[MemberGateway], **settings: object):
-        super().__init__()
-        self.endpoints, self.settings = [gateway.http for gateway in gateways], settings
-        self.acknowledged: list[int] = []
-        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
-
-    def write(self, writer: int) -> None:
-        rng = random.Random(writer)
-        for number in itertools.count(writer, WRITERS):
-            while not self.send(rng.choice(self.endpoints), number):
-                if self.hopeless.is_set():
-                    return
-            self.acknowledged.append(number)
-            if rng.random() < 0.3:
-                # Its sender has not heard of it, and asks somebody else.
-                self.send(rng.choice(self.endpoints), number)
-            if self.stopping.is_set():
-                return
-
-    def send(self, endpoint: Endpoint, number: int) -> bool:
-        try:
-            settings = {**self.settings, "insert_deduplication_token": f"token {number}"}
-            return endpoint.insert(INTO_T, rows(number), **settings).status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
-    def acknowledged_more(self, by: int) -> Callable[[], bool]:
-        goal = len(self.acknowledged) + by
-        return lambda: len(self.acknowledged) >= goal
 
 
 @pytest.mark.parametrize("settings", [ASYNC, ON_DISK], ids=["waiting", "on disk"])

@@ -15,6 +15,7 @@ import pytest
 from harness.eventually import eventually
 from harness.inserts import INTO_T, rows
 from harness.load import Load
+from harness.metrics import metrics_of
 from harness.middle import Fate, Middle
 from harness.native import END_OF_STREAM, EXCEPTION, Native
 from harness.paths import gateway_binary
@@ -296,6 +297,85 @@ def test_a_user_moves_nobody_elsewhere(replicas: list[Replica], start_gateway: S
         reply = gateway.http.request(None, f"SELECT throwIf(1, '{text}', {code}::Int16)".encode(), allowed)
         assert reply.code == code, reply.text
         assert gateway.http.sql(WHICH) == "1"
+
+
+HEDGED = "[backend]\nhedge_reads_ms = 50\n"
+#: Slow at the first replica alone, for longer than a hedge waits.
+SLOW_AT_THE_FIRST = "SELECT getMacro('replica'), sleepEachRow(if(getMacro('replica') = '1', 0.5, 0)) FROM numbers(6)"
+
+
+def hedges(gateway: RemoteGateway) -> tuple[float, float]:
+    """How many reads a second replica was sent, and how many of them it answered."""
+    now = metrics_of(gateway)
+    return now.sum("windrow_hedged_reads_total"), now.sum("windrow_hedged_reads_won_total")
+
+
+def running(replica: Replica, query_id: str) -> bool:
+    return replica.direct.sql(f"SELECT count() FROM system.processes WHERE query_id = '{query_id}'") != "0"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_slow_read_is_answered_by_another_replica(replicas: list[Replica], start_gateway: Start, method: str) -> None:
+    gateway = start_gateway(HEDGED)
+    ways = {"GET": (SLOW_AT_THE_FIRST, b""), "POST": (None, SLOW_AT_THE_FIRST.encode())}
+    params = {"query_id": f"slow-{method}", "cancel_http_readonly_queries_on_client_close": 1}
+    reply = gateway.http.request(*ways[method], params, method=method)
+    assert (reply.status, reply.text) == (200, "2\t0\n" * 6)
+    assert reply.headers["x-clickhouse-query-id"] == f"slow-{method}"
+    assert hedges(gateway) == (1, 1)
+    if method == "GET":
+        eventually(lambda: not running(replicas[0], "slow-GET"), "the connection is closed, and ClickHouse ends the query")
+    # The next one on this connection.
+    assert gateway.http.sql(WHICH) == "1" and hedges(gateway) == (1, 1)
+
+
+def test_the_first_to_answer_counts_and_an_error_of_the_second_does_not(replicas: list[Replica], start_gateway: Start) -> None:
+    first, second = replicas
+    first.direct.sql("CREATE TABLE t (a UInt64) ENGINE = Memory")
+    gateway = start_gateway(HEDGED)
+    slow = "SELECT getMacro('replica'), count(), sleep(0.5) FROM t"
+    assert gateway.http.sql(slow) == "1\t0\t0", "the second one does not know the table"
+    assert hedges(gateway) == (1, 0)
+    second.direct.sql("CREATE TABLE t (a UInt64) ENGINE = Memory")
+    slower_at_the_second = "SELECT getMacro('replica'), count(), sleep(if(getMacro('replica') = '1', 0.3, 3)) FROM t"
+    assert gateway.http.sql(slower_at_the_second) == "1\t0\t0"
+    assert hedges(gateway) == (2, 0)
+    fails = "SELECT throwIf(sleep(if(getMacro('replica') = '1', 0.5, 0)) = 0, getMacro('replica'))"
+    both_fail = gateway.http.request(None, fails.encode())
+    assert both_fail.code == 395 and "1: while" in both_fail.text, both_fail.text
+    assert hedges(gateway) == (3, 0)
+
+
+def test_without_a_replica_beside_it_the_slow_one_is_waited_for(replicas: list[Replica], start_gateway: Start) -> None:
+    gateway = start_gateway(HEDGED)
+    assert drain(gateway, f"127.0.0.1:{replicas[1].native_port}").returncode == 0
+    assert gateway.http.sql("SELECT getMacro('replica'), sleep(0.2)") == "1\t0"
+    assert hedges(gateway) == (0, 0)
+
+
+def test_a_read_whose_replica_dies_is_answered_by_the_other(replicas: list[Replica], start_gateway: Start) -> None:
+    gateway = start_gateway(HEDGED)
+    with ThreadPoolExecutor(1) as pool:
+        slow = "SELECT getMacro('replica'), sleepEachRow(if(getMacro('replica') = '1', 1.5, 0.5)) FROM numbers(6)"
+        asked = pool.submit(lambda: gateway.http.sql(slow, query_id="dies", function_sleep_max_microseconds_per_block=0))
+        eventually(lambda: running(replicas[1], "dies"), "both are asked")
+        replicas[0].kill()
+        assert asked.result() == "\n".join(["2\t0"] * 6)
+    replicas[0].start()
+
+
+def test_what_is_more_than_a_read_is_never_sent_twice(replicas: list[Replica], start_gateway: Start) -> None:
+    make(replicas)
+    gateway = start_gateway(HEDGED)
+    slow = "sleep(0.2)"
+    assert gateway.http.request(f"INSERT INTO t SELECT {slow}", method="POST").status == 200
+    assert gateway.http.request(f"WITH x AS (SELECT {slow} AS a) INSERT INTO t SELECT a FROM x", method="POST").status == 200
+    assert gateway.http.request(f"CREATE TABLE u ENGINE = Memory AS SELECT {slow} AS a", method="POST").status == 200
+    assert gateway.http.sql(f"SELECT {slow}", session_id="s") == "0"
+    assert gateway.http.sql(f"SELECT {slow}", query_id="x", replace_running_query=1) == "0"
+    assert hedges(gateway) == (0, 0)
+    assert gateway.http.sql(f"SELECT {slow}") == "0"
+    assert hedges(gateway)[0] == 1
 
 
 def test_a_native_connection_stays(replicas: list[Replica], start_gateway: Start) -> None:

@@ -70,14 +70,15 @@ def compose() -> Deployed:
     )
 
 
-def kubernetes() -> Deployed:
+def kubernetes(ordinal: int = 0) -> Deployed:
+    """The pod of this number."""
     manifests = read("kubernetes")
-    pod = manifests["statefulSets"][0]["spec"]["template"]["spec"]
+    stateful = manifests["statefulSets"][0]
+    pod = stateful["spec"]["template"]["spec"]
     container = pod["containers"][0]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     [(settings_name, settings_text)] = manifests["configMaps"][0]["data"].items()
-    secret = manifests["secrets"][0]["stringData"]
-    given = {each["name"]: each.get("value") or secret[each["valueFrom"]["secretKeyRef"]["key"]] for each in container["env"]}
+    given = variables(container["env"], f"{stateful['metadata']['name']}-{ordinal}")
     return Deployed(
         settings_text=settings_text,
         environment={**image_environment(), **given},
@@ -86,6 +87,22 @@ def kubernetes() -> Deployed:
         ports=frozenset(port["containerPort"] for port in container["ports"]),
         grace_seconds=pod["terminationGracePeriodSeconds"] - float(container["lifecycle"]["preStop"]["exec"]["command"][1]),
     )
+
+
+def variables(listed: list[dict[str, Any]], pod_name: str) -> dict[str, str]:
+    """As Kubernetes gives them to the pod: `$(NAME)` stands for a variable before it."""
+    secret = read("kubernetes")["secrets"][0]["stringData"]
+    given: dict[str, str] = {}
+    for each in listed:
+        origin = each.get("valueFrom", {})
+        if "secretKeyRef" in origin:
+            value = secret[origin["secretKeyRef"]["key"]]
+        elif "fieldRef" in origin:
+            value = {"metadata.name": pod_name}[origin["fieldRef"]["fieldPath"]]
+        else:
+            value = each["value"]
+        given[each["name"]] = re.sub(r"\$\((\w+)\)", lambda named: given[named[1]], value)
+    return given
 
 
 DEPLOYED = {"compose": compose, "kubernetes": kubernetes}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -41,6 +43,8 @@ BROKEN = [
     ("kubernetes", "/readyz, port: admin", "/readyz, port: 8081", "no container has the port 8081"),
     ("kubernetes", "{ name: data, mountPath", "{ name: date, mountPath", "no volume"),
     ("kubernetes", "key: admin-token", "key: token", "WINDROW_ADMIN_TOKEN"),
+    ("kubernetes", "fieldPath: metadata.name", "fieldPath: metadata.nam", "none of"),
+    ("kubernetes", "$(POD_NAME)", "$(POD)", "$(POD) is no variable before it"),
     ("kubernetes", "configMap: { name: windrow }", "configMap: { name: window }", "no ConfigMap"),
     ("kubernetes", "      labels: { app.kubernetes.io/name: windrow }", "      labels: { app: windrow }", "selects no pods"),
     ("kubernetes", "sessionAffinity: ClientIP", "sessionAffinity: Client", "none of"),
@@ -90,7 +94,25 @@ def test_the_program_takes_its_settings(kind: str, tmp_path: Path) -> None:
 
 def test_both_have_the_same_settings(tmp_path: Path) -> None:
     composed, clustered = (settings(made().settings_text, made().environment, tmp_path) for made in DEPLOYED.values())
-    assert {name for name in composed if composed[name] != clustered[name]} == {"backend", "backend.choice"}
+    different = {name for name in composed if composed[name] != clustered[name]}
+    assert different == {"backend", "backend.choice", "cluster.gateways", "cluster.self", "cluster.secret"}
+
+
+def test_each_pod_is_one_of_the_gateways(tmp_path: Path) -> None:
+    manifests = read("kubernetes")
+    stateful = manifests["statefulSets"][0]["spec"]
+    service = next(each for each in manifests["services"] if each["metadata"]["name"] == stateful["serviceName"])
+    known = [settings(made.settings_text, made.environment, tmp_path) for made in map(kubernetes, range(stateful["replicas"]))]
+    [gateways] = {each["cluster.gateways"] for each in known}
+    assert json.loads(gateways) == [json.loads(each["cluster.self"]) for each in known]
+    assert {each["cluster.secret"] for each in known} == {"(set)"}
+    for each in known:
+        named = urlsplit(json.loads(each["cluster.self"]))
+        assert named.hostname.endswith("." + service["metadata"]["name"])
+        assert named.port in {port["port"] for port in service["spec"]["ports"]}, "the name of a pod leads to its ports by the headless service"
+    beyond = kubernetes(stateful["replicas"])
+    with pytest.raises(AssertionError, match="none of `cluster.gateways`"):
+        settings(beyond.settings_text, beyond.environment, tmp_path)
 
 
 def test_the_volume_has_room(tmp_path: Path) -> None:

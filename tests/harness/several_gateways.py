@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
+import itertools
 import json
+import random
 import subprocess
+import threading
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.endpoint import Endpoint
+from harness.inserts import INTO_T, rows
+from harness.load import WRITERS, Writers
 from harness.metrics import metrics_of
 from harness.paths import gateway_binary
 from harness.ports import free_port
@@ -61,3 +68,37 @@ def member(folder: Path, gateways: list[str], own: str, direct: Endpoint, backen
 def adopt(directory: Path, direct: Endpoint) -> subprocess.CompletedProcess[str]:
     command = [str(gateway_binary()), "journal", "adopt", str(directory), "--backend", backend_url(TESTER, f"127.0.0.1:{direct.port}")]
     return subprocess.run(command, capture_output=True, text=True, timeout=170, env=inherited_environment(), check=False)
+
+
+class TokenLoad(Writers):
+    """Rows, each with a token of its own, at one gateway after another until one of them has acknowledged it."""
+
+    def __init__(self, gateways: list[MemberGateway], **settings: object):
+        super().__init__()
+        self.endpoints, self.settings = [gateway.http for gateway in gateways], settings
+        self.acknowledged: list[int] = []
+        self.threads = [threading.Thread(target=self.write, args=(writer,)) for writer in range(WRITERS)]
+
+    def write(self, writer: int) -> None:
+        rng = random.Random(writer)
+        for number in itertools.count(writer, WRITERS):
+            while not self.send(rng.choice(self.endpoints), number):
+                if self.hopeless.is_set():
+                    return
+            self.acknowledged.append(number)
+            if rng.random() < 0.3:
+                # Its sender has not heard of it, and asks somebody else.
+                self.send(rng.choice(self.endpoints), number)
+            if self.stopping.is_set():
+                return
+
+    def send(self, endpoint: Endpoint, number: int) -> bool:
+        try:
+            settings = {**self.settings, "insert_deduplication_token": f"token {number}"}
+            return endpoint.insert(INTO_T, rows(number), **settings).status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def acknowledged_more(self, by: int) -> Callable[[], bool]:
+        goal = len(self.acknowledged) + by
+        return lambda: len(self.acknowledged) >= goal

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
+from harness.inserts import ids, make_table
 from harness.kafka import Broker
 from harness.kafka_load import KafkaLoad
-from harness.kafka_numbers import Target, value
+from harness.kafka_numbers import WINDOW, Target, value
 from harness.kafka_topics import Topics
-from harness.pipelines import Seen, pipeline
+from harness.pipelines import Seen, pipeline, pipelines_toml
+from harness.several_gateways import TokenLoad, member, names
 
 Start = Callable[..., Seen]
 PARTITIONS = 6
@@ -63,6 +66,35 @@ def test_three_gateways(
     assert one.metric("rebalances_total") >= 5
     # Of what was given up in good order nothing is repeated; of what the killed one had, at most a batch of each partition.
     assert one.metric("replays_total") + two.metric("replays_total") <= PARTITIONS
+
+
+def test_gateways_that_know_each_other_share_partitions_and_inserts(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, tmp_path: Path
+) -> None:
+    """What comes from the topic has no owner among the gateways; what clients insert has one, and is repeated anywhere."""
+    topics.create(topic_name, PARTITIONS)
+    make_table(direct, settings=f"SETTINGS {WINDOW}")
+    target = Target(direct)
+    addresses, settings = names(2), pipelines_toml(pipeline(broker, target.full_name, topic_name))
+    one, other = (Seen(member(tmp_path / f"gateway-{at}", addresses, own, direct, config=settings)) for at, own in enumerate(addresses))
+    inserting = TokenLoad([one.gateway, other.gateway], async_insert=1)
+    with KafkaLoad(topics, topic_name, PARTITIONS, 3_000, value) as load, inserting:
+        share([one, other], 3, 3)
+        more(target)
+        eventually(inserting.acknowledged_more(200), "clients insert at both")
+        other.gateway.kill()
+        share([one], PARTITIONS)
+        more(target)
+        other.gateway.start()
+        share([one, other], 3, 3)
+        more(target)
+        eventually(inserting.acknowledged_more(200), "clients insert at both again")
+        sent = load.stop()
+    target.wait(sent)
+    target.check(range(sent))
+    assert ids(direct) == sorted(inserting.acknowledged)
+    assert one.gateway.counted("windrow_cluster_hops_total") > 0
+    assert [seen.gateway.stop() for seen in (one, other)] == [0, 0]
 
 
 def test_partitions_that_stay_are_read_on(

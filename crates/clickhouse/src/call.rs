@@ -166,7 +166,7 @@ impl Client {
     /// Sends a request and reads the whole answer. A question is put to another replica if its answer was lost; and so is
     /// one whether rows would be taken, to a replica that can take none now.
     pub async fn call(&self, call: Call<'_>) -> Result<Answer, CallError> {
-        let mut replicas_left = self.replicas().ids().count();
+        let mut replicas_left = self.replicas().ids().len().max(1);
         loop {
             replicas_left -= 1;
             match self.call_once(&call).await {

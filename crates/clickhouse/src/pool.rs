@@ -1,8 +1,8 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -66,8 +66,12 @@ pub struct Client {
     replicas: Arc<Replicas>,
     connect_timeout: Duration,
     idle_timeout: Duration,
-    /// One for each replica.
-    pools: Vec<Pool>,
+    /// One for each replica that was asked.
+    pools: Vec<OnceLock<Pool>>,
+    max_connections: usize,
+    is_closed: AtomicBool,
+    /// The list of replicas by which connections were last forgotten.
+    seen_list: AtomicUsize,
     pub(crate) has_answered: AtomicBool,
 }
 
@@ -91,12 +95,11 @@ impl Client {
 
     /// Of replicas whose health other clients may know of as well.
     pub fn of(replicas: Arc<Replicas>, options: &ClientOptions) -> Client {
-        let pool = || Pool {
-            permits: Arc::new(Semaphore::new(options.max_connections)),
-            idle: Arc::new(Mutex::new(Some(Vec::new()))),
-        };
         Client {
-            pools: replicas.ids().map(|_| pool()).collect(),
+            pools: (0..replicas.room()).map(|_| OnceLock::new()).collect(),
+            max_connections: options.max_connections,
+            is_closed: AtomicBool::new(false),
+            seen_list: AtomicUsize::new(0),
             replicas,
             connect_timeout: options.connect_timeout,
             idle_timeout: options.idle_timeout,
@@ -121,6 +124,7 @@ impl Client {
     /// Lends a connection: one that lay idle, or a new one; waits a while if all are lent. A replica that can't be
     /// connected to is passed over: nothing was sent to it.
     pub async fn connection_for(&self, purpose: Purpose) -> Result<Lease, ConnectError> {
+        self.forget_unnamed();
         let mut last = None;
         let found = tokio::time::timeout(self.connect_timeout, self.first_that_answers(purpose, &mut last)).await;
         match found {
@@ -147,7 +151,7 @@ impl Client {
     }
 
     async fn idle_or_new(&self, replica: ReplicaId) -> io::Result<Lease> {
-        let pool = &self.pools[replica.index()];
+        let pool = self.pool(replica);
         // The semaphore is never closed, so this never fails.
         let permit = pool.permits.clone().acquire_owned().await.map_err(|_| io::ErrorKind::Other)?;
         let connection = match pool.take_idle() {
@@ -163,10 +167,32 @@ impl Client {
         })
     }
 
+    /// Closes what lies idle of replicas that are not named any more: nobody would take it out.
+    fn forget_unnamed(&self) {
+        let list = self.replicas.list_number();
+        if self.seen_list.swap(list, Ordering::Relaxed) == list {
+            return;
+        }
+        let named = self.replicas.ids();
+        let unnamed = self.pools.iter().enumerate().filter(|(index, _)| !named.iter().any(|id| id.index() == *index));
+        let idle: Vec<_> =
+            unnamed.filter_map(|(_, pool)| lock(&pool.get()?.idle).as_mut().map(std::mem::take)).collect();
+        // Closed outside of the lock.
+        drop(idle);
+    }
+
+    fn pool(&self, replica: ReplicaId) -> &Pool {
+        self.pools[replica.index()].get_or_init(|| Pool {
+            permits: Arc::new(Semaphore::new(self.max_connections)),
+            idle: Arc::new(Mutex::new((!self.is_closed.load(Ordering::Relaxed)).then(Vec::new))),
+        })
+    }
+
     /// Closes the connections that lie idle, and keeps none from now on: a server that shuts down would wait for them.
     /// A call that is under way, or begins later, closes its connection when it ends.
     pub fn close(&self) {
-        let idle: Vec<_> = self.pools.iter().map(|pool| lock(&pool.idle).take()).collect();
+        self.is_closed.store(true, Ordering::Relaxed);
+        let idle: Vec<_> = self.pools.iter().filter_map(|pool| lock(&pool.get()?.idle).take()).collect();
         // Closed outside of the lock.
         drop(idle);
     }
@@ -215,7 +241,7 @@ impl Lease {
 
     /// Whether its replica is there still, for what can be done elsewhere if it is not.
     pub(crate) fn there(&self, purpose: Purpose) -> There {
-        let can_go_elsewhere = !matches!(purpose, Purpose::Only(_) | Purpose::InSession(_));
+        let can_go_elsewhere = !matches!(purpose, Purpose::Only(_) | Purpose::First | Purpose::InSession(_));
         There { of: can_go_elsewhere.then(|| (self.used.replicas.clone(), self.used.replica)) }
     }
 
@@ -266,7 +292,7 @@ mod tests {
         client.close();
         kept.give_back(&answer);
         client.connection().await.unwrap().give_back(&answer);
-        assert!(client.pools[0].take_idle().is_none());
+        assert!(client.pool(ReplicaId::FIRST).take_idle().is_none());
         // The first one was lent twice.
         for _ in 0..2 {
             let (mut accepted, _) = listener.accept().await.unwrap();

@@ -41,6 +41,9 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) refused_connections: Counter,
     pub(crate) admissions: Counter,
+    /// Reads that a second replica was asked for as well, and those that it answered.
+    pub(crate) hedged_reads: Counter,
+    pub(crate) hedged_reads_won: Counter,
     /// From when the head of an insert that is gathered has been read, to its acknowledgement.
     pub(crate) insert_latency: LatencyHistogram,
     requests: Family<Route, LatencyHistogram>,
@@ -82,6 +85,8 @@ impl Metrics {
             connections: Gauge::default(),
             refused_connections: Counter::default(),
             admissions: Counter::default(),
+            hedged_reads: Counter::default(),
+            hedged_reads_won: Counter::default(),
             insert_latency: LatencyHistogram::default(),
             requests: Family::default(),
             forwarded: Family::default(),
@@ -108,6 +113,10 @@ impl Metrics {
         registry.register("windrow_http_connections_refused", help, m.refused_connections.clone());
         let help = "Times that it was worked out anew what an insert of a kind may do";
         registry.register("windrow_admissions", help, m.admissions.clone());
+        let help = "Reads that a second replica was sent as well, since the first did not begin to answer in time";
+        registry.register("windrow_hedged_reads", help, m.hedged_reads.clone());
+        let help = "Of these, those that the second replica answered";
+        registry.register("windrow_hedged_reads_won", help, m.hedged_reads_won.clone());
         let help = "Time from an insert's head to its acknowledgement, of those that are gathered";
         registry.register_with_unit("windrow_insert_duration", help, Unit::Seconds, m.insert_latency.clone());
         let help = "Time from the head of a request over HTTP to the end of its answer, of those that are not gathered";

@@ -131,7 +131,7 @@ impl AnswerHeadParser {
 }
 
 /// Checked at once: what speaks another protocol may wait for us to go on.
-fn status_of(line: &[u8]) -> Result<u16, AnswerHeadError> {
+pub(crate) fn status_of(line: &[u8]) -> Result<u16, AnswerHeadError> {
     let mut response = httparse::Response::new(&mut []);
     let status = response.parse(line).ok().and(response.code).filter(|status| *status >= 100);
     status.ok_or_else(|| AnswerHeadError::NotHttp(line.trim_ascii_end().iter().take(MAX_TOLD_BYTES).copied().collect()))

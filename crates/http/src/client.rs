@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::answer_head::{AnswerHeadError, AnswerHeadParser, MAX_KEPT_BYTES};
+use crate::answer_head::{status_of, AnswerHeadError, AnswerHeadParser, MAX_KEPT_BYTES};
 use crate::body::BodyError;
 use crate::framing::BodyScanner;
 use crate::head::{HeadError, ResponseHead};
@@ -68,6 +68,22 @@ impl ClientConnection {
             std::future::Future::poll(closed, &mut context).is_ready()
         };
         ended || !self.reader.buffered().is_empty()
+    }
+
+    /// Waits until the answer begins, and gives its status. All of it stays to be read.
+    pub async fn read_status(&mut self, idle: Duration) -> Result<u16, ClientError> {
+        loop {
+            let held = self.reader.buffered();
+            if let Some(end) = held.iter().position(|&byte| byte == b'\n') {
+                return status_of(&held[..=end]).map_err(ClientError::Head);
+            }
+            if held.len() > MAX_KEPT_BYTES {
+                return Err(ClientError::Head(AnswerHeadError::Head(HeadError::TooLarge)));
+            }
+            if self.reader.fill(0, idle).await? == 0 {
+                return Err(ClientError::Closed);
+            }
+        }
     }
 
     /// Waits for the answer's head.

@@ -26,6 +26,8 @@ pub(crate) fn settings(layers: &Layers) -> Settings {
     Settings {
         backend: layers.backend(),
         backend_choice: ReplicaChoice::named(layers.text("backend.choice")),
+        backend_dns_server: layers.optional_address("backend.dns_server"),
+        backend_hedge_reads_ms: layers.unless_zero("backend.hedge_reads_ms"),
         backend_cluster: layers.text("backend.cluster").to_owned(),
         backend_shards: layers.shards().unwrap_or_default(),
         data_dir: layers.text("data_dir").into(),

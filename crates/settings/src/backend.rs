@@ -46,10 +46,13 @@ pub enum DuckDbPlace {
     File(PathBuf),
 }
 
-/// The parts of `http[s]://user:password@host:port` or `tcp[s]://user:password@host:port`.
+/// The parts of `http[s]://user:password@host:port` or `tcp[s]://user:password@host:port`; or of the same behind `srv+`
+/// and without a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClickHouseUrl {
     pub tls: bool,
+    /// The host is the name of an SRV record, whose targets are the servers, with their ports.
+    pub is_srv_record: bool,
     /// Without the brackets of an IPv6 address.
     pub host: String,
     /// Of HTTP.
@@ -63,6 +66,9 @@ pub struct ClickHouseUrl {
 
 /// More than anybody has of one shard.
 const MAX_REPLICAS: usize = 64;
+
+/// Before the scheme of an SRV record.
+const SRV: &str = "srv+";
 
 const USE_INSTEAD: &str =
     "use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\" or \
@@ -107,6 +113,7 @@ pub(crate) fn parse_shards(shards: &[String], backend: &Backend) -> Result<Vec<V
     let Some(ClickHouseUrl { user, password, .. }) = servers.first() else { return Ok(Vec::new()) };
     let parse = |address: &str| match address.contains('@') {
         true => Err("user and password are those of `backend`; leave them out".to_owned()),
+        false if address.starts_with(SRV) => Err("shards are named by addresses, not by an SRV record".to_owned()),
         false => {
             let url = parse_address(address)?;
             Ok(ClickHouseUrl { user: user.clone(), password: password.clone(), ..url })
@@ -121,8 +128,10 @@ pub(crate) fn parse_shards(shards: &[String], backend: &Backend) -> Result<Vec<V
 
 /// A list of addresses with commas in between. One within a password is none of those: a scheme follows them.
 fn split_addresses(text: &str) -> Vec<&str> {
-    let is_begin =
-        |rest: &str| ["http://", "https://", "tcp://", "tcps://"].iter().any(|scheme| rest.starts_with(scheme));
+    let is_begin = |rest: &str| {
+        let scheme = rest.strip_prefix(SRV).unwrap_or(rest);
+        ["http://", "https://", "tcp://", "tcps://"].iter().any(|known| scheme.starts_with(known))
+    };
     let (mut addresses, mut start) = (Vec::new(), 0);
     for (comma, _) in text.match_indices(',') {
         if is_begin(text[comma + 1..].trim_start()) {
@@ -135,6 +144,9 @@ fn split_addresses(text: &str) -> Vec<&str> {
 }
 
 fn parse_address(text: &str) -> Result<ClickHouseUrl, String> {
+    if let Some(address) = text.strip_prefix(SRV) {
+        return parse_srv_record(address);
+    }
     match text.split_once("://") {
         Some(("http", rest)) => parse_url(rest, false),
         Some(("https", rest)) => parse_url(rest, true),
@@ -146,8 +158,27 @@ fn parse_address(text: &str) -> Result<ClickHouseUrl, String> {
     }
 }
 
+/// The name of a record, where others have host and port.
+fn parse_srv_record(address: &str) -> Result<ClickHouseUrl, String> {
+    const FORM: &str = "an SRV record is named as in srv+http://user:password@_clickhouse._tcp.example.org";
+    let url = parse_address(address)?;
+    let named = address.rsplit_once(['@', '/']).map_or(address, |(_, named)| named);
+    let is_name =
+        |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if named.contains(':') {
+        return Err(format!("{FORM}, without a port: the record has those of the servers"));
+    }
+    match url.host.trim_end_matches('.').split('.').all(is_name) {
+        true => Ok(ClickHouseUrl { is_srv_record: true, ..url }),
+        false => Err(FORM.to_owned()),
+    }
+}
+
 fn check_replicas(replicas: &[ClickHouseUrl]) -> Result<(), String> {
     let Some(first) = replicas.first() else { return Err(format!("no address is named; {USE_INSTEAD}")) };
+    if replicas.len() > 1 && replicas.iter().any(|replica| replica.is_srv_record) {
+        return Err("an SRV record names all replicas; name nothing beside it".to_owned());
+    }
     if replicas.len() > MAX_REPLICAS {
         return Err(format!("{} replicas are named, and {MAX_REPLICAS} are the most", replicas.len()));
     }
@@ -228,7 +259,7 @@ pub(crate) fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> 
     let user = percent_decoded(if user.is_empty() { "default" } else { user })?;
     let port = port.unwrap_or(if tls { 8443 } else { 8123 });
     let password = Secret::new(percent_decoded(password)?);
-    Ok(ClickHouseUrl { tls, host: host.to_owned(), port, native_port: None, user, password })
+    Ok(ClickHouseUrl { tls, is_srv_record: false, host: host.to_owned(), port, native_port: None, user, password })
 }
 
 /// The address of the native protocol, which says where the server's HTTP interface is.
@@ -296,7 +327,8 @@ impl fmt::Display for Backend {
             let password = if url.password.is_empty() { "" } else { ":(set)" };
             let scheme = if url.native_port.is_some() { "tcp" } else { "http" };
             let tls = if url.tls { "s" } else { "" };
-            write!(f, "{comma}{scheme}{tls}://{}{password}@{}", url.user, url.authority())?;
+            let srv = if url.is_srv_record { SRV } else { "" };
+            write!(f, "{comma}{srv}{scheme}{tls}://{}{password}@{}", url.user, url.authority())?;
         }
         Ok(())
     }
@@ -319,6 +351,9 @@ impl ClickHouseUrl {
 
     /// `host:port` as it was written.
     pub fn authority(&self) -> String {
+        if self.is_srv_record {
+            return self.host.clone();
+        }
         let port = self.named_port();
         match self.host.contains(':') {
             true => format!("[{}]:{port}", self.host),
@@ -353,6 +388,29 @@ mod tests {
         let native = url("tcps://[::1]");
         assert_eq!((native.tls, native.port, native.native_port), (true, 8443, Some(9440)));
         assert_eq!(Backend::ClickHouse(vec![native]).to_string(), "tcps://default@[::1]:9440");
+    }
+
+    #[test]
+    fn reads_srv_records() {
+        let record = url("srv+http://ann:p@_clickhouse._tcp.example.org.");
+        assert!(record.is_srv_record && !record.tls && record.native_port.is_none());
+        assert_eq!((record.host.as_str(), record.user.as_str()), ("_clickhouse._tcp.example.org.", "ann"));
+        let shown = |text: &str| Backend::parse(text).map(|backend| backend.to_string());
+        assert_eq!(shown("srv+tcps://ann:p@_a._tcp.b").as_deref(), Ok("srv+tcps://ann:(set)@_a._tcp.b"));
+        for (wrong, said) in [
+            ("srv+http://_a._tcp.b:8123", "without a port"),
+            ("srv+http://[::1]", "without a port"),
+            ("srv+http://a..b", "is named as in"),
+            ("srv+http://a,b", "begin with its scheme"),
+            ("srv+ftp://a", "not known"),
+            ("srv+http://a,srv+http://b", "names all replicas"),
+            ("http://a,srv+https://b", "names all replicas"),
+        ] {
+            let error = shown(wrong).expect_err(wrong);
+            assert!(error.contains(said), "{wrong}: {error}");
+        }
+        let backend = Backend::parse("http://a").expect("an address");
+        assert!(parse_shards(&["srv+http://a".to_owned()], &backend).is_err_and(|error| error.contains("shards")));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
         default_password(layers),
         pinned_certificate(layers),
         native_port_of_replicas(layers),
+        dns_server(layers),
         cluster(layers),
         journal(layers),
         otlp_endpoint(layers),
@@ -115,10 +116,24 @@ fn pinned_certificate(layers: &Layers) -> Option<String> {
 /// Each replica has a native port of its own.
 fn native_port_of_replicas(layers: &Layers) -> Option<String> {
     let is_named = layers.optional_text("backend_native.address").is_some();
-    let are_several = matches!(layers.backend(), Backend::ClickHouse(replicas) if replicas.len() > 1);
+    let are_several =
+        is_srv_record(layers) || matches!(layers.backend(), Backend::ClickHouse(replicas) if replicas.len() > 1);
     (is_named && are_several).then(|| {
         "`backend_native.address` names one native port, but `backend` has several replicas; leave it out and name \
          their native ports in `backend`, as in tcp://host:9000"
+            .to_owned()
+    })
+}
+
+fn is_srv_record(layers: &Layers) -> bool {
+    matches!(layers.backend(), Backend::ClickHouse(replicas) if replicas.iter().any(|url| url.is_srv_record))
+}
+
+fn dns_server(layers: &Layers) -> Option<String> {
+    let is_of_no_use = layers.is_set("backend.dns_server") && !is_srv_record(layers);
+    is_of_no_use.then(|| {
+        "`backend.dns_server` is set, but `backend` is no SRV record, as srv+http://_clickhouse._tcp.example.org is; \
+         names of servers are looked up as the system does it"
             .to_owned()
     })
 }

@@ -38,7 +38,8 @@ pub struct Difference {
 }
 
 /// The settings that a reload exchanges; a `*` at the end stands for any characters.
-const AT_RELOAD: [&str; 12] = [
+const AT_RELOAD: [&str; 13] = [
+    "backend.hedge_reads_ms",
     "log.level",
     "http.tls_certificate",
     "http.tls_key",

@@ -21,6 +21,10 @@ use crate::table_rules::{TableEntry, TableRules};
 pub struct Settings {
     pub backend: Backend,
     pub backend_choice: ReplicaChoice,
+    /// Who is asked for an SRV record; `None`: the system's name servers.
+    pub backend_dns_server: Option<SocketAddr>,
+    /// After how long a second replica is asked for a read; `None`: never.
+    pub backend_hedge_reads_ms: Option<u64>,
     /// Whose Distributed tables are cut by shards; empty: none are.
     pub backend_cluster: String,
     /// The replicas of each of its shards, where ClickHouse's own addresses are not to be used.

@@ -16,6 +16,7 @@ mod other;
 mod outline;
 mod own_tables;
 mod quote;
+mod reads;
 mod row_removal;
 mod system;
 
@@ -29,4 +30,5 @@ pub use other::{DdlScope, Leading, OtherStatement};
 pub use outline::InsertOutline;
 pub use own_tables::{own_table_references, without_system_prefix, OwnTableReference, OwnTableUse, OwnTables};
 pub use quote::{backquote, backquote_if_need, quote_string, unquoted_names, Dialect};
+pub use reads::only_reads;
 pub use row_removal::removes_rows;

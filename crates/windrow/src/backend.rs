@@ -1,9 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{watch, Notify};
 use windrow_clickhouse::{
-    Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, TlsError,
+    Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, SrvRecord,
+    TlsError,
 };
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
@@ -21,6 +22,7 @@ pub(crate) struct RunningBackend {
     pub(crate) available: Availability,
     pub(crate) default_user: Option<DefaultUser>,
     engine: Option<Embedded>,
+    look_up: Arc<Notify>,
 }
 
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
@@ -31,12 +33,20 @@ const STOP_GRACE: Duration = Duration::from_secs(20);
 
 impl RunningBackend {
     pub(crate) async fn start(settings: &Settings) -> Result<RunningBackend, String> {
+        let look_up = Arc::new(Notify::new());
         match &settings.backend {
             Backend::Embedded => Self::embedded(settings).await,
             Backend::DuckDb(place) => Self::duckdb(settings, place).await,
             Backend::ClickHouse(urls) => {
-                let servers = urls.iter().map(|url| server(settings, url)).collect::<Result<_, _>>()?;
-                let mut clickhouse = clickhouse(settings, servers)?;
+                let endpoints = urls.iter().map(endpoint).collect();
+                let replicas = match urls.iter().any(|url| url.is_srv_record) {
+                    true => named_by_record(settings, endpoint(&urls[0]), look_up.clone()).await?,
+                    false => {
+                        Arc::new(Replicas::new(endpoints, choice(settings), &client_options(settings)).map_err(advise)?)
+                    }
+                };
+                let native = native_address(settings)?;
+                let mut clickhouse = clickhouse(settings, replicas, native)?;
                 clickhouse.client.replicas().watch();
                 clickhouse.cluster = cluster(settings, &clickhouse.client)?;
                 if let Some(cluster) = &clickhouse.cluster {
@@ -51,9 +61,15 @@ impl RunningBackend {
                     available,
                     default_user: None,
                     engine: None,
+                    look_up,
                 })
             }
         }
+    }
+
+    /// Lets the record that names the replicas be looked up now.
+    pub(crate) fn look_up(&self) -> Arc<Notify> {
+        self.look_up.clone()
     }
 
     async fn embedded(settings: &Settings) -> Result<RunningBackend, String> {
@@ -73,7 +89,8 @@ impl RunningBackend {
             credentials: credentials.clone(),
         };
         let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
-        let clickhouse = clickhouse(settings, vec![(endpoint, (at.host.clone(), at.native_port))])?;
+        let replicas = Replicas::new(vec![endpoint], Choice::InOrder, &client_options(settings)).map_err(advise)?;
+        let clickhouse = clickhouse(settings, Arc::new(replicas), Some((at.host.clone(), at.native_port)))?;
         // What came of it, the guard knows better. From now on it is one that has answered.
         let _ = ask(&clickhouse.client).await;
         Ok(RunningBackend {
@@ -82,6 +99,7 @@ impl RunningBackend {
             available: follow(engine.state()),
             default_user: Some(DefaultUser { password, credentials }),
             engine: Some(engine),
+            look_up: Arc::default(),
         })
     }
 
@@ -117,6 +135,7 @@ impl RunningBackend {
             available,
             default_user: None,
             engine: None,
+            look_up: Arc::default(),
         })
     }
 
@@ -150,38 +169,52 @@ fn embedded_user(user: &windrow_settings::EmbeddedUser) -> EmbeddedUser {
     }
 }
 
-/// A server, and where its native port is.
-type Server = (Endpoint, (String, u16));
-
-fn server(settings: &Settings, url: &ClickHouseUrl) -> Result<Server, String> {
-    let endpoint = Endpoint {
+fn endpoint(url: &ClickHouseUrl) -> Endpoint {
+    Endpoint {
         host: url.host.clone(),
         port: url.port,
         native_port: url.native_port,
         tls: url.tls,
         credentials: Credentials { user: url.user.clone(), password: url.password.expose().to_owned() },
-    };
-    let port = url.native_port.unwrap_or(if url.tls { 9440 } else { 9000 });
-    let native = match &settings.backend_native_address {
-        Some(address) => native_address(address)?,
-        None => (url.host.clone(), port),
-    };
-    Ok((endpoint, native))
+    }
 }
 
-fn clickhouse(settings: &Settings, servers: Vec<Server>) -> Result<ClickHouse, String> {
+/// Those that an SRV record names, now and later. That nobody can be asked now does not hold up the start.
+async fn named_by_record(settings: &Settings, like: Endpoint, look_up: Arc<Notify>) -> Result<Arc<Replicas>, String> {
+    let replicas = Replicas::named_by(like.clone(), choice(settings), &client_options(settings)).map_err(advise)?;
+    let replicas = Arc::new(replicas);
+    let record = SrvRecord::new(like, settings.backend_dns_server)?;
+    let pause = tokio::time::timeout(FIRST_ANSWER, record.update(&replicas)).await.unwrap_or_default();
+    record.follow(&replicas, pause, look_up);
+    Ok(replicas)
+}
+
+/// `native`: where the native port is, if not at the usual place of each server.
+fn clickhouse(
+    settings: &Settings,
+    replicas: Arc<Replicas>,
+    native: Option<(String, u16)>,
+) -> Result<ClickHouse, String> {
     let options = client_options(settings);
-    let advise = |error: TlsError| format!("{error}; {TLS_ADVICE}");
-    let dialer = |(endpoint, (host, port)): &Server| Dialer::new(host, *port, endpoint.tls, &options).map_err(advise);
-    let dialers = servers.iter().map(dialer).collect::<Result<_, _>>()?;
-    let endpoints = servers.into_iter().map(|(endpoint, _)| endpoint).collect();
-    let replicas = Arc::new(Replicas::new(endpoints, choice(settings), &options).map_err(advise)?);
+    let connect_timeout = options.connect_timeout;
+    let dialer = {
+        let options = options.clone();
+        move |endpoint: &Endpoint| {
+            let usual = endpoint.native_port.unwrap_or(if endpoint.tls { 9440 } else { 9000 });
+            let (host, port) = native.as_ref().map_or((&endpoint.host, usual), |(host, port)| (host, *port));
+            Dialer::new(host, port, endpoint.tls, &options)
+        }
+    };
     Ok(ClickHouse {
         cluster: None,
-        native: Some(Arc::new(NativeBackend::new(replicas.clone(), dialers, options.connect_timeout))),
+        native: Some(Arc::new(NativeBackend::new(replicas.clone(), Box::new(dialer), connect_timeout))),
         client: Arc::new(Client::of(replicas.clone(), &options)),
         relay: Arc::new(Client::of(replicas, &options)),
     })
+}
+
+fn advise(error: TlsError) -> String {
+    format!("{error}; {TLS_ADVICE}")
 }
 
 /// The cluster whose tables are cut by shards.
@@ -189,10 +222,7 @@ fn cluster(settings: &Settings, client: &Arc<Client>) -> Result<Option<Arc<Clust
     if settings.backend_cluster.is_empty() {
         return Ok(None);
     }
-    let endpoints = |urls: &Vec<ClickHouseUrl>| {
-        urls.iter().map(|url| server(settings, url).map(|(endpoint, _)| endpoint)).collect::<Result<Vec<_>, _>>()
-    };
-    let addresses = settings.backend_shards.iter().map(endpoints).collect::<Result<Vec<_>, _>>()?;
+    let addresses = settings.backend_shards.iter().map(|urls| urls.iter().map(endpoint).collect()).collect();
     let (options, choice) = (client_options(settings), choice(settings));
     let file = settings.data_dir.join("shards.json");
     Ok(Some(Arc::new(Cluster::new(&settings.backend_cluster, client.clone(), choice, options, addresses, Some(file)))))
@@ -207,9 +237,12 @@ fn choice(settings: &Settings) -> Choice {
     }
 }
 
-fn native_address(address: &str) -> Result<(String, u16), String> {
+/// Where the setting says that the native port is.
+fn native_address(settings: &Settings) -> Result<Option<(String, u16)>, String> {
+    let Some(address) = &settings.backend_native_address else { return Ok(None) };
     let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
-    parts.ok_or_else(|| format!("`backend_native.address` is host:port, as in clickhouse:9000, not '{address}'"))
+    let problem = || format!("`backend_native.address` is host:port, as in clickhouse:9000, not '{address}'");
+    parts.map(Some).ok_or_else(problem)
 }
 
 const TLS_ADVICE: &str = "see `backend_tls.ca_file` and `backend_tls.server_name`";

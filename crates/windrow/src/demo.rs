@@ -197,6 +197,9 @@ async fn straight(
     };
     if let Backend::ClickHouse(replicas) = &settings.backend {
         let server = &replicas[0];
+        if server.is_srv_record {
+            return Err("name one of the servers in `backend`: rows go straight to it beside Windrow".to_owned());
+        }
         let scheme = if server.tls { "https" } else { "http" };
         let host = if server.host.contains(':') { format!("[{}]", server.host) } else { server.host.clone() };
         let url = format!("{scheme}://{host}:{}", server.port);

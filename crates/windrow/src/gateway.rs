@@ -118,7 +118,7 @@ impl Gateway {
             None => None,
         };
         let pipelines = Pipelines::start(pipelines, &data, &dead_letters, &mut registry);
-        let reload = Arc::new(Reload::new(load, data.clone(), settings.clone()));
+        let reload = Arc::new(Reload::new(load, data.clone(), settings.clone(), backend.look_up()));
         let token = settings.admin.token.as_ref().map(|secret| secret.expose().to_owned());
         let reloads = {
             let reload = reload.clone();

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
 use windrow_clickhouse::ServerTls;
 use windrow_gateway::{Certificates, DataServer};
 use windrow_settings::{Difference, Settings, TlsFiles};
@@ -21,11 +22,13 @@ pub(crate) struct Reload {
     load: Load,
     data: Arc<DataServer>,
     in_force: Mutex<Arc<Settings>>,
+    /// Lets the record that names the backend's replicas be looked up.
+    look_up: Arc<Notify>,
 }
 
 impl Reload {
-    pub(crate) fn new(load: Load, data: Arc<DataServer>, settings: Arc<Settings>) -> Reload {
-        Reload { load, data, in_force: Mutex::new(settings) }
+    pub(crate) fn new(load: Load, data: Arc<DataServer>, settings: Arc<Settings>, look_up: Arc<Notify>) -> Reload {
+        Reload { load, data, in_force: Mutex::new(settings), look_up }
     }
 
     /// All that can be exchanged is, or nothing where something is wrong.
@@ -53,6 +56,7 @@ impl Reload {
         let is_about_inserts = |path: &String| path.starts_with("tables[") || path.starts_with("gather.");
         let concerns_inserts = difference.at_reload.iter().any(is_about_inserts);
         *in_force = Arc::new(settings);
+        self.look_up.notify_one();
         self.data.reload(in_force.clone(), certificates, concerns_inserts);
         Ok(difference)
     }

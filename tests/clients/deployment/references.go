@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	apps "k8s.io/api/apps/v1"
@@ -174,14 +175,38 @@ func (found *faults) ofContainer(read *manifests, set *apps.StatefulSet, contain
 			found.ofPort(set, name, probe.HTTPGet.Port)
 		}
 	}
-	for _, variable := range container.Env {
-		if from := variable.ValueFrom; from != nil && !read.hasKey(from.SecretKeyRef) {
-			found.add("the variable %s: there is no such key of a Secret", variable.Name)
-		}
-	}
+	found.ofVariables(read, container.Env)
 	for name, asked := range container.Resources.Requests {
 		if limit, has := container.Resources.Limits[name]; has && asked.Cmp(limit) > 0 {
 			found.add("resources: more %s is asked for than is allowed", name)
+		}
+	}
+}
+
+var (
+	// As in $(NAME), which Kubernetes replaces.
+	reference = regexp.MustCompile(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
+	// What of a pod a variable may be: the "downward API".
+	podFields = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "status.hostIP", "status.podIP"}
+)
+
+func (found *faults) ofVariables(read *manifests, variables []core.EnvVar) {
+	var before []string
+	for _, variable := range variables {
+		// A name that stands later stays as it is written.
+		for _, named := range reference.FindAllStringSubmatch(variable.Value, -1) {
+			if !slices.Contains(before, named[1]) {
+				found.add("the variable %s: $(%s) is no variable before it", variable.Name, named[1])
+			}
+		}
+		before = append(before, variable.Name)
+		from := variable.ValueFrom
+		switch {
+		case from == nil:
+		case from.FieldRef != nil:
+			known(found, "the variable "+variable.Name+", fieldPath", from.FieldRef.FieldPath, podFields...)
+		case !read.hasKey(from.SecretKeyRef):
+			found.add("the variable %s: there is no such key of a Secret", variable.Name)
 		}
 	}
 }

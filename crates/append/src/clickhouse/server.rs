@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Exception, Purpose, ReplicaId};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Exception, Purpose};
 
 use crate::error::AppendError;
 
@@ -59,7 +59,7 @@ impl Server {
 }
 
 /// Staging tables are of one server: whatever replicas there are, an append is the first one's.
-const WHERE: Purpose = Purpose::Only(ReplicaId::FIRST);
+const WHERE: Purpose = Purpose::First;
 
 impl Session {
     /// The text of the answer.

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Purpose, ReplicaId};
+use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Purpose};
 use windrow_columns::{native_pieces, Rows};
 use windrow_sql::{backquote, quote_string};
 
@@ -131,7 +131,7 @@ fn purpose(destination: &Destination) -> Purpose {
     let (database, table) = stored_in(destination);
     match destination.is_replicated {
         true => Purpose::insert_into(database, table),
-        false => Purpose::Only(ReplicaId::FIRST),
+        false => Purpose::First,
     }
 }
 

@@ -1,6 +1,6 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use windrow_clickhouse::{Call, CallError, Client, Purpose, ReplicaId};
+use windrow_clickhouse::{Call, CallError, Client, Purpose};
 use windrow_engine::sink::{settings_of_flushes, Destination, Form};
 use windrow_sql::backquote;
 
@@ -69,7 +69,7 @@ impl Probe<'_> {
         }
         let where_the_rows_go = match to.is_replicated {
             true => Purpose::probe_of(&to.database, &to.table),
-            false => Purpose::Only(ReplicaId::FIRST),
+            false => Purpose::First,
         };
         put(client, call.purpose(where_the_rows_go)).await
     }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, Client, Purpose, ReplicaId};
+use windrow_clickhouse::{Call, Client, Purpose};
 use windrow_sql::backquote;
 
 use super::{TableKey, QUESTION_TIMEOUT};
@@ -115,7 +115,7 @@ impl Windows {
         let statement =
             format!("ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = {MARKED_WINDOW}");
         // Only tables of one server are given one: of the server that has their rows.
-        let there = Purpose::Only(ReplicaId::FIRST);
+        let there = Purpose::First;
         let call = Call::new(&client.endpoint().credentials, &statement).purpose(there).timeout(QUESTION_TIMEOUT);
         match client.call(call).await {
             Ok(_) => {

@@ -18,7 +18,7 @@ use windrow_http::{
 };
 
 /// A query may compute for as long as it likes; the client's own patience and ClickHouse's limits end it.
-const UNBOUNDED: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const UNBOUNDED: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What goes to the backend.
 pub(crate) struct Forwarded<'a> {
@@ -33,6 +33,8 @@ pub(crate) struct Forwarded<'a> {
     /// Whether a client that closes its side has lost interest, as ClickHouse is told by
     /// `cancel_http_readonly_queries_on_client_close`. Others may have closed only the side on which they send.
     pub(crate) cancel_on_close: bool,
+    /// A read that another replica is asked for as well, when the first has not begun to answer after so long.
+    pub(crate) hedge_after: Option<Duration>,
 }
 
 pub(crate) enum ForwardedBody {
@@ -40,12 +42,15 @@ pub(crate) enum ForwardedBody {
     Clients { start: Bytes },
     /// Another one in its place; what is left of the client's is not read.
     Replaced(Bytes),
+    /// The request has been sent already, with its body.
+    Sent,
 }
 
 impl ForwardedBody {
-    fn start(&self) -> &Bytes {
+    fn start(&self) -> &[u8] {
         match self {
             ForwardedBody::Clients { start } | ForwardedBody::Replaced(start) => start,
+            ForwardedBody::Sent => &[],
         }
     }
 }
@@ -94,7 +99,7 @@ impl Forwarded<'_> {
     /// How the body is framed on its way to the backend.
     fn framing(&self) -> BodyFraming {
         match &self.body {
-            ForwardedBody::Clients { .. } => self.head.framing(),
+            ForwardedBody::Clients { .. } | ForwardedBody::Sent => self.head.framing(),
             ForwardedBody::Replaced(body) => BodyFraming::Length(body.len() as u64),
         }
     }
@@ -123,6 +128,22 @@ impl Forwarded<'_> {
             BodyFraming::None | BodyFraming::UntilClose => {}
         }
         out.extend_from_slice(b"\r\n");
+        out
+    }
+
+    /// Whether nothing follows of the body that is not here.
+    pub(super) fn is_whole(&self, body: &RequestBody<'_>) -> bool {
+        body.is_done() || matches!(self.body, ForwardedBody::Replaced(_))
+    }
+
+    /// The head, and as much of the body as is here.
+    pub(super) fn bytes(&self, authority: &str, is_whole: bool) -> Vec<u8> {
+        let is_chunked = self.framing() == BodyFraming::Chunked;
+        let mut out = self.head_bytes(authority);
+        push_data(&mut out, self.body.start(), is_chunked);
+        if is_whole && is_chunked {
+            out.extend_from_slice(b"0\r\n\r\n");
+        }
         out
     }
 }
@@ -214,13 +235,12 @@ async fn send_request(
     backend: &mut WriteHalf,
     idle: Duration,
 ) -> Result<(), UploadError> {
-    let chunked = forwarded.framing() == BodyFraming::Chunked;
-    let whole = body.is_done() || matches!(forwarded.body, ForwardedBody::Replaced(_));
-    let mut out = forwarded.head_bytes(authority);
-    push_data(&mut out, forwarded.body.start(), chunked);
-    if whole && chunked {
-        out.extend_from_slice(b"0\r\n\r\n");
+    if let ForwardedBody::Sent = forwarded.body {
+        return Ok(());
     }
+    let chunked = forwarded.framing() == BodyFraming::Chunked;
+    let whole = forwarded.is_whole(body);
+    let mut out = forwarded.bytes(authority, whole);
     backend.send(&out, idle).await.map_err(|_| UploadError::Backend)?;
     if whole {
         return Ok(());

@@ -11,6 +11,7 @@ use super::answer::{self, After};
 use super::body::Read;
 use super::exchange::Exchange;
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, Relayed, ToClient, WhenDone};
+use super::hedge::Hedge;
 use super::own_tables::{self, Visible};
 use super::request::Caller;
 use super::sessions::SessionKey;
@@ -86,6 +87,7 @@ impl Exchange<'_> {
         self.state.metrics.forwarded(reason);
         let changes = self.changes(statement, text.as_ref(), reason).await;
         let newly_marked = if changes.session { self.mark_session() } else { None };
+        let hedge_after = text.as_ref().and_then(|text| self.hedge_after(relay, text, &changes));
         let forwarded = match text {
             Some(text) => match self.stripped(&text, &read.bytes) {
                 None if text.whole => self.with_own_tables(text).await,
@@ -94,6 +96,7 @@ impl Exchange<'_> {
             None => None,
         };
         let forwarded = forwarded.unwrap_or_else(|| self.untouched(read.bytes.clone()));
+        let forwarded = Forwarded { hedge_after, ..forwarded };
         let (after, exception) =
             self.relay_once(relay, connection, out, (forwarded, read.bytes), insert, &changes).await;
         if let (Some(session), Some(true)) = (newly_marked, exception.map(|exception| exception.is_about_identity())) {
@@ -221,32 +224,25 @@ impl Exchange<'_> {
         let fields = connection_fields(after, connection);
         let is_done = AtomicBool::new(false);
         let mut replica = ReplicaId::FIRST;
-        let result = match client.connection_for(purpose).await {
-            Err(error) => Err(ForwardError::NotSent(error)),
-            Ok(lease) => match connection.body().await {
-                Err(_) => Err(ForwardError::Broken),
-                Ok((body, client)) => {
-                    replica = lease.replica();
-                    if let (Some(session), true) = (self.session(), changes.session) {
-                        self.state.sessions.stays_on(session, replica);
-                    }
-                    // Whoever hears the answer may send an insert at once, on another connection.
-                    let when_done: WhenDone<'_> = &|| {
-                        is_done.store(true, Ordering::Relaxed);
-                        Box::pin(self.state.have_changed(changes))
-                    };
-                    let to_client = ToClient {
-                        client,
-                        connection_fields: &fields,
-                        write_idle,
-                        has_to_be_known,
-                        when_done,
-                        of: None,
-                    };
-                    relay(lease, forwarded, body, to_client).await
-                }
-            },
-        };
+        let result = async {
+            let lease = client.connection_for(purpose).await.map_err(ForwardError::NotSent)?;
+            let (mut body, to) = connection.body().await.map_err(|_| ForwardError::Broken)?;
+            let hedge = Hedge { client, purpose, metrics: &self.state.metrics, write_idle };
+            let lease = hedge.first_to_answer(lease, &mut forwarded, &mut body).await?;
+            replica = lease.replica();
+            if let (Some(session), true) = (self.session(), changes.session) {
+                self.state.sessions.stays_on(session, replica);
+            }
+            // Whoever hears the answer may send an insert at once, on another connection.
+            let when_done: WhenDone<'_> = &|| {
+                is_done.store(true, Ordering::Relaxed);
+                Box::pin(self.state.have_changed(changes))
+            };
+            let to_client =
+                ToClient { client: to, connection_fields: &fields, write_idle, has_to_be_known, when_done, of: None };
+            relay(lease, forwarded, body, to_client).await
+        }
+        .await;
         let may_have_changed_more = match &result {
             // What an answer that streams has changed until its end.
             Ok(relayed) => relayed.has_body && is_done.into_inner(),
@@ -291,6 +287,7 @@ impl Exchange<'_> {
             with,
             body: ForwardedBody::Clients { start },
             cancel_on_close: self.cancels_on_close(),
+            hedge_after: None,
         }
     }
 
@@ -376,6 +373,7 @@ impl Exchange<'_> {
             with,
             body: ForwardedBody::Replaced(form.body.into()),
             cancel_on_close: self.cancels_on_close(),
+            hedge_after: None,
         })
     }
 }

@@ -95,6 +95,7 @@ impl Exchange<'_> {
             with: vec![(FIELD, gateway.hop_value(self.origin.back_after))],
             body: ForwardedBody::Clients { start },
             cancel_on_close: false,
+            hedge_after: None,
         };
         if let Some(trace) = self.origin.trace {
             trace.name("hop");

@@ -9,6 +9,7 @@ mod exchange;
 mod flush;
 mod forward;
 mod forwarding;
+mod hedge;
 mod hop;
 mod insert;
 mod known_heads;

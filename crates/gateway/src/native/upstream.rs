@@ -1,10 +1,12 @@
 //! Native connections to the backend: one for each client that needs one.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Dialer, Purpose, Replicas, Use};
+use windrow_clickhouse::{
+    Call, CallError, Client, Credentials, Dialer, Endpoint, Purpose, ReplicaId, Replicas, TlsError, Use,
+};
 use windrow_native::{read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello};
 
 use super::wire::Wire;
@@ -21,11 +23,15 @@ const SILENCE_TTL: Duration = Duration::from_secs(30);
 /// How long the backend may be silent while a statement runs there. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
+/// Who connects to the native port of the server with this address.
+pub type DialerOf = Box<dyn Fn(&Endpoint) -> Result<Dialer, TlsError> + Send + Sync>;
+
 /// The backend's native port, or those of its replicas.
 pub struct NativeBackend {
     replicas: Arc<Replicas>,
-    /// One for each replica.
-    dialers: Vec<Dialer>,
+    /// One for each replica that was asked.
+    dialers: Vec<OnceLock<Dialer>>,
+    dialer: DialerOf,
     connect_timeout: Duration,
     /// As it introduced itself last.
     known: RwLock<Option<Arc<ServerHello>>>,
@@ -67,9 +73,21 @@ impl ClickHouse {
 }
 
 impl NativeBackend {
-    pub fn new(replicas: Arc<Replicas>, dialers: Vec<Dialer>, connect_timeout: Duration) -> NativeBackend {
+    pub fn new(replicas: Arc<Replicas>, dialer: DialerOf, connect_timeout: Duration) -> NativeBackend {
+        let dialers = (0..replicas.room()).map(|_| OnceLock::new()).collect();
         let (known, silent_since) = (RwLock::default(), Mutex::default());
-        NativeBackend { replicas, dialers, connect_timeout, known, silent_since }
+        NativeBackend { replicas, dialers, dialer, connect_timeout, known, silent_since }
+    }
+
+    fn dialer(&self, id: ReplicaId) -> io::Result<&Dialer> {
+        let dialer = &self.dialers[id.index()];
+        if dialer.get().is_none() {
+            let made =
+                (self.dialer)(self.replicas.endpoint(id)).map_err(|error| io::Error::other(error.to_string()))?;
+            // Whoever was first has made the same.
+            let _ = dialer.set(made);
+        }
+        dialer.get().ok_or_else(|| io::ErrorKind::Other.into())
     }
 
     /// What the backend says of itself: what it said last, or it is asked with the gateway's own account.
@@ -129,7 +147,7 @@ impl NativeBackend {
     pub(super) async fn dial(&self) -> Result<(Wire, Use), NotConnected> {
         let mut last = io::Error::other("all replicas are drained");
         for replica in self.replicas.order(Purpose::Statement) {
-            let connecting = self.dialers[replica.index()].connect();
+            let connecting = async { self.dialer(replica)?.connect().await };
             match tokio::time::timeout(self.replicas.patience(self.connect_timeout), connecting).await {
                 Ok(Ok(stream)) => {
                     stream.keep_alive();
@@ -183,7 +201,8 @@ impl NativeBackend {
     }
 
     fn names(&self) -> String {
-        let names: Vec<String> = self.dialers.iter().map(Dialer::to_string).collect();
+        let names: Vec<String> =
+            self.replicas.ids().into_iter().filter_map(|id| Some(self.dialer(id).ok()?.to_string())).collect();
         names.join(", ")
     }
 }

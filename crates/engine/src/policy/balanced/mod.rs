@@ -105,6 +105,7 @@ impl Outlook {
 impl Balanced {
     pub(crate) fn stretch(&mut self, stretch: Stretch) {
         self.pressure.stretch(stretch);
+        self.stream.stretch(stretch);
     }
 
     pub(crate) fn buffer_opened(&mut self, buffer: BufferId) {

@@ -1,6 +1,6 @@
 //! Whether one more insert is likely: the stream of inserts that no acknowledgement brings about.
 
-use crate::policy::{BufferPolicy, FlushLimits, Micros, SealReason};
+use crate::policy::{BufferPolicy, FlushLimits, Micros, SealReason, Stretch};
 
 use super::average::Average;
 use super::Outlook;
@@ -60,9 +60,14 @@ pub(super) struct Stream {
     after_pause: bool,
     /// Ends of the last two flushes, the latest last.
     flushes: [Option<Micros>; 2],
+    stretch: Stretch,
 }
 
 impl Stream {
+    pub(super) fn stretch(&mut self, stretch: Stretch) {
+        self.stretch = stretch;
+    }
+
     pub(super) fn arrive(&mut self, now: Micros, buffer: &mut BufferPolicy, limits: &FlushLimits) {
         let longest = limits.max_timeout();
         let pause = self.last.replace(now).map_or(Micros::NEVER, |last| now - last);
@@ -127,7 +132,7 @@ impl Stream {
             return self.first_after_pause(buffer);
         }
         let rate_per_us = self.rate_per_us();
-        let silence = last + Micros((SILENCE_GAPS / rate_per_us) as u64).max(SHORTEST_SILENCE);
+        let silence = last + Micros((SILENCE_GAPS / rate_per_us) as u64).max(self.shortest_silence());
         if now >= silence {
             return Outlook::over(SealReason::Quiet);
         }
@@ -149,6 +154,12 @@ impl Stream {
         let held = buffer.opened_at + hold;
         let until = if held >= buffer.deadline { latest } else { (held + LATE_BELOW_MAXIMUM).min(latest) };
         Outlook::first_of(silence, until)
+    }
+
+    /// A longer hold meets more of a machine's pauses. Ended by them, four gateways made 2.1 times the parts of one at
+    /// 8,000 inserts/s.
+    fn shortest_silence(&self) -> Micros {
+        SHORTEST_SILENCE.scale(self.stretch.factor())
     }
 
     fn first_after_pause(&self, buffer: &BufferPolicy) -> Outlook {
@@ -174,7 +185,7 @@ impl Stream {
         if last + soon > latest {
             return Outlook::over(SealReason::Deadline);
         }
-        Outlook::first_of(last + gap.scale(1.0 + 2.0 * EVEN) + SHORTEST_SILENCE, latest)
+        Outlook::first_of(last + gap.scale(1.0 + 2.0 * EVEN) + self.shortest_silence(), latest)
     }
 
     /// The best estimate for random gaps that are cut at the longest hold. 0 if there was none to bridge.

@@ -1,0 +1,271 @@
+//! The servers of one ClickHouse, replicas of each other: which of them are there, and which is asked next.
+//!
+//! A replica is passed over while it can't be connected to, does not answer its pings, or is drained; for a moment when
+//! it says that it has too much to do; and for inserts into a table while it says that this table is read-only
+//! (`health.rs`). When all are passed over, all but those that are drained are tried all the same (`order.rs`).
+//!
+//! Nothing here repeats a request. What may have been executed is the caller's to decide.
+
+mod health;
+mod order;
+mod purpose;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use windrow_http::Stream;
+
+pub use self::health::ReplicaHealth;
+pub use self::purpose::{Choice, Purpose};
+
+pub(crate) use self::health::is_without_keeper;
+pub(crate) use self::watch::There;
+
+use self::health::Health;
+use crate::dial::Dialer;
+use crate::endpoint::Endpoint;
+use crate::pool::ClientOptions;
+use crate::tls::TlsError;
+
+/// How long a connection to one of several replicas may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Replicas that may come and go while the gateway runs.
+const MAX_KNOWN: usize = 1024;
+
+/// Which replica is meant, as long as the gateway runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReplicaId(u16);
+
+impl ReplicaId {
+    pub const FIRST: ReplicaId = ReplicaId(0);
+
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+pub struct Replicas {
+    /// All that were ever named: an id stays what it is.
+    known: Vec<OnceLock<Replica>>,
+    /// Those that are named now, in their order.
+    named: RwLock<Arc<[Named]>>,
+    /// How often they were named.
+    lists: AtomicUsize,
+    /// The one that was named first of all.
+    first: OnceLock<ReplicaId>,
+    are_several: bool,
+    choice: Choice,
+    turn: AtomicUsize,
+    options: ClientOptions,
+    /// One after the other: two drains at once could leave no replica.
+    changing: Mutex<()>,
+}
+
+/// A replica that may be asked, and how it stands to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Named {
+    id: ReplicaId,
+    priority: u16,
+    weight: u16,
+}
+
+/// A replica as it is named: of higher priorities only those are asked that the lower ones leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub endpoint: Endpoint,
+    pub priority: u16,
+    /// Its share of what is spread.
+    pub weight: u16,
+}
+
+struct Replica {
+    endpoint: Endpoint,
+    dialer: Dialer,
+    requests: AtomicUsize,
+    health: Mutex<Health>,
+    /// It has not been heard of for a long time.
+    gone: Notify,
+}
+
+impl Replica {
+    fn new(endpoint: Endpoint, options: &ClientOptions) -> Result<Replica, TlsError> {
+        let dialer = Dialer::to(&endpoint, options)?;
+        let (requests, health, gone) = (AtomicUsize::new(0), Mutex::default(), Notify::new());
+        Ok(Replica { endpoint, dialer, requests, health, gone })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Replicas {
+    /// There has to be at least one. Whoever has several should [`watch`](Self::watch) them.
+    pub fn new(endpoints: Vec<Endpoint>, choice: Choice, options: &ClientOptions) -> Result<Replicas, TlsError> {
+        assert!(!endpoints.is_empty(), "a ClickHouse has a server");
+        let replicas = Replicas::with_room(endpoints.len(), endpoints.len() > 1, choice, options);
+        replicas.name(endpoints.into_iter().map(|endpoint| Target { endpoint, priority: 0, weight: 1 }).collect())?;
+        Ok(replicas)
+    }
+
+    /// Those that somebody else will [`name`](Self::name), now these and then others. `named_by` has the account of all;
+    /// nobody is asked there.
+    pub fn named_by(named_by: Endpoint, choice: Choice, options: &ClientOptions) -> Result<Replicas, TlsError> {
+        let replicas = Replicas::with_room(MAX_KNOWN, true, choice, options);
+        let _ = replicas.known[ReplicaId::FIRST.index()].set(Replica::new(named_by, options)?);
+        Ok(replicas)
+    }
+
+    fn with_room(room: usize, are_several: bool, choice: Choice, options: &ClientOptions) -> Replicas {
+        Replicas {
+            known: (0..room).map(|_| OnceLock::new()).collect(),
+            named: RwLock::new(Arc::new([])),
+            lists: AtomicUsize::new(0),
+            first: OnceLock::new(),
+            are_several,
+            choice,
+            turn: AtomicUsize::new(0),
+            options: options.clone(),
+            changing: Mutex::default(),
+        }
+    }
+
+    /// From now on these are the replicas, in this order. One that is not named any more gets nothing new, and ends what it
+    /// has begun; one that comes again is the one that it was.
+    pub fn name(&self, targets: Vec<Target>) -> Result<(), TlsError> {
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = Vec::new();
+        for Target { endpoint, priority, weight } in targets {
+            match self.id_of(endpoint)? {
+                Some(id) => named.push(Named { id, priority, weight }),
+                None => tracing::error!("more than {MAX_KNOWN} replicas were named since the start: start anew"),
+            }
+        }
+        if let Some(first) = named.first() {
+            self.first.get_or_init(|| first.id);
+        }
+        *self.named.write().unwrap_or_else(PoisonError::into_inner) = named.into();
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `None`: there is no room for one more.
+    fn id_of(&self, endpoint: Endpoint) -> Result<Option<ReplicaId>, TlsError> {
+        let known = self.known.iter().position(|known| known.get().is_some_and(|known| known.endpoint == endpoint));
+        if let Some(index) = known {
+            return Ok(Some(ReplicaId(index as u16)));
+        }
+        let Some(index) = self.known.iter().position(|known| known.get().is_none()) else { return Ok(None) };
+        let _ = self.known[index].set(Replica::new(endpoint, &self.options)?);
+        Ok(Some(ReplicaId(index as u16)))
+    }
+
+    fn named(&self) -> Arc<[Named]> {
+        self.named.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replica(&self, id: ReplicaId) -> &Replica {
+        self.known[id.index()].get().expect("an id is that of a replica which is known")
+    }
+
+    /// Those that are named now.
+    pub fn ids(&self) -> Vec<ReplicaId> {
+        self.named().iter().map(|named| named.id).collect()
+    }
+
+    /// How many there may ever be: all ids are below it.
+    pub fn room(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Another one when others may be named.
+    pub(crate) fn list_number(&self) -> usize {
+        self.lists.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_named(&self, id: ReplicaId) -> bool {
+        self.named().iter().any(|named| named.id == id)
+    }
+
+    /// Whether there may be more than one.
+    pub fn are_several(&self) -> bool {
+        self.are_several
+    }
+
+    pub fn endpoint(&self, id: ReplicaId) -> &Endpoint {
+        &self.replica(id).endpoint
+    }
+
+    /// The replica at this address.
+    pub fn at(&self, address: &str) -> Option<ReplicaId> {
+        let is_meant =
+            |named: &str| named == address || named.split_once("://").is_some_and(|(_, named)| named == address);
+        self.ids().into_iter().find(|id| is_meant(&self.endpoint(*id).to_string()))
+    }
+
+    pub(crate) async fn connect(&self, id: ReplicaId) -> io::Result<Stream> {
+        let connecting = tokio::time::timeout(self.patience(Duration::MAX), self.replica(id).dialer.connect());
+        connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// How long one of several replicas may take to be connected to, for whoever is patient for so long.
+    pub fn patience(&self, patience: Duration) -> Duration {
+        if self.are_several() {
+            patience.min(CONNECT_TIMEOUT)
+        } else {
+            patience
+        }
+    }
+
+    /// Gives it nothing new, or gives it work again. What it has begun it brings to an end. False: it is the last one, and
+    /// stays as it is.
+    pub fn drain(&self, id: ReplicaId, is_drained: bool) -> bool {
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_last =
+            self.ids().into_iter().filter(|other| *other != id).all(|other| self.replica(other).lock().is_drained);
+        if is_drained && is_last {
+            return false;
+        }
+        self.replica(id).lock().is_drained = is_drained;
+        true
+    }
+}
+
+/// All addresses, in their order; before there are any, that of who names them.
+impl std::fmt::Display for Replicas {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids = self.ids();
+        if ids.is_empty() {
+            return self.endpoint(ReplicaId::FIRST).fmt(f);
+        }
+        for (number, id) in ids.into_iter().enumerate() {
+            write!(f, "{}{}", if number > 0 { "," } else { "" }, self.endpoint(id))?;
+        }
+        Ok(())
+    }
+}
+
+/// A request that is under way, counted until it is dropped.
+pub struct Use {
+    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) replica: ReplicaId,
+}
+
+impl Use {
+    pub fn begin(replicas: Arc<Replicas>, replica: ReplicaId) -> Use {
+        replicas.replica(replica).requests.fetch_add(1, Ordering::Relaxed);
+        Use { replicas, replica }
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.replicas.replica(self.replica).requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
