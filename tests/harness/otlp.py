@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,14 +66,28 @@ class Told:
 
 
 class OverHttp:
-    def __init__(self, gateway: Gateway, kind: str = PROTOBUF, headers: dict[str, str] | None = None):
-        self.gateway, self.kind, self.headers = gateway, kind, headers or {}
+    def __init__(
+        self,
+        gateway: Gateway,
+        kind: str = PROTOBUF,
+        headers: dict[str, str] | None = None,
+        authority: bytes | None = None,
+    ):
+        """`authority`: PEM, where TLS is to be spoken."""
+        self.gateway, self.kind, self.headers, self.authority = gateway, kind, headers or {}, authority
+
+    def connection(self) -> http.client.HTTPConnection:
+        port = self.gateway.otlp_ports[1]
+        if self.authority is None:
+            return http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        context = ssl.create_default_context(cadata=self.authority.decode())
+        return http.client.HTTPSConnection("localhost", port, timeout=120, context=context)
 
     def send(self, signal: str, payload: bytes, headers: dict[str, str] | None = None, packing: str = "") -> Told:
         fields = {"Content-Type": self.kind, **self.headers, **(headers or {})}
         if packing:
             payload, fields["Content-Encoding"] = PACK[packing](payload), packing
-        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.otlp_ports[1], timeout=120)
+        connection = self.connection()
         try:
             connection.request("POST", f"/v1/{signal}", payload, fields)
             answer = connection.getresponse()
@@ -90,13 +105,19 @@ class OverHttp:
 
 
 class OverGrpc:
-    def __init__(self, gateway: Gateway, headers: dict[str, str] | None = None):
-        self.gateway, self.headers = gateway, headers or {}
+    def __init__(self, gateway: Gateway, headers: dict[str, str] | None = None, authority: bytes | None = None):
+        self.gateway, self.headers, self.authority = gateway, headers or {}, authority
+
+    def channel(self) -> grpc.Channel:
+        port = self.gateway.otlp_ports[0]
+        if self.authority is None:
+            return grpc.insecure_channel(f"127.0.0.1:{port}")
+        return grpc.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(self.authority))
 
     def send(self, signal: str, payload: bytes, headers: dict[str, str] | None = None, packing: str = "") -> Told:
         fields = {name.lower(): value for name, value in {**self.headers, **(headers or {})}.items()}
         packings = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
-        with grpc.insecure_channel(f"127.0.0.1:{self.gateway.otlp_ports[0]}") as channel:
+        with self.channel() as channel:
             call = channel.unary_unary(f"/opentelemetry.proto.collector.{SERVICES[signal]}/Export")
             try:
                 body = call(payload, timeout=120, metadata=list(fields.items()), compression=packings[packing])

@@ -14,6 +14,7 @@ from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.otlp import METRIC_TABLES, OverGrpc, OverHttp, Told, all_metrics, logs
 from harness.remote import RemoteGateway
+from harness.several_gateways import member, names
 from harness.users import TESTER
 
 PORTS = '[otlp]\ngrpc_listen = "127.0.0.1:0"\nhttp_listen = "127.0.0.1:0"\n'
@@ -92,6 +93,23 @@ def test_a_full_journal_has_senders_try_again(backend: Engine, start_remote: Sta
     backend.start()
     eventually(lambda: len(bodies(backend)) == len(taken), "what was taken is stored")
     assert bodies(backend) == sorted(taken)
+
+
+def test_a_retry_at_another_gateway_is_stored_once(backend: Engine, tmp_path: Path) -> None:
+    """Of two gateways one owns the request, and it hops there by the data port."""
+    at = names(2)
+    gateways = [member(tmp_path / f"{n}", at, own, backend.direct, config=PORTS) for n, own in enumerate(at)]
+    try:
+        for name in map(str, range(12)):
+            for gateway in gateways:
+                for over in both(gateway):
+                    told = over.send("logs", logs([name]), {"x-windrow-request-id": name})
+                    assert told.is_taken, told
+        eventually(lambda: len(bodies(backend)) >= 12, "all are stored")
+        assert bodies(backend) == sorted(map(str, range(12)))
+        assert sum(gateway.counted("windrow_cluster_hops_total") for gateway in gateways) > 0
+    finally:
+        assert [gateway.stop() for gateway in gateways] == [0, 0]
 
 
 class Sender(threading.Thread):

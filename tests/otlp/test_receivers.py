@@ -7,11 +7,13 @@ import re
 import socket
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from harness.certificate import made_in
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
@@ -82,8 +84,8 @@ def test_logs_come_into_a_table_that_is_made_for_them(over: OverHttp | OverGrpc,
         "FROM otel_logs ORDER BY Timestamp FORMAT JSONCompactEachRow"
     )
     assert [json.loads(row) for row in rows.splitlines()] == [
-        ["one", "shop", "INFO", 9, "p-1", str(NOON_NS)],
-        ["two", "shop", "INFO", 9, "p-1", str(NOON_NS + 1)],
+        ["one", "shop", "INFO", 9, "p-1", NOON_NS],
+        ["two", "shop", "INFO", 9, "p-1", NOON_NS + 1],
     ]
 
 
@@ -361,6 +363,16 @@ def test_attributes_may_be_json(start_gateway: Callable[..., Gateway]) -> None:
     assert OverGrpc(gateway).send("traces", spans(["s"])).is_taken
     assert gateway.direct.sql("SELECT ResourceAttributes.pod FROM otel_logs").split() == ["p"]
     assert gateway.direct.sql("SELECT count() FROM otel_traces") == "1"
+
+
+def test_both_ports_speak_tls_if_the_data_port_does(start_gateway: Callable[..., Gateway], tmp_path: Path) -> None:
+    certificate = made_in(tmp_path, "DNS:localhost")
+    config = f'[http]\ntls_certificate = "{certificate.cert}"\ntls_key = "{certificate.key}"\n[otlp]\nack = "stored"\n'
+    gateway = start_gateway(config, PORTS)
+    authority = certificate.cert.read_bytes()
+    for over in (OverHttp(gateway, authority=authority), OverGrpc(gateway, authority=authority)):
+        assert over.send("logs", logs(["a"])).is_taken
+    assert gateway.direct.sql("SELECT count() FROM otel_logs") == "2"
 
 
 def test_requests_that_come_together_find_one_table(receiver: Gateway, stored: Endpoint, tenant: str) -> None:

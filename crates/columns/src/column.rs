@@ -140,14 +140,8 @@ impl Column {
 
     /// Appends all rows of a column of the same type.
     pub(crate) fn append(&mut self, other: &Column) {
-        if let (Column::Strings { rows, data }, Column::Strings { rows: more_rows, data: more }) = (&mut *self, other) {
-            // No need to walk the values when all of them are taken.
-            *rows += more_rows;
-            data.extend_from_slice(more);
-        } else {
-            let all = 0..other.rows();
-            self.append_ranges(other, std::slice::from_ref(&all));
-        }
+        let all = 0..other.rows();
+        self.append_ranges(other, std::slice::from_ref(&all));
     }
 
     /// Appends some rows of a column of the same type. The ranges ascend: `other` is walked once, however many they
@@ -159,6 +153,12 @@ impl Column {
                 for range in ranges {
                     data.extend_from_slice(&more[range.start * *width..range.end * *width]);
                 }
+            }
+            (Column::Strings { rows, data }, Column::Strings { rows: more_rows, data: more }) if matches!(ranges, [all] if *all == (0..*more_rows)) =>
+            {
+                // No need to walk the values when all of them are taken.
+                *rows += more_rows;
+                data.extend_from_slice(more);
             }
             (Column::Strings { rows, data }, Column::Strings { data: more, .. }) => {
                 let mut walk = StringWalk { data: more, row: 0, at: 0 };

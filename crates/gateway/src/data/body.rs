@@ -33,6 +33,11 @@ impl Read {
         Read { bytes: Bytes::new(), whole: false, room: None }
     }
 
+    /// All of something that was read past the reading here, with the room that it holds.
+    pub(crate) fn of(bytes: Bytes, room: Room) -> Read {
+        Read { bytes, whole: true, room: room.held }
+    }
+
     pub(crate) fn has_begun(&self) -> bool {
         self.whole || !self.bytes.is_empty()
     }

@@ -128,3 +128,22 @@ fn told(error: CallError, key: &TableKey) -> Refused {
     let message = format!("The table {database}.{table} is missing and could not be made: {}", refused.message);
     Refused { message, ..refused }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_remember_nothing_get_a_window() {
+        let of_engine = |engine: &str, kind| {
+            let options = TableOptions { engine: engine.to_owned(), ..TableOptions::new(kind, "d") };
+            let statements = create_statements(kind, &options);
+            statements.iter().map(|statement| has_no_window(&options, statement)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_engine("MergeTree()", Kind::Logs), [true]);
+        assert_eq!(of_engine("MergeTree", Kind::Traces), [true, true, false], "a view has no settings");
+        assert_eq!(of_engine("ReplicatedMergeTree('/t', 'r')", Kind::Logs), [false]);
+        assert_eq!(of_engine("SharedMergeTree", Kind::Logs), [false]);
+        assert_eq!(of_engine("Null", Kind::Logs), [false]);
+    }
+}

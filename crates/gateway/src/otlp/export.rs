@@ -149,8 +149,8 @@ fn together(outcomes: Vec<Result<Outcome, (usize, Refused)>>) -> Result<Outcome,
     }
 }
 
-/// Runs something that may take a while where it holds up no other connection.
-fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+/// Runs something that may take a while, for so many bytes, where it holds up no other connection.
+pub(super) fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     match bytes > LARGE_BYTES {
         true => tokio::task::block_in_place(work),
         false => work(),

@@ -19,17 +19,17 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::watch;
-use windrow_compression::{decompress, DecompressError, Encoding as Packing};
+use windrow_compression::Encoding as Packing;
 use windrow_http::Stream;
 use windrow_otlp::answer::success;
 use windrow_otlp::{Encoding, Signal};
 use windrow_trace::{Parent, RequestTrace};
 
 use super::export::{export, Export};
-use super::http::NO_ROOM;
+use super::payload::{no_room, too_large, unpacked};
 use super::refused::{Refused, Why};
 use super::sender::{sender, Fields, Sender};
-use crate::data::{Peer, Room};
+use crate::data::{Peer, Read, Room};
 use crate::insert::Origin;
 use crate::state::State;
 
@@ -105,7 +105,7 @@ struct Whole {
     payload: Bytes,
     fields: HeaderMap,
     /// For as long as it is read from.
-    _room: Room,
+    _read: Read,
 }
 
 impl Call {
@@ -131,7 +131,7 @@ impl Call {
     /// In a task of its own: a client that leaves drops its call, and what has been begun is to come to its end.
     async fn export(self, whole: Whole) -> Result<Vec<u8>, Refused> {
         let task = tokio::spawn(async move {
-            let Whole { sender, signal, payload, fields, _room } = whole;
+            let Whole { sender, signal, payload, fields, _read } = whole;
             let Call { state, connection_id, arrived, .. } = self;
             let trace = trace(&state, &fields, arrived);
             let origin = Origin { connection_id, arrived, back_after: None, trace: trace.as_ref() };
@@ -152,8 +152,8 @@ impl Call {
         let packing = packing(&head.headers)?;
         let sender = sender(&self.state, &self.peer, &head.headers).await?;
         self.peer.permit.is_of_user();
-        let (payload, _room) = message(&self.state, body, packing).await?;
-        Ok(Whole { sender, signal, payload, fields: head.headers, _room })
+        let (payload, _read) = message(&self.state, body, packing).await?;
+        Ok(Whole { sender, signal, payload, fields: head.headers, _read })
     }
 }
 
@@ -185,17 +185,23 @@ fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
         Some("zstd") => Ok(Some(Packing::Zstd)),
         Some("deflate") => Ok(Some(Packing::Deflate)),
         Some(name) => {
-            Err(Refused::new(Why::Unsupported, format!("messages are packed by gzip, zstd or deflate, not {name}")))
+            let text = format!("messages are packed by gzip, zstd or deflate, not {name}");
+            Err(Refused::new(Why::Unsupported, text))
         }
     }
 }
 
 /// The message of a call, unpacked, and what holds room for it.
-async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) -> Result<(Bytes, Room), Refused> {
+async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) -> Result<(Bytes, Read), Refused> {
     let limit = state.options.settings.get().otlp.max_grpc_message_bytes;
     let mut come = BytesMut::new();
     let mut room = Room::default();
-    while let Some(frame) = body.frame().await {
+    let patience = state.options.limits.body_idle_timeout;
+    loop {
+        let frame = tokio::time::timeout(patience, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| Refused::new(Why::Unavailable, "the message does not go on"))? else {
+            break;
+        };
         let frame = frame.map_err(|_| Refused::new(Why::Malformed, "the message ends too early"))?;
         let Ok(data) = frame.into_data() else { continue };
         come.extend_from_slice(&data);
@@ -203,13 +209,15 @@ async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) ->
         if announced.is_some_and(|bytes| bytes > limit) {
             return Err(too_large(limit));
         }
-        let is_more = announced.map_or(come.len() > PREFIX_BYTES, |bytes| come.len() > PREFIX_BYTES + bytes);
-        if is_more {
+        if announced.is_some_and(|bytes| come.len() > PREFIX_BYTES + bytes) {
             return Err(Refused::new(Why::Malformed, "a call has one message"));
         }
-        if !state.body_room.grow(&mut room, come.len()).await {
-            return Err(Refused::new(Why::Unavailable, NO_ROOM));
+        // What is announced is believed: a buffer that grows is copied again and again.
+        let wanted = announced.map_or(come.len(), |bytes| PREFIX_BYTES + bytes);
+        if !state.body_room.grow(&mut room, wanted).await {
+            return Err(no_room());
         }
+        come.reserve(wanted - come.len());
     }
     let come = come.freeze();
     if announced_bytes(&come).is_none_or(|bytes| come.len() < PREFIX_BYTES + bytes) {
@@ -217,32 +225,14 @@ async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) ->
     }
     let message = come.slice(PREFIX_BYTES..);
     match (come[0], packing) {
-        (0, _) => Ok((message, room)),
-        (1, Some(packing)) => unpacked(state, packing, &message, limit, room).await,
+        (0, _) => Ok((message.clone(), Read::of(message, room))),
+        (1, Some(packing)) => {
+            let mut read = Read::of(message, room);
+            Ok((unpacked(state, &mut read, limit, packing).await?, read))
+        }
         (1, None) => Err(Refused::new(Why::Malformed, "the message is packed, and grpc-encoding does not say how")),
         (flag, _) => Err(Refused::new(Why::Malformed, format!("a message does not begin with {flag}"))),
     }
-}
-
-async fn unpacked(
-    state: &State,
-    packing: Packing,
-    message: &Bytes,
-    limit: usize,
-    mut room: Room,
-) -> Result<(Bytes, Room), Refused> {
-    if !state.body_room.grow(&mut room, message.len() + limit).await {
-        return Err(Refused::new(Why::Unavailable, NO_ROOM));
-    }
-    match decompress(packing, message, limit) {
-        Ok(bytes) => Ok((bytes.into(), room)),
-        Err(DecompressError::TooLarge { .. }) => Err(too_large(limit)),
-        Err(error) => Err(Refused::new(Why::Malformed, format!("the message can't be unpacked: {error}"))),
-    }
-}
-
-fn too_large(limit: usize) -> Refused {
-    Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"))
 }
 
 /// What a message that has begun says of its length.

@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::watch;
-use windrow_compression::{decompress, DecompressError, Encoding as Packing};
+use windrow_compression::Encoding as Packing;
 use windrow_http::{Connection, Method, NextRequest, RequestHead, ResponseBuilder};
 use windrow_otlp::answer::success;
 use windrow_otlp::{Encoding, Signal};
 use windrow_trace::{Parent, RequestTrace};
 
 use super::export::{export, Export};
+use super::payload::{no_room, too_large, unpacked};
 use super::refused::{Refused, Why};
 use super::sender::{sender, Fields};
 use crate::data::{after, unreadable, After, Peer, Read, ReadError};
@@ -182,33 +183,24 @@ fn packing(head: &RequestHead) -> Result<Option<Packing>, Refused> {
 /// All of a user's body, unpacked, and what holds room for it.
 async fn body(state: &State, connection: &mut Connection, packing: Option<Packing>) -> Result<(Bytes, Read), Answer> {
     let limit = state.options.settings.get().otlp.max_http_body_bytes;
-    let too_large =
-        || Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"));
     let (mut body, _) = connection.body().await.map_err(|_| Answer::Nobody)?;
     if body.announced_bytes() > limit as u64 {
-        return Err(too_large().into());
+        return Err(too_large(limit).into());
     }
     let mut read = state.body_room.read(&mut body, limit).await.map_err(not_read)?;
     if !read.whole || read.bytes.len() > limit {
-        return Err(too_large().into());
+        return Err(too_large(limit).into());
     }
     let Some(packing) = packing else { return Ok((read.bytes.clone(), read)) };
-    let unpack = |packed: &Bytes, max: usize| decompress(packing, packed, max).map(Bytes::from);
-    match state.body_room.unpack(&mut read, limit, unpack).await.map_err(not_read)? {
-        Ok(bytes) => Ok((bytes, read)),
-        Err(DecompressError::TooLarge { .. }) => Err(too_large().into()),
-        Err(error) => Err(Refused::new(Why::Malformed, format!("the body can't be unpacked: {error}")).into()),
-    }
+    Ok((unpacked(state, &mut read, limit, packing).await?, read))
 }
 
 fn not_read(error: ReadError) -> Answer {
     match error {
         ReadError::Body => Answer::Nobody,
-        ReadError::NoRoom => Refused::new(Why::Unavailable, NO_ROOM).into(),
+        ReadError::NoRoom => no_room().into(),
     }
 }
-
-pub(super) const NO_ROOM: &str = "Windrow holds as many request bodies as it may. Nothing was stored; try again later";
 
 fn write(
     out: &mut Vec<u8>,

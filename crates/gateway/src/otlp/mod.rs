@@ -1,7 +1,7 @@
 //! OpenTelemetry's protocol, OTLP: logs, traces and metrics go into the tables of the collector's ClickHouse exporter, each
 //! request as one insert for each of its tables, through the stages of [`crate::insert`].
 //!
-//! - `http.rs` and `grpc.rs`: a request is read from a connection, and answered.
+//! - `http.rs` and `grpc.rs`: a request is read from a connection (`payload.rs`), and answered.
 //! - `sender.rs`: on whose behalf it comes, before anything of its body is read.
 //! - `export.rs`: what is in it is cut by tenants (`tenants.rs`) and tables, and handed over.
 //! - `tables.rs`: what is known of a table that rows go into; `create.rs` makes one that is missing.
@@ -15,6 +15,7 @@ mod export;
 mod grpc;
 mod http;
 mod metrics;
+mod payload;
 mod refused;
 mod sender;
 mod tables;

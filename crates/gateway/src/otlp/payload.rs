@@ -1,0 +1,29 @@
+//! The bytes of a request, however they came: how large they may be, and how they are unpacked.
+
+use bytes::Bytes;
+use windrow_compression::{decompress, DecompressError, Encoding as Packing};
+
+use super::export::aside;
+use super::refused::{Refused, Why};
+use crate::data::Read;
+use crate::state::State;
+
+/// What was read, unpacked into at most `limit` bytes, which get room of their own.
+pub(super) async fn unpacked(state: &State, read: &mut Read, limit: usize, packing: Packing) -> Result<Bytes, Refused> {
+    let unpack = |packed: &Bytes, max: usize| aside(max, || decompress(packing, packed, max).map(Bytes::from));
+    match state.body_room.unpack(read, limit, unpack).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(DecompressError::TooLarge { .. })) => Err(too_large(limit)),
+        Ok(Err(error)) => Err(Refused::new(Why::Malformed, format!("the request can't be unpacked: {error}"))),
+        Err(_) => Err(no_room()),
+    }
+}
+
+pub(super) fn too_large(limit: usize) -> Refused {
+    Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"))
+}
+
+pub(super) fn no_room() -> Refused {
+    let text = "Windrow holds as many request bodies as it may. Nothing was stored; try again later";
+    Refused::new(Why::Unavailable, text)
+}
