@@ -10,6 +10,7 @@ use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, UserPermit, Use
 use crate::batches::{self, Batches};
 use crate::connection::Connection;
 use crate::driver::Source;
+use crate::errors::NETWORK_ERROR;
 use crate::options::AdbcOptions;
 use crate::pool::Pool;
 use crate::query;
@@ -36,8 +37,9 @@ struct Inner {
 }
 
 const MAX_LOOKUPS: usize = 4;
-/// How long a query waits for one that runs.
+/// How long a query waits for one that runs, and who asks about a table for its answer.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+const CLOSES_WITHIN: Duration = Duration::from_secs(5);
 const ABORTED: i32 = 236;
 const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
 const CANNOT_SCHEDULE_TASK: i32 = 439;
@@ -128,11 +130,17 @@ impl Adbc {
         self.inner.tables.tell(Box::new(listener));
     }
 
-    /// Waits for what is under way and closes all connections. Calls that come later fail.
+    /// Waits for what is under way and closes all connections. Calls that come later fail. A driver that waits for a
+    /// server that is gone is not waited for.
     pub async fn close(&self) {
-        self.inner.query_permits.close().await;
-        self.inner.stores.close().await;
-        self.inner.lookups.close().await;
+        let closed = async {
+            self.inner.query_permits.close().await;
+            self.inner.stores.close().await;
+            self.inner.lookups.close().await;
+        };
+        if tokio::time::timeout(CLOSES_WITHIN, closed).await.is_err() {
+            tracing::warn!("connections to the database are left open: it does not answer");
+        }
     }
 
     /// Whether a backslash in a string means nothing but itself.
@@ -191,6 +199,19 @@ impl Adbc {
 
     /// Asks on a connection for facts. One that has lain idle may have been lost: then a new one is asked.
     async fn look<T: Send + 'static>(
+        &self,
+        ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
+    ) -> Result<T, Exception> {
+        match tokio::time::timeout(MAX_WAIT, self.look_whenever(ask)).await {
+            Ok(found) => found,
+            Err(_) => {
+                let text = format!("The database has not answered for {} s", MAX_WAIT.as_secs());
+                Err(Exception::new(NETWORK_ERROR, &text, &self.inner.version))
+            }
+        }
+    }
+
+    async fn look_whenever<T: Send + 'static>(
         &self,
         ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
     ) -> Result<T, Exception> {

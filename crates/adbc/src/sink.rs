@@ -135,28 +135,38 @@ impl Attempt {
         batches: &[RecordBatch],
         transactions: bool,
     ) -> Result<(), StoreError> {
-        let fitted = write::fitted(connection.system(), table, &self.destination.columns, batches);
-        let fitted = fitted.map_err(|not_held| StoreError::Refused(not_held.exception(connection.version())))?;
         if !transactions {
+            let fitted = self.fitted(connection, table, batches).map_err(StoreError::Refused)?;
             return write::write(connection, table, fitted).map_err(|exception| match errors::is_lost(&exception) {
                 true => StoreError::Unknown(exception.line),
                 false => StoreError::Failed(exception),
             });
         }
-        let done = self.transaction(connection, table, fitted);
-        done.or_else(|failure| {
+        self.transaction(connection, table, batches).or_else(|failure| {
             connection.rollback();
             self.concluded(failure)
         })
     }
 
-    fn transaction(&self, connection: &mut Connection, table: &Table, fitted: Vec<RecordBatch>) -> Result<(), Failure> {
+    fn fitted(
+        &self,
+        connection: &Connection,
+        table: &Table,
+        batches: &[RecordBatch],
+    ) -> Result<Vec<RecordBatch>, Exception> {
+        let fitted = write::fitted(connection.system(), table, &self.destination.columns, batches);
+        fitted.map_err(|not_held| not_held.exception(connection.version()))
+    }
+
+    fn transaction(&self, connection: &mut Connection, table: &Table, batches: &[RecordBatch]) -> Result<(), Failure> {
         let ids = self.database.batches();
         ids.make(connection).and_then(|()| connection.begin()).map_err(Failure::Before)?;
         if let Noted::Known = ids.note(connection, self.id).map_err(Failure::Before)? {
             connection.rollback();
             return self.already_there();
         }
+        // Not before: what doesn't fit any more may have been stored when it did.
+        let fitted = self.fitted(connection, table, batches).map_err(Failure::OfRows)?;
         write::write(connection, table, fitted).map_err(Failure::OfRows)?;
         connection.commit().map_err(Failure::AtCommit)?;
         if ids.stored() {

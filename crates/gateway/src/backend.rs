@@ -60,6 +60,14 @@ impl Backend {
         }
     }
 
+    /// A table is to be known by one name: DuckDB's schema `main` is the database `default`.
+    pub(crate) fn canonical_database(&self, database: &str) -> String {
+        match self {
+            Backend::ClickHouse(_) => database.to_owned(),
+            Backend::Sql(SqlBackend { database: of, .. }) => of.database_of(of.schema_of(database)).to_owned(),
+        }
+    }
+
     /// Whether it takes requests: what is not gathered is forwarded to it. Else the gateway answers all there is.
     pub(crate) fn takes_requests(&self) -> bool {
         matches!(self, Backend::ClickHouse(_))

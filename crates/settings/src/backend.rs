@@ -458,6 +458,24 @@ mod tests {
     }
 
     #[test]
+    fn other_databases_are_shown_without_their_secrets() {
+        let shown = |text: &str| Backend::parse(text).map(|backend| backend.to_string());
+        let pairs = [
+            ("adbc:postgresql://ann:p@ss@db:5432/events?password=x", "adbc:postgresql://ann:(set)@db:5432/events"),
+            ("adbc:postgresql://ann@db/events", "adbc:postgresql://ann@db/events"),
+            ("adbc:sqlite:///var/lib/a.db", "adbc:sqlite:///var/lib/a.db"),
+            ("adbc:sqlite:a.db", "adbc:sqlite:a.db"),
+            ("adbc:flightsql://db:8815", "adbc:flightsql://db:8815"),
+        ];
+        for (given, wanted) in pairs {
+            assert_eq!(shown(given).as_deref(), Ok(wanted));
+        }
+        for wrong in ["adbc:", "adbc:postgresql", "adbc:://x", "adbc:postgresql:"] {
+            assert!(shown(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn reads_replicas() {
         let shown = |text: &str| Backend::parse(text).map(|backend| backend.to_string());
         assert_eq!(

@@ -187,7 +187,7 @@ pub(crate) struct SettingsFlags {
     /// The settings file.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// embedded, http[s]://user:password@host:8123, or duckdb:///path/file.db.
+    /// embedded, http[s]://user:password@host:8123, duckdb:///path/file.db, or adbc: and a database's address.
     #[arg(long, value_name = "BACKEND")]
     backend: Option<String>,
     /// Where the gateway keeps its files.

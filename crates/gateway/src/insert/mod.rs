@@ -38,7 +38,6 @@ pub(crate) use dedup_settings::{is_dedup_setting, switched_on, DedupSettings, De
 pub(crate) use hand_over::{hand_over, Progress, Silent, Summary};
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
 pub(crate) use parse::{log_unreadable, parse, Parsed};
-pub(crate) use prepare::canonical_database;
 pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use questions::Questions;
 pub(crate) use role::{role, Role};

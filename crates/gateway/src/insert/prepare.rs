@@ -70,7 +70,7 @@ pub(crate) async fn prepare(
         Err(NotAdmitted::Forward(reason)) if !admission.backend().takes_requests() => {
             let database = request.table.database.as_ref().or(request.database.as_ref());
             let key = TableKey {
-                database: canonical_database(database.map(String::as_str)),
+                database: admission.backend().canonical_database(database.map_or("default", String::as_str)),
                 table: request.table.table.clone(),
             };
             let schema = admission.table(&key, &request.user_key()).await.ok();
@@ -78,11 +78,6 @@ pub(crate) async fn prepare(
         }
         result => result,
     }
-}
-
-/// DuckDB's schema `main` is the database `default`: a table is to be known by one name.
-pub(crate) fn canonical_database(database: Option<&str>) -> String {
-    database.filter(|name| *name != "main").unwrap_or("default").to_owned()
 }
 
 enum Unprepared {
@@ -138,7 +133,7 @@ async fn prepare_gathered(
         return Err(NotAdmitted::Forward("format").into());
     }
     let database = request.table.database.as_ref().unwrap_or(&user.database);
-    let database = if alone_here { canonical_database(Some(database)) } else { database.clone() };
+    let database = admission.backend().canonical_database(database);
     let of_duckdb = alone_here && database == "pg_catalog";
     if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
         return Err(NotAdmitted::Forward("system_table").into());

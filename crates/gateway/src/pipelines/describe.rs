@@ -11,7 +11,7 @@ use windrow_kafka::pipeline::{TableColumn, TableDescription, TableError};
 use super::table_error;
 use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, SQL_SETTINGS};
 use crate::backend::Backend;
-use crate::insert::{canonical_database, switched_on};
+use crate::insert::switched_on;
 
 pub(super) async fn describe(
     admission: &Arc<Admission>,
@@ -20,7 +20,7 @@ pub(super) async fn describe(
     exactly_once: bool,
 ) -> Result<TableDescription, TableError> {
     let is_duckdb = matches!(admission.backend(), Backend::Sql(_));
-    let database = if is_duckdb { canonical_database(Some(database)) } else { database.to_owned() };
+    let database = admission.backend().canonical_database(database);
     let key = TableKey { database, table: table.to_owned() };
     let own = admission.backend().own_credentials().clone();
     let schema = admission.table_anew(&key).await.map_err(table_error)?;
