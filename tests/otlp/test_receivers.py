@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import uuid
 from collections.abc import Callable, Iterator
@@ -355,6 +356,23 @@ columns = { message = "Body", pod = "ResourceAttributes['pod']", at = "Timestamp
     gateway.direct.sql("CREATE TABLE lines (at DateTime64(9, 'UTC'), message String, pod String) ORDER BY at")
     assert OverHttp(gateway).send("logs", logs(["a"], resource(pod="p"))).is_taken
     assert gateway.direct.sql("SELECT message, pod, toUnixTimestamp64Nano(at) FROM lines").split() == ["a", "p", str(NOON_NS)]
+
+
+def test_tokens_and_mappings_change_while_it_runs(start_gateway: Callable[..., Gateway]) -> None:
+    mapping = '[[otlp.mappings]]\nkind = "logs"\ncolumns = {{ a = "{source}" }}\n'
+    token = '[[otlp.tokens]]\ntoken = "{token}"\nuser = "tester"\npassword = "te&st er"\n'
+    config = '[otlp]\nack = "stored"\n' + token.format(token="first") + mapping.format(source="Body")
+    gateway = start_gateway(config, PORTS)
+    gateway.direct.sql("CREATE TABLE otel_logs (a String) ORDER BY a")
+    over = OverHttp(gateway, headers={"Authorization": "Bearer first"})
+    assert over.send("logs", logs(["body"])).is_taken
+    changed = config.replace("first", "second").replace("Body", "SeverityText")
+    gateway.config_path.write_text(changed + gateway.users())
+    gateway.child.signal(signal.SIGHUP)
+    eventually(lambda: over.send("logs", logs(["body"])).status == 401, "the first token is not known any more")
+    over.headers["Authorization"] = "Bearer second"
+    assert over.send("logs", logs(["body"])).is_taken
+    assert "INFO" in gateway.direct.sql("SELECT DISTINCT a FROM otel_logs").split()
 
 
 def test_attributes_may_be_json(start_gateway: Callable[..., Gateway]) -> None:

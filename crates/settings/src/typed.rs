@@ -332,6 +332,8 @@ impl Settings {
             ..new.gather.clone()
         };
         settings.tables.clone_from(&new.tables);
+        settings.otlp.tokens.clone_from(&new.otlp.tokens);
+        settings.otlp.mappings.clone_from(&new.otlp.mappings);
         settings.rows = explain::mixed(&self.rows, &new.rows, is_exchanged);
         (settings, difference)
     }

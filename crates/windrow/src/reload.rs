@@ -53,7 +53,8 @@ impl Reload {
         let (settings, difference) = in_force.reloaded(&(self.load)()?);
         let certificates = certificates(&settings)?;
         logging::set_level(&settings.log.level)?;
-        let is_about_inserts = |path: &String| path.starts_with("tables[") || path.starts_with("gather.");
+        const ABOUT_INSERTS: [&str; 3] = ["tables[", "gather.", "otlp.mappings["];
+        let is_about_inserts = |path: &String| ABOUT_INSERTS.iter().any(|start| path.starts_with(start));
         let concerns_inserts = difference.at_reload.iter().any(is_about_inserts);
         *in_force = Arc::new(settings);
         self.look_up.notify_one();
