@@ -148,12 +148,12 @@ pub(crate) fn problems(layers: &Layers) -> Vec<String> {
     problems
 }
 
-/// The tables are ClickHouse's: of types that DuckDB doesn't have.
+/// The tables are ClickHouse's: of types that no other database has.
 fn backend(layers: &Layers) -> Option<String> {
     let named =
         ["otlp.grpc_listen", "otlp.http_listen"].into_iter().find(|path| layers.optional_address(path).is_some())?;
-    let is_duckdb = matches!(layers.backend(), Backend::DuckDb(_));
-    is_duckdb.then(|| format!("`{named}` is set, and `backend` is a DuckDB; OTLP needs a ClickHouse"))
+    let is_clickhouse = matches!(layers.backend(), Backend::Embedded | Backend::ClickHouse(_));
+    (!is_clickhouse).then(|| format!("`{named}` is set, and `backend` is no ClickHouse; OTLP needs one"))
 }
 
 fn empty_name(layers: &Layers) -> Option<String> {
