@@ -154,7 +154,8 @@ class Collector:
     def __init__(self, program: Path, folder: Path, address: str, exporter: str):
         folder.mkdir(parents=True)
         config = folder / "collector.yaml"
-        pipelines = "".join(f"    {signal}: {{receivers: [otlp], exporters: [{exporter.split(':')[0]}]}}\n" for signal in ("logs", "traces", "metrics"))
+        exporters = f"receivers: [otlp], exporters: [{exporter.split(':')[0]}]"
+        pipelines = "".join(f"    {signal}: {{{exporters}}}\n" for signal in ("logs", "traces", "metrics"))
         config.write_text(
             f"receivers:\n  otlp:\n    protocols:\n      grpc: {{endpoint: '{address}'}}\n"
             f"exporters:\n  {exporter}\n"
