@@ -156,7 +156,7 @@ fn the_file_may_be_named_by_a_variable() {
 fn all_errors_come_at_once_and_say_what_to_do() {
     let text = "backend = \"ftp://x\"\n[gather]\nmax_bufer_bytes = 5\nflush_policy = \"blanced\"\n\n[http]\nheaders_read_timeout_ms = \"3s\"\nmax_buffer_bytes = 3\ncolour = 1\n[gatherer]\nmax_table_share = 1\n";
     let expected = [
-        "`backend` in windrow.toml line 1: this kind of backend is not known; use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\" or \"duckdb:///path/file.db\"",
+        "`backend` in windrow.toml line 1: this kind of backend is not known; use \"embedded\", \"http[s]://user:password@host:port\", \"tcp[s]://user:password@host:port\", \"duckdb:///path/file.db\" or \"adbc:postgresql://user@host/database\"",
         "unknown key `gather.max_bufer_bytes` in windrow.toml line 3; did you mean `max_buffer_bytes`?",
         "`gather.flush_policy` in windrow.toml line 4: expected `balanced`, `adaptive` or `fixed`, got \"blanced\"",
         "`http.headers_read_timeout_ms` in windrow.toml line 7: expected milliseconds as a whole number from 1 to 86400000, got \"3s\"",

@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_default_database_may_have_no_name() {
-        let asked = ask("select * from default.t, `default` . t", "", &system, &parameter).unwrap();
+        let asked = ask("select * from default.t, `default`.t", "", &system, &parameter).unwrap();
         assert_eq!(asked.sql, "select * from t, t");
     }
 
