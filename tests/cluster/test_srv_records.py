@@ -139,7 +139,7 @@ def test_sessions_and_tables_of_the_first_alone_stay(replicas: list[Replica], na
     names.targets = [target(first, 1), target(second, 2)]
     gateway = start_gateway(config(names), url=URL)
     assert gateway.http.insert(INTO_T, rows(1)).status == 200
-    session = {"session_id": "mine"}
+    session = {"session_id": "named by a record"}
     gateway.http.sql("CREATE TEMPORARY TABLE mine (a UInt64)", **session)
     with Native(replace(gateway.http, port=gateway.native_port)).start() as client:
         run(client, "CREATE TEMPORARY TABLE of_native (a UInt64)")
