@@ -65,6 +65,12 @@ func (s *fakeStore) Insert(ctx context.Context, batch Batch) error {
 	return nil
 }
 
+func (s *fakeStore) callCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
 // numbers are the rows that are stored, in the order of their batches.
 func (s *fakeStore) numbers() []uint64 {
 	s.mu.Lock()

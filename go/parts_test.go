@@ -89,7 +89,7 @@ func TestIDsAreUUIDsAndAreReadBack(t *testing.T) {
 			t.Error(wrong)
 		}
 	}
-	if random := NewBatchID().String(); random[14] != '4' || NewBatchID() == NewBatchID() {
+	if random := NewBatchID().String(); random[14] != '4' || random == NewBatchID().String() {
 		t.Error(random)
 	}
 }

@@ -62,11 +62,11 @@ func TestRowsWaitForOthersUntilTheirTimeIsOver(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		write(t, writer, 2)
 		synctest.Wait()
-		equal(t, store.calls, 0)
+		equal(t, store.callCount(), 0)
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		have(t, store.numbers(), 1, 2)
-		equal(t, store.calls, 1)
+		equal(t, store.callCount(), 1)
 		closed(t, writer)
 	})
 }
@@ -91,7 +91,7 @@ func TestBatchesAreCutByBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		closed(t, writer)
-		equal(t, store.calls, 3)
+		equal(t, store.callCount(), 3)
 		have(t, store.numbers(), 1, 2, 3, 4, 5)
 	})
 }
