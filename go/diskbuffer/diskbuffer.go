@@ -113,6 +113,7 @@ func (o opener) OpenBuffer(destination *windrow.Destination, batch windrow.Batch
 		return nil, err
 	}
 	buffer := &buffer{root: o.folder, limits: limits, destination: destination, own: log}
+	log.othersBytes = buffer.adoptedBytes
 	found, err := buffer.look()
 	if err != nil {
 		_ = buffer.Close()
@@ -147,7 +148,7 @@ func (b *buffer) Survives() bool { return true }
 
 func (b *buffer) Append(rows windrow.Rows) (windrow.Appended, error) {
 	b.mu.Lock()
-	appended, err := b.own.append(rows, b.adoptedBytes)
+	appended, err := b.own.append(rows)
 	b.mu.Unlock()
 	if err != nil || b.syncer == nil {
 		return appended, err

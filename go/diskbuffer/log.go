@@ -18,7 +18,9 @@ type log struct {
 	// described is the destination as records have it.
 	described []byte
 	// isOwn: it is ours, and not that of a dead writer.
-	isOwn        bool
+	isOwn bool
+	// othersBytes is what else counts for the limit of the disk.
+	othersBytes  func() int64
 	isClosed     bool
 	segments     []*segment
 	active       *active
@@ -62,8 +64,8 @@ func (l *log) has(id windrow.BatchID) bool {
 
 func (l *log) isDone() bool { return len(l.batches) == 0 && l.groups.rows == 0 }
 
-// append takes all of the rows, or none. othersBytes is what else counts for the limit.
-func (l *log) append(rows windrow.Rows, othersBytes func() int64) (windrow.Appended, error) {
+// append takes all of the rows, or none.
+func (l *log) append(rows windrow.Rows) (windrow.Appended, error) {
 	appended := windrow.Appended{First: l.nextPosition}
 	if l.isClosed {
 		return appended, windrow.ErrClosed
@@ -80,7 +82,7 @@ func (l *log) append(rows windrow.Rows, othersBytes func() int64) (windrow.Appen
 		hasFilled = l.pushRows(rows)
 	} else {
 		var err error
-		if hasFilled, err = l.appendInParts(rows, othersBytes()); err != nil {
+		if hasFilled, err = l.appendInParts(rows); err != nil {
 			return appended, err
 		}
 	}
@@ -91,12 +93,12 @@ func (l *log) append(rows windrow.Rows, othersBytes func() int64) (windrow.Appen
 }
 
 // appendInParts takes all segments that are needed before the first record is written.
-func (l *log) appendInParts(rows windrow.Rows, othersBytes int64) (bool, error) {
+func (l *log) appendInParts(rows windrow.Rows) (bool, error) {
 	records, err := l.cut(rows)
 	if err != nil {
 		return false, err
 	}
-	sizes, err := l.makeRoom(records, othersBytes)
+	sizes, err := l.makeRoom(records)
 	if err != nil {
 		return false, err
 	}
@@ -171,7 +173,7 @@ func (l *log) hasRoomFor(rows windrow.Rows) bool {
 }
 
 // makeRoom gives the sizes of the new segments that these records need, if there may be so many more.
-func (l *log) makeRoom(records []windrow.Rows, othersBytes int64) ([]int64, error) {
+func (l *log) makeRoom(records []windrow.Rows) ([]int64, error) {
 	for {
 		sizes := l.segmentsFor(records)
 		added := int64(0)
@@ -179,7 +181,7 @@ func (l *log) makeRoom(records []windrow.Rows, othersBytes int64) ([]int64, erro
 			added += size
 		}
 		switch {
-		case added == 0 || l.diskBytes+othersBytes+added <= l.limits.maxDiskBytes:
+		case added == 0 || l.diskBytes+l.othersBytes()+added <= l.limits.maxDiskBytes:
 			return sizes, nil
 		case added > l.limits.maxDiskBytes && (!l.isDone() || l.active == nil):
 			return nil, &windrow.TooLargeError{Bytes: added, MaxBytes: l.limits.maxDiskBytes}

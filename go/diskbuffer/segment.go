@@ -33,6 +33,8 @@ type active struct {
 	mapped    []byte
 	checksums checksums
 	end       int64
+	// header is where a record's is made, apart from the map: it is published in one piece.
+	header [recordHeaderBytes]byte
 }
 
 type newRecord struct {
@@ -140,10 +142,9 @@ func (a *active) push(record newRecord) {
 		payloadBytes: uint32(size), payloadCRC: crc32.ChecksumIEEE(payload[:size]), kind: record.kind,
 		position: record.position, rows: record.rows,
 	}
-	var encoded [recordHeaderBytes]byte
-	a.checksums.encode(header, encoded[:])
-	copy(a.mapped[a.end+8:], encoded[8:])
-	publish(a.mapped, a.end, encoded[:8])
+	a.checksums.encode(header, a.header[:])
+	copy(a.mapped[a.end+8:], a.header[8:])
+	publish(a.mapped, a.end, a.header[:8])
 	a.end += recordBytes(int64(size))
 }
 
