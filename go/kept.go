@@ -69,9 +69,11 @@ func (c *core) appendWatched(rows Rows) (<-chan error, error) {
 type events struct{ c *core }
 
 func (e events) Kept(before uint64) {
-	e.c.mu.Lock()
-	defer e.c.mu.Unlock()
-	e.c.kept.reach(before)
+	c := e.c
+	c.mu.Lock()
+	defer c.wake()
+	defer c.mu.Unlock()
+	c.kept.reach(before)
 }
 
 func (e events) Refused(positions Positions, rows Rows, err error) {

@@ -12,6 +12,7 @@ from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.kept_engine import KeptEngine
 from harness.paths import ROOT
+from harness.redis import Redis
 
 GO = ROOT / "go"
 # Each is a module of its own, so that nobody gets dependencies of what is not used.
@@ -37,7 +38,8 @@ def engine_tests() -> Path:
     return built
 
 
-def run_tests(program: Path, environment: dict[str, str]) -> None:
+def run_tests(program: Path, endpoint: Endpoint, redis: Redis) -> None:
+    environment = {**environment_of(endpoint, "http"), "WINDROW_TEST_REDIS": f"127.0.0.1:{redis.port}"}
     ended = subprocess.run(
         [str(program), "-test.timeout=300s", "-test.failfast"],
         cwd=GO / "tests", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
@@ -69,9 +71,16 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptEngine]:
     kept.stop()
 
 
-def test_on_clickhouse(engine_tests: Path, engine: KeptEngine) -> None:
-    run_tests(engine_tests, environment_of(engine.direct, "http"))
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    started = Redis(tmp_path_factory.mktemp("redis"))
+    yield started
+    started.stop()
 
 
-def test_on_windrow(engine_tests: Path, tested: Endpoint) -> None:
-    run_tests(engine_tests, environment_of(tested, "http"))
+def test_on_clickhouse(engine_tests: Path, engine: KeptEngine, redis: Redis) -> None:
+    run_tests(engine_tests, engine.direct, redis)
+
+
+def test_on_windrow(engine_tests: Path, tested: Endpoint, redis: Redis) -> None:
+    run_tests(engine_tests, tested, redis)
