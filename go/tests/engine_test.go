@@ -117,16 +117,17 @@ type event struct {
 }
 
 func TestStructsAndLists(t *testing.T) {
-	name := table(t, "id UInt64, what String, at DateTime64(3, 'UTC') DEFAULT now64(3), double UInt64 MATERIALIZED 2 * id")
-	store := httpStore(t)
-	structs := open[event](t, store, name, windrow.Options{})
-	done(t, structs.Write(event{1, "started", time.UnixMilli(1_700_000_000_123)}))
-	lists := open[windrow.Row](t, store, name, windrow.Options{Columns: []string{"what", "id"}})
-	done(t, lists.WriteRows([]windrow.Row{{"ended", 2}, {"äöü", uint8(3)}}))
-	done(t, structs.Close(t.Context()))
-	done(t, lists.Close(t.Context()))
-	equal(t, sql(t, "SELECT id, what, double FROM "+name+" ORDER BY id"), "1\tstarted\t2\n2\tended\t4\n3\täöü\t6")
-	equal(t, sql(t, "SELECT at FROM "+name+" WHERE id = 1"), "2023-11-14 22:13:20.123")
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		name := table(t, "id UInt64, what String, at DateTime64(3, 'UTC') DEFAULT now64(3), double UInt64 MATERIALIZED 2 * id")
+		structs := open[event](t, store, name, windrow.Options{})
+		done(t, structs.Write(event{1, "started", time.UnixMilli(1_700_000_000_123)}))
+		lists := open[windrow.Row](t, store, name, windrow.Options{Columns: []string{"what", "id"}})
+		done(t, lists.WriteRows([]windrow.Row{{"ended", 2}, {"äöü", uint8(3)}}))
+		done(t, structs.Close(t.Context()))
+		done(t, lists.Close(t.Context()))
+		equal(t, sql(t, "SELECT id, what, double FROM "+name+" ORDER BY id"), "1\tstarted\t2\n2\tended\t4\n3\täöü\t6")
+		equal(t, sql(t, "SELECT at FROM "+name+" WHERE id = 1"), "2023-11-14 22:13:20.123")
+	})
 }
 
 func TestSeveralTablesOverOneStore(t *testing.T) {
@@ -148,82 +149,90 @@ func TestSeveralTablesOverOneStore(t *testing.T) {
 }
 
 func TestGuiltyRowsComeBackAndOthersAreStored(t *testing.T) {
-	name := table(t, "n Int64, CONSTRAINT positive CHECK n > 0")
-	writer := open[windrow.Row](t, httpStore(t), name, windrow.Options{})
-	for _, n := range []int{1, 2, -3, 4, 0, 6} {
-		done(t, writer.Write(windrow.Row{n}))
-	}
-	done(t, writer.Close(t.Context()))
-	equal(t, sql(t, "SELECT arraySort(groupArray(n)) FROM "+name), "[1,2,4,6]")
-	var back uint64
-	for failed := range writer.Errors() {
-		var exception *windrow.Exception
-		if !errors.As(failed, &exception) || exception.Code != 469 || failed.Reason != windrow.ReasonValues {
-			t.Error(failed)
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		name := table(t, "n Int64, CONSTRAINT positive CHECK n > 0")
+		writer := open[windrow.Row](t, store, name, windrow.Options{})
+		for _, n := range []int{1, 2, -3, 4, 0, 6} {
+			done(t, writer.Write(windrow.Row{n}))
 		}
-		back += failed.RowCount
-	}
-	equal(t, back, 2)
+		done(t, writer.Close(t.Context()))
+		equal(t, sql(t, "SELECT arraySort(groupArray(n)) FROM "+name), "[1,2,4,6]")
+		var back uint64
+		for failed := range writer.Errors() {
+			var exception *windrow.Exception
+			if !errors.As(failed, &exception) || exception.Code != 469 || failed.Reason != windrow.ReasonValues {
+				t.Error(failed)
+			}
+			back += failed.RowCount
+		}
+		equal(t, back, 2)
+	})
 }
 
 func TestARepeatUnderTheSameIDIsStoredOnce(t *testing.T) {
-	name := table(t, "n UInt64")
-	store := httpStore(t)
-	described, err := store.Describe(t.Context(), name, nil)
-	done(t, err)
-	equal(t, described.Deduplicates, true)
-	rows := windrow.Rows{Bytes: make([]byte, 24), Lengths: []uint32{8, 8, 8}}
-	batch := windrow.Batch{ID: windrow.NewBatchID(), Destination: &described.Destination, Rows: rows}
-	for range 3 {
-		done(t, store.Insert(t.Context(), batch))
-	}
-	equal(t, sql(t, "SELECT count() FROM "+name), "3")
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		name := table(t, "n UInt64")
+		described, err := store.Describe(t.Context(), name, nil)
+		done(t, err)
+		equal(t, described.Deduplicates, true)
+		rows := windrow.Rows{Bytes: make([]byte, 24), Lengths: []uint32{8, 8, 8}}
+		batch := windrow.Batch{ID: windrow.NewBatchID(), Destination: &described.Destination, Rows: rows}
+		for range 3 {
+			done(t, store.Insert(t.Context(), batch))
+		}
+		equal(t, sql(t, "SELECT count() FROM "+name), "3")
+	})
 }
 
 func TestATableThatIsGoneGivesRowsBack(t *testing.T) {
-	name := table(t, "n UInt64")
-	writer := open[windrow.Row](t, httpStore(t), name, windrow.Options{})
-	sql(t, "RENAME TABLE "+name+" TO "+name+"_away")
-	defer sql(t, "RENAME TABLE "+name+"_away TO "+name)
-	done(t, writer.Write(windrow.Row{1}))
-	done(t, writer.Flush(t.Context()))
-	failed := <-writer.Errors()
-	equal(t, failed.Reason, windrow.ReasonRefused)
-	done(t, writer.Close(t.Context()))
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		name := table(t, "n UInt64")
+		writer := open[windrow.Row](t, store, name, windrow.Options{})
+		sql(t, "RENAME TABLE "+name+" TO "+name+"_away")
+		defer sql(t, "RENAME TABLE "+name+"_away TO "+name)
+		done(t, writer.Write(windrow.Row{1}))
+		done(t, writer.Flush(t.Context()))
+		failed := <-writer.Errors()
+		equal(t, failed.Reason, windrow.ReasonRefused)
+		done(t, writer.Close(t.Context()))
+	})
 }
 
 func TestATableThatWasAlteredRefusesWhatItCannotRead(t *testing.T) {
-	name := table(t, "n UInt64, s String")
-	writer := open[windrow.Row](t, httpStore(t), name, windrow.Options{})
-	sql(t, "ALTER TABLE "+name+" MODIFY COLUMN s UInt64 SETTINGS mutations_sync = 2")
-	done(t, writer.Write(windrow.Row{1, "no number"}))
-	done(t, writer.Close(t.Context()))
-	if failed := <-writer.Errors(); failed == nil || failed.RowCount != 1 {
-		t.Fatal(failed)
-	}
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		name := table(t, "n UInt64, s String")
+		writer := open[windrow.Row](t, store, name, windrow.Options{})
+		sql(t, "ALTER TABLE "+name+" MODIFY COLUMN s UInt64 SETTINGS mutations_sync = 2")
+		done(t, writer.Write(windrow.Row{1, "no number"}))
+		done(t, writer.Close(t.Context()))
+		if failed := <-writer.Errors(); failed == nil || failed.RowCount != 1 {
+			t.Fatal(failed)
+		}
+	})
 }
 
 func TestWrongNamesAreErrorsOfOpen(t *testing.T) {
-	name := table(t, "n UInt64")
-	store := httpStore(t)
-	for _, example := range []struct{ table, column, word string }{
-		{"nowhere_at_all", "", "no table"}, {name, "x", "no column x"},
-	} {
-		options := windrow.Options{}
-		if example.column != "" {
-			options.Columns = []string{example.column}
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		name := table(t, "n UInt64")
+		for _, example := range []struct{ table, column, word string }{
+			{"nowhere_at_all", "", "no table"}, {name, "x", "no column x"},
+		} {
+			options := windrow.Options{}
+			if example.column != "" {
+				options.Columns = []string{example.column}
+			}
+			if _, err := windrow.Open[windrow.Row](t.Context(), store, example.table, options); err == nil ||
+				!strings.Contains(err.Error(), example.word) {
+				t.Error(err)
+			}
 		}
-		if _, err := windrow.Open[windrow.Row](t.Context(), store, example.table, options); err == nil ||
-			!strings.Contains(err.Error(), example.word) {
-			t.Error(err)
+		type wrong struct {
+			N map[string]int `ch:"n"`
 		}
-	}
-	type wrong struct {
-		N map[string]int `ch:"n"`
-	}
-	if _, err := windrow.Open[wrong](t.Context(), store, name, windrow.Options{}); err == nil {
-		t.Error("a map is no number")
-	}
+		if _, err := windrow.Open[wrong](t.Context(), store, name, windrow.Options{}); err == nil {
+			t.Error("a map is no number")
+		}
+	})
 }
 
 func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {

@@ -16,7 +16,7 @@ from harness.redis import Redis
 
 GO = ROOT / "go"
 # Each is a module of its own, so that nobody gets dependencies of what is not used.
-MODULES = ("", "tests")
+MODULES = ("", "native", "tests")
 SECONDS = 900
 
 
@@ -38,8 +38,9 @@ def engine_tests() -> Path:
     return built
 
 
-def run_tests(program: Path, endpoint: Endpoint, redis: Redis) -> None:
-    environment = {**environment_of(endpoint, "http"), "WINDROW_TEST_REDIS": f"127.0.0.1:{redis.port}"}
+def run_tests(program: Path, endpoint: Endpoint, native_port: int, redis: Redis) -> None:
+    more = {"WINDROW_TEST_NATIVE_PORT": str(native_port), "WINDROW_TEST_REDIS": f"127.0.0.1:{redis.port}"}
+    environment = {**environment_of(endpoint, "http"), **more}
     ended = subprocess.run(
         [str(program), "-test.timeout=300s", "-test.failfast"],
         cwd=GO / "tests", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
@@ -79,8 +80,8 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 
 
 def test_on_clickhouse(engine_tests: Path, engine: KeptEngine, redis: Redis) -> None:
-    run_tests(engine_tests, engine.direct, redis)
+    run_tests(engine_tests, engine.direct, engine.engine.native_port, redis)
 
 
-def test_on_windrow(engine_tests: Path, tested: Endpoint, redis: Redis) -> None:
-    run_tests(engine_tests, tested, redis)
+def test_on_windrow(engine_tests: Path, tested: Endpoint, native: Endpoint, redis: Redis) -> None:
+    run_tests(engine_tests, tested, native.port, redis)
