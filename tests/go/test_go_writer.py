@@ -16,7 +16,7 @@ from harness.redis import Redis
 
 GO = ROOT / "go"
 # Each is a module of its own, so that nobody gets dependencies of what is not used.
-MODULES = ("", "native", "tests")
+MODULES = ("", "native", "windrowprom", "tests")
 SECONDS = 900
 
 
@@ -46,6 +46,16 @@ def run_tests(program: Path, endpoint: Endpoint, native_port: int, redis: Redis)
         cwd=GO / "tests", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, f"{ended.stdout[-8000:]}\n{ended.stderr[-4000:]}"
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_it_shares_with_the_rust_writer_is_the_same() -> None:
+    rust = ROOT / "crates" / "writer"
+    assert files_in(GO / "redisbuffer" / "scripts") == files_in(rust / "src" / "redis" / "scripts")
+    assert files_in(GO / "diskbuffer" / "testdata" / "disk-1") == files_in(rust / "tests" / "golden" / "disk-1")
 
 
 @pytest.mark.parametrize("module", MODULES)
