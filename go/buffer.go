@@ -1,10 +1,10 @@
 package windrow
 
-// Buffer is a place for rows. Three of them come with the project (memory, disk, Redis); programs may bring their own,
-// and check it with the package buffertest.
+// Buffer is a place for rows. Three of them come with the project (memory, disk, Redis); programs may bring
+// their own, and check it with the package buffertest.
 //
-// A buffer keeps rows in the order in which they were appended, cuts them into batches, and forgets a batch when it is
-// told that the batch is done. It sends nothing and decides nothing: a [Writer] does.
+// A buffer keeps rows in the order in which they were appended, cuts them into batches, and forgets a batch
+// when it is told that the batch is done. It sends nothing and decides nothing: a [Writer] does.
 //
 // Every buffer promises:
 //  1. An append takes all of its rows or none. When it answers KeptNow they are kept, as far as the buffer's promise
@@ -14,38 +14,41 @@ package windrow
 //  3. Nothing is forgotten before Done.
 //  4. Positions count this writer's rows from 0, in the order of appending. A batch has a contiguous range of them.
 //
-// All calls may come from any goroutine. Append may be called while another call is under way, and must not wait for it
-// if that waits for a disk or a network. No call calls Events before it returns, and no lock is held while Events is
-// called.
+// All calls may come from any goroutine. Append may be called while another call is under way, and must not
+// wait for it if that waits for a disk or a network. No call calls Events before it returns, and no lock is
+// held while Events is called.
 type Buffer interface {
 	// Attach is called once, before anything else.
 	Attach(events Events)
 	// Survives says whether rows survive the end of the process.
 	Survives() bool
-	// Append takes rows, without waiting for room. It answers ErrFull, ErrClosed, a *TooLargeError, or what failed. The
-	// rows are the caller's again when it returns.
+	// Append takes rows, without waiting for room. It answers ErrFull, ErrClosed, a *TooLargeError, or what
+	// failed. The rows are the caller's again when it returns.
 	Append(rows Rows) (Appended, error)
 	// NextPosition says how many rows this writer has appended.
 	NextPosition() uint64
 	// Open says what waits to be sealed.
 	Open() OpenRows
-	// Seal makes a batch of the oldest rows that wait, as many as a batch may have. It gives nil if none wait.
+	// Seal makes a batch of the oldest rows that wait, as many as a batch may have. It gives nil if none
+	// wait.
 	Seal() (*Sealed, error)
 	// Load gives a batch's rows, the same ones each time. They stay as they are until Done.
 	Load(id BatchID) (Rows, error)
-	// Split cuts a batch before each of these rows into new ones, which take its place. The cuts ascend, and lie inside
-	// of the batch.
+	// Split cuts a batch before each of these rows into new ones, which take its place. The cuts ascend, and
+	// lie inside of the batch.
 	Split(id BatchID, cuts []int) ([]Sealed, error)
 	// Done says that the batch came to its end: its rows are stored, or were handed over with their error.
 	Done(id BatchID) error
-	// LeftOvers gives batches of processes that have died, each of them once. It is called at the start, and then from
-	// time to time.
+	// LeftOvers gives batches of processes that have died, each of them once. It is called at the start, and
+	// then from time to time.
 	LeftOvers() (LeftOvers, error)
-	// Close says that nothing will be appended any more. What is not done stays where it is, if the buffer survives.
+	// Close says that nothing will be appended any more. What is not done stays where it is, if the buffer
+	// survives.
 	Close() error
 }
 
-// Opener makes the buffer of a writer that is being opened. The packages of buffers have functions that give one.
+// Opener makes the buffer of a writer that is being opened. The packages of buffers have functions that give
+// one.
 type Opener interface {
 	OpenBuffer(destination *Destination, limits BatchLimits) (Buffer, error)
 }
@@ -71,8 +74,8 @@ type Kept int
 const (
 	// KeptNow means that the promise holds.
 	KeptNow Kept = iota
-	// KeptLater means that Events will tell when it does, or that the rows were refused. Only a buffer that survives
-	// answers so.
+	// KeptLater means that Events will tell when it does, or that the rows were refused. Only a buffer that
+	// survives answers so.
 	KeptLater
 )
 

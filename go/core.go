@@ -2,6 +2,7 @@ package windrow
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -10,13 +11,14 @@ import (
 
 // core decides what a writer does next, and does it, for rows of whatever type.
 //
-// A row is taken (it counts in held before the buffer has it), waits in the buffer, is sealed with others to a batch,
-// and settles: its batch is stored, or it is handed over with an error. Only then is its room free again. A writer that
-// is closing is through when nothing is held, so no row that was taken can be overlooked.
+// A row is taken (it counts in held before the buffer has it), waits in the buffer, is sealed with others to
+// a batch, and settles: its batch is stored, or it is handed over with an error. Only then is its room free
+// again. A writer that is closing is through when nothing is held, so no row that was taken can be
+// overlooked.
 //
-// One goroutine seals batches and starts a goroutine for each attempt to send one, at most MaxInFlight at a time.
-// Appends come from any goroutine; they take no lock but the buffer's, and wake the writer's goroutine only when there
-// is something to be done. Locks: mu, then the buffer's own.
+// One goroutine seals batches and starts a goroutine for each attempt to send one, at most MaxInFlight at a
+// time. Appends come from any goroutine; they take no lock but the buffer's, and wake the writer's goroutine
+// only when there is something to be done. Locks: mu, then the buffer's own.
 type core struct {
 	buffer      Buffer
 	store       Store
@@ -92,7 +94,7 @@ func (c *core) append(rows Rows) (Appended, error) {
 	if err != nil {
 		c.giveBack(bytes)
 		// A full buffer tells by itself, when something in it has settled.
-		if err != ErrFull {
+		if !errors.Is(err, ErrFull) {
 			c.tellRoomLater()
 		}
 		return Appended{}, err

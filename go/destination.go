@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Destination is where rows go. Buffers that survive keep it beside the rows, since only with it do the bytes mean
-// anything.
+// Destination is where rows go. Buffers that survive keep it beside the rows, since only with it do the bytes
+// mean anything.
 type Destination struct {
 	Database string
 	Table    string
@@ -50,8 +50,8 @@ func (d *Destination) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// InsertStatement is the statement that the header and the rows are the data of. With the types in front, a table whose
-// columns have changed since refuses the rows instead of reading them as something else.
+// InsertStatement is the statement that the header and the rows are the data of. With the types in front, a
+// table whose columns have changed since refuses the rows instead of reading them as something else.
 func (d *Destination) InsertStatement() string {
 	var out strings.Builder
 	out.WriteString("INSERT INTO ")
@@ -100,7 +100,8 @@ func appendText(out []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(text))), text...)
 }
 
-// textReader takes texts off bytes that may be anything. After the first that isn't there it gives nothing more.
+// textReader takes texts off bytes that may be anything. After the first that isn't there it gives nothing
+// more.
 type textReader struct {
 	rest   []byte
 	failed bool

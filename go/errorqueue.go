@@ -2,8 +2,8 @@ package windrow
 
 import "sync"
 
-// errorQueue hands errors over without ever waiting for whoever reads them. What nobody takes gives way to newer ones,
-// oldest first, and is counted.
+// errorQueue hands errors over without ever waiting for whoever reads them. What nobody takes gives way to
+// newer ones, oldest first, and is counted.
 type errorQueue struct {
 	mu       sync.Mutex
 	out      chan *WriteError

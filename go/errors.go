@@ -10,8 +10,8 @@ var (
 	ErrFull = errors.New("windrow: the writer's buffer is full")
 	// ErrClosed says that the writer takes nothing any more.
 	ErrClosed = errors.New("windrow: the writer is closed")
-	// ErrNotYet is a buffer's answer to Load: the rows can be had when the batch's record has come to where it is
-	// kept. The buffer then calls Wake.
+	// ErrNotYet is a buffer's answer to Load: the rows can be had when the batch's record has come to where
+	// it is kept. The buffer then calls Wake.
 	ErrNotYet = errors.New("windrow: the buffer has not recorded the batch yet")
 	// ErrUnknownBatch is a buffer's answer for a batch that is done, or that another process has taken over.
 	ErrUnknownBatch = errors.New("windrow: the buffer has no such batch")
@@ -71,8 +71,8 @@ const (
 	ReasonValues Reason = iota + 1
 	// ReasonRefused means that ClickHouse takes no rows here, or not from this account.
 	ReasonRefused
-	// ReasonMaybeStored means that a view of the table failed, or that the writer was closed while the rows were on
-	// their way: the table may have them.
+	// ReasonMaybeStored means that a view of the table failed, or that the writer was closed while the rows
+	// were on their way: the table may have them.
 	ReasonMaybeStored
 	// ReasonGaveUp means that the retries are over. The rows may be stored, if an answer was lost.
 	ReasonGaveUp
@@ -80,7 +80,8 @@ const (
 	ReasonLost
 	// ReasonClosed means that the writer was closed before the rows were sent.
 	ReasonClosed
-	// ReasonNotKept means that the buffer could not keep rows that Write had handed to it (Redis was away, say).
+	// ReasonNotKept means that the buffer could not keep rows that Write had handed to it (Redis was away,
+	// say).
 	ReasonNotKept
 )
 

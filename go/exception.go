@@ -15,12 +15,13 @@ type Exception struct {
 // Error gives ClickHouse's text.
 func (e *Exception) Error() string { return e.Text }
 
-// Row gives the row, counted from 1, that the error names, or 0. A text may hold anything that a client sent, so this is
-// a hint.
+// Row gives the row, counted from 1, that the error names, or 0. A text may hold anything that a client sent,
+// so this is a hint.
 func (e *Exception) Row() int {
 	before, at := "(at row ", strings.LastIndex(e.Text, "(at row ")
 	if e.Code == 469 {
-		// Constraint `c` for table d.t is violated at row 8. Expression: ... The values come last: the first is meant.
+		// Constraint `c` for table d.t is violated at row 8. Expression: ... The values come last: the first
+		// is meant.
 		before = " is violated at row "
 		at = strings.Index(e.Text, before)
 	}
@@ -39,8 +40,9 @@ func (e *Exception) Row() int {
 	return row
 }
 
-// isOfAView says whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end
-// of the text, where only names follow. The same words in a value of a row have a closing quote behind them.
+// isOfAView says whether a materialized view raised it, or a table that a view writes to. ClickHouse says so
+// at the end of the text, where only names follow. The same words in a value of a row have a closing quote
+// behind them.
 func (e *Exception) isOfAView() bool {
 	const said = "while pushing to view"
 	at := strings.LastIndex(e.Text, said)
@@ -51,19 +53,20 @@ func (e *Exception) isOfAView() bool {
 	return !strings.Contains(names, "'") || strings.Contains(names, "`")
 }
 
-// isAboutPartitions says that a block spreads over more partitions than one INSERT may write. It has the code of "too
-// many parts", which passes; this doesn't.
+// isAboutPartitions says that a block spreads over more partitions than one INSERT may write. It has the code
+// of "too many parts", which passes; this doesn't.
 func (e *Exception) isAboutPartitions() bool {
 	return e.Code == 252 && strings.Contains(e.Text, "partitions")
 }
 
-// isOfTheStructure says that the types in front of the rows are not the table's any more. It has a code of bad values.
+// isOfTheStructure says that the types in front of the rows are not the table's any more. It has a code of
+// bad values.
 func (e *Exception) isOfTheStructure() bool {
 	return e.Code == 117 && strings.Contains(e.Text, ": (while reading header)")
 }
 
-// passingCodes are of errors after which the same request may succeed a little later without anyone changing anything,
-// or of which the server doesn't know whether the request had its effect.
+// passingCodes are of errors after which the same request may succeed a little later without anyone changing
+// anything, or of which the server doesn't know whether the request had its effect.
 var passingCodes = codes(
 	159, // TIMEOUT_EXCEEDED
 	164, // READONLY: a server that starts, or a table that lost its Keeper
@@ -84,8 +87,8 @@ var passingCodes = codes(
 	999, // KEEPER_EXCEPTION
 )
 
-// valueCodes are of errors that come of the values in some row: of reading, converting or computing them, or of a
-// constraint. ClickHouse has done all of that before any row of the batch is kept.
+// valueCodes are of errors that come of the values in some row: of reading, converting or computing them, or
+// of a constraint. ClickHouse has done all of that before any row of the batch is kept.
 var valueCodes = codes(
 	6,   // CANNOT_PARSE_TEXT
 	19,  // SIZE_OF_FIXED_STRING_DOESNT_MATCH

@@ -17,8 +17,8 @@ type flights struct {
 	rows   uint64
 }
 
-// flight is one batch. Where it stands in line is the number of its seal, then its first row in what was sealed: so the
-// pieces of a batch have its place.
+// flight is one batch. Where it stands in line is the number of its seal, then its first row in what was
+// sealed: so the pieces of a batch have its place.
 type flight struct {
 	Sealed
 	number uint64

@@ -16,7 +16,8 @@ import (
 
 // HTTPStore sends batches over ClickHouse's HTTP interface, to ClickHouse itself or to Windrow.
 type HTTPStore struct {
-	// Client makes the requests. HTTP gives one of its own; it may be replaced before the first writer is opened.
+	// Client makes the requests. HTTP gives one of its own; it may be replaced before the first writer is
+	// opened.
 	Client *http.Client
 
 	url      url.URL
@@ -158,8 +159,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// exceptionOf reads an error's body. It gives nil for an answer that is not ClickHouse's, but of something in between:
-// that says nothing of what ClickHouse did.
+// exceptionOf reads an error's body. It gives nil for an answer that is not ClickHouse's, but of something in
+// between: that says nothing of what ClickHouse did.
 func exceptionOf(codeField string, body []byte) *Exception {
 	text := strings.TrimRight(string(body), "\r\n")
 	if rest, isException := strings.CutPrefix(text, "Code: "); isException {
@@ -172,8 +173,8 @@ func exceptionOf(codeField string, body []byte) *Exception {
 	return &Exception{Code: code, Text: text}
 }
 
-// sentBody is the body of an insert. net/http may still read it when the answer is there; its memory is used again only
-// after that.
+// sentBody is the body of an insert. net/http may still read it when the answer is there; its memory is used
+// again only after that.
 type sentBody struct {
 	io.Reader
 	length int64

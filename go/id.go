@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// BatchID names a batch for ever: retries, also after a restart, carry the same one. It is a random UUID, sent as the
-// insert's deduplication token. Its bytes stand in the order of the text.
+// BatchID names a batch for ever: retries, also after a restart, carry the same one. It is a random UUID,
+// sent as the insert's deduplication token. Its bytes stand in the order of the text.
 type BatchID [16]byte
 
 // NewBatchID makes a new id from the operating system's random numbers.

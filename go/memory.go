@@ -7,9 +7,9 @@ const maxSpareBytes = 8 << 20
 
 // memoryBuffer keeps rows in the memory of the process, gone with it.
 //
-// Rows are appended to a chunk until it is as large as a batch may be; then another one is begun. Sealing takes the
-// oldest chunk as it is, so nothing is copied on the way from an append to a socket, and the memory of stored batches is
-// used again.
+// Rows are appended to a chunk until it is as large as a batch may be; then another one is begun. Sealing
+// takes the oldest chunk as it is, so nothing is copied on the way from an append to a socket, and the memory
+// of stored batches is used again.
 type memoryBuffer struct {
 	limits BatchLimits
 

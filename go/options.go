@@ -7,8 +7,8 @@ import (
 
 // Options are what a writer is told at its opening. The zero value is good for most.
 type Options struct {
-	// Columns are the table's columns that rows carry. Without it a struct's are those of its fields, and a Row's are
-	// all that take values.
+	// Columns are the table's columns that rows carry. Without it a struct's are those of its fields, and a
+	// Row's are all that take values.
 	Columns []string
 	// BatchRows is how many rows a batch has at most: 5000 if it is 0.
 	BatchRows int

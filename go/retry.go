@@ -17,16 +17,16 @@ type Attempts struct {
 
 // RetryPolicy decides over retries. A program may bring its own, and check it with the package buffertest.
 type RetryPolicy interface {
-	// Again says after how long to try again. False gives up, and the rows are handed over with the error. It may be
-	// called from several goroutines at once.
+	// Again says after how long to try again. False gives up, and the rows are handed over with the error. It
+	// may be called from several goroutines at once.
 	Again(failure Failure, attempts Attempts) (time.Duration, bool)
 }
 
 // MemoryRetry is how long rows in memory are tried for by default.
 const MemoryRetry = 5 * time.Minute
 
-// Backoff waits longer each time, with a random share so that many writers don't come back at once. The zero value is
-// the default.
+// Backoff waits longer each time, with a random share so that many writers don't come back at once. The zero
+// value is the default.
 type Backoff struct {
 	// First is the wait after the first failure: 100 ms if it is 0.
 	First time.Duration
@@ -34,8 +34,8 @@ type Backoff struct {
 	Longest time.Duration
 	// MaxAttempts ends it after so many attempts; 0 never does.
 	MaxAttempts int
-	// MaxElapsed ends it so long after the first failure. With 0 it is MemoryRetry where rows don't survive the process
-	// anyway, and never ends where they do.
+	// MaxElapsed ends it so long after the first failure. With 0 it is MemoryRetry where rows don't survive
+	// the process anyway, and never ends where they do.
 	MaxElapsed time.Duration
 }
 

@@ -1,9 +1,12 @@
 package windrow
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
-// reserve takes room, before anything else. The order matters: a writer that is closed after this still waits for the
-// room to be given back.
+// reserve takes room, before anything else. The order matters: a writer that is closed after this still waits
+// for the room to be given back.
 func (c *core) reserve(bytes int64) error {
 	for {
 		held := c.held.Load()
@@ -62,14 +65,14 @@ func (c *core) roomChannel() <-chan struct{} {
 // appendBlocking takes rows as soon as there is room, and returns when they are kept.
 func (c *core) appendBlocking(ctx context.Context, rows Rows) error {
 	kept, err := c.appendWatched(rows)
-	if err == ErrFull {
+	if errors.Is(err, ErrFull) {
 		c.roomWanted.Add(1)
 		defer c.roomWanted.Add(-1)
 	}
-	for err == ErrFull {
+	for errors.Is(err, ErrFull) {
 		room := c.roomChannel()
 		// Room may have become free before the channel was had.
-		if kept, err = c.appendWatched(rows); err != ErrFull {
+		if kept, err = c.appendWatched(rows); !errors.Is(err, ErrFull) {
 			break
 		}
 		select {

@@ -2,8 +2,8 @@ package windrow
 
 import "slices"
 
-// Rows are encoded rows: their bytes in ClickHouse's format RowBinary, one after the other, and the length of each, so
-// that a batch can be cut between any two.
+// Rows are encoded rows: their bytes in ClickHouse's format RowBinary, one after the other, and the length of
+// each, so that a batch can be cut between any two.
 type Rows struct {
 	Bytes   []byte
 	Lengths []uint32
@@ -12,7 +12,8 @@ type Rows struct {
 // Count says how many rows there are.
 func (r Rows) Count() int { return len(r.Lengths) }
 
-// HeldBytes says what the rows count for where room is bounded: their bytes, and what is kept to tell them apart.
+// HeldBytes says what the rows count for where room is bounded: their bytes, and what is kept to tell them
+// apart.
 func (r Rows) HeldBytes() int64 { return HeldBytes(len(r.Bytes), len(r.Lengths)) }
 
 // HeldBytes says what so many rows with so many bytes count for where room is bounded.

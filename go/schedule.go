@@ -40,7 +40,8 @@ func (c *core) next(now time.Time) next {
 	return next{at: earliest(nextWake, c.sealAt(now), c.lookAt())}
 }
 
-// seal makes a batch of what waits, if there is a reason and a free place. It says whether there is a new one.
+// seal makes a batch of what waits, if there is a reason and a free place. It says whether there is a new
+// one.
 func (c *core) seal(now time.Time) bool {
 	open := c.buffer.Open()
 	if open.Rows == 0 {
@@ -111,8 +112,8 @@ func earliest(times ...time.Time) time.Time {
 	return first
 }
 
-// lookForLeftOvers doesn't hold the lock while it reads: there may be much. A writer that is closing does not begin with
-// what others have left, unless it has not looked at all.
+// lookForLeftOvers doesn't hold the lock while it reads: there may be much. A writer that is closing does not
+// begin with what others have left, unless it has not looked at all.
 func (c *core) lookForLeftOvers(now time.Time) {
 	isFirst := c.leftOversAt.IsZero()
 	if !c.buffer.Survives() || !isFirst && (now.Before(c.leftOversAt) || c.closed.Load()) {
@@ -132,7 +133,8 @@ func (c *core) lookForLeftOvers(now time.Time) {
 		c.counts.LastError = errors.New(complaint)
 	}
 	for _, sealed := range found.Batches {
-		// One that was given up to another process, and came back when that had died, is still under way here.
+		// One that was given up to another process, and came back when that had died, is still under way
+		// here.
 		if c.flights.byID[sealed.ID] == nil {
 			c.counts.RowsLeftOver += sealed.Rows
 			c.flights.push(sealed)

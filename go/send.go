@@ -95,7 +95,8 @@ func (c *core) failed(sent *flight, failure Failure, now time.Time) {
 	defer c.mu.Unlock()
 	c.counts.LastError = failure.Err
 	if c.sending.Err() != nil {
-		// The attempt was given up with the writer, and what became of it isn't known: the end of the writer says so.
+		// The attempt was given up with the writer, and what became of it isn't known: the end of the writer
+		// says so.
 		return
 	}
 	c.judge(sent, failure, pause, isAgain, now)

@@ -1,6 +1,7 @@
 package windrow
 
-// settled knows which rows have come to their end, and who waits for that: all before low have, and ranges behind it.
+// settled knows which rows have come to their end, and who waits for that: all before low have, and ranges
+// behind it.
 type settled struct {
 	low    uint64
 	behind map[uint64]uint64

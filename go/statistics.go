@@ -1,7 +1,7 @@
 package windrow
 
-// Statistics are counts since a writer was opened, and what it holds now. What was written is stored, failed, waiting or
-// in flight.
+// Statistics are counts since a writer was opened, and what it holds now. What was written is stored, failed,
+// waiting or in flight.
 type Statistics struct {
 	RowsWritten uint64
 	RowsStored  uint64

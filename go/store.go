@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Store is what batches are sent to. The package has one over HTTP, and the module windrow.dev/go/native one over
-// ClickHouse's native protocol.
+// Store is what batches are sent to. The package has one over HTTP, and the module windrow.dev/go/native one
+// over ClickHouse's native protocol.
 type Store interface {
 	// Describe says where rows for a table go. Without names of columns these are all that take values.
 	Describe(ctx context.Context, table string, columns []string) (Table, error)
-	// Insert stores a batch, all of it or nothing. An error of ClickHouse's is, or wraps, an *Exception; all others are
-	// taken for such after which it isn't known what became of the batch. It may be called from several goroutines, and
-	// must not touch the batch's rows when it has returned.
+	// Insert stores a batch, all of it or nothing. An error of ClickHouse's is, or wraps, an *Exception; all
+	// others are taken for such after which it isn't known what became of the batch. It may be called from
+	// several goroutines, and must not touch the batch's rows when it has returned.
 	Insert(ctx context.Context, batch Batch) error
 }
 
 // Table is what a writer has to know of its table.
 type Table struct {
 	Destination Destination
-	// Deduplicates says whether the table remembers the ids of batches, so that a repeat after a lost answer is
-	// harmless.
+	// Deduplicates says whether the table remembers the ids of batches, so that a repeat after a lost answer
+	// is harmless.
 	Deduplicates bool
 }
 
@@ -35,15 +35,15 @@ type Batch struct {
 	Settings map[string]string
 }
 
-// Larger batches are told to be one block: otherwise a part of a batch might be stored, and the rest not. ClickHouse
-// cuts at a million rows, or 256 MiB in its memory.
+// Larger batches are told to be one block: otherwise a part of a batch might be stored, and the rest not.
+// ClickHouse cuts at a million rows, or 256 MiB in its memory.
 const (
 	blockRows  = 100_000
 	blockBytes = 32 << 20
 )
 
-// InsertSettings are the settings that a store sends with the batch: the writer's, and those that make it be stored
-// whole and once.
+// InsertSettings are the settings that a store sends with the batch: the writer's, and those that make it be
+// stored whole and once.
 func (b Batch) InsertSettings() map[string]string {
 	settings := map[string]string{"async_insert": "0", "insert_deduplication_token": b.ID.String()}
 	if b.Rows.Count() > blockRows || len(b.Rows.Bytes) > blockBytes {
@@ -58,13 +58,14 @@ func (b Batch) InsertSettings() map[string]string {
 	return settings
 }
 
-// ColumnsQuery is the question for a table's columns, for stores: it has the parameters d (database, or empty) and t
-// (table), and answers database, name, type and kind of default of each column. Choose makes a table of the answers.
+// ColumnsQuery is the question for a table's columns, for stores: it has the parameters d (database, or
+// empty) and t (table), and answers database, name, type and kind of default of each column. Choose makes a
+// table of the answers.
 const ColumnsQuery = "SELECT database, name, type, default_kind FROM system.columns WHERE table = {t:String} " +
 	"AND database = if({d:String} = '', currentDatabase(), {d:String}) ORDER BY position"
 
-// WindowQuery is the question whether a table has a window of deduplication, for stores: it has the same parameters, and
-// answers one number, 0 or 1.
+// WindowQuery is the question whether a table has a window of deduplication, for stores: it has the same
+// parameters, and answers one number, 0 or 1.
 const WindowQuery = `SELECT toUInt8(engine LIKE 'Replicated%' OR engine LIKE 'Shared%' OR ` +
 	`toUInt64OrZero(extract(create_table_query, 'non_replicated_deduplication_window = (\\d+)')) > 0) ` +
 	"FROM system.tables WHERE name = {t:String} AND database = if({d:String} = '', currentDatabase(), {d:String})"

@@ -2,6 +2,7 @@ package windrow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -12,15 +13,16 @@ import (
 // Row is a row as a list of values, in the order of the writer's columns.
 type Row []any
 
-// Writer gathers rows for one table. T is a struct with `ch` tags, or Row. All methods may be called from any goroutine.
+// Writer gathers rows for one table. T is a struct with `ch` tags, or Row. All methods may be called from any
+// goroutine.
 type Writer[T any] struct {
 	core    *core
 	encoder *rowbinary.RowEncoder
 	scratch sync.Pool
 }
 
-// scratch is where a row is encoded. The row is copied into it, since it would be moved to the heap otherwise: the
-// encoder sees it through a pointer.
+// scratch is where a row is encoded. The row is copied into it, since it would be moved to the heap
+// otherwise: the encoder sees it through a pointer.
 type scratch[T any] struct {
 	row     T
 	bytes   []byte
@@ -30,8 +32,8 @@ type scratch[T any] struct {
 // maxScratchBytes bounds what is kept for the next row: a large one doesn't hold its memory for ever.
 const maxScratchBytes = 1 << 20
 
-// Open makes a writer for a table, which may be named with its database, `database.table`. It asks the store for the
-// table's columns, checks that rows fit them, and opens the buffer.
+// Open makes a writer for a table, which may be named with its database, `database.table`. It asks the store
+// for the table's columns, checks that rows fit them, and opens the buffer.
 func Open[T any](ctx context.Context, store Store, table string, options Options) (*Writer[T], error) {
 	options = options.withDefaults()
 	columns := options.Columns
@@ -60,9 +62,9 @@ func Open[T any](ctx context.Context, store Store, table string, options Options
 	return writer, nil
 }
 
-// Write takes a row and never waits: it answers ErrFull when there is no room, ErrClosed, a *ValueError, or why the
-// buffer failed, and then it has taken nothing. With a buffer in Redis, or on a disk that is synced always, the row is on
-// its way there when Write returns; if it doesn't arrive, it comes back through Errors.
+// Write takes a row and never waits: it answers ErrFull when there is no room, ErrClosed, a *ValueError, or
+// why the buffer failed, and then it has taken nothing. With a buffer in Redis, or on a disk that is synced
+// always, the row is on its way there when Write returns; if it doesn't arrive, it comes back through Errors.
 func (w *Writer[T]) Write(row T) error {
 	scratch, err := w.encode(row)
 	if err == nil {
@@ -75,7 +77,7 @@ func (w *Writer[T]) Write(row T) error {
 // TryWrite takes a row if there is room now, and says whether. The error is of other things than room.
 func (w *Writer[T]) TryWrite(row T) (bool, error) {
 	err := w.Write(row)
-	if err == ErrFull {
+	if errors.Is(err, ErrFull) {
 		return false, nil
 	}
 	return err == nil, err
@@ -91,9 +93,9 @@ func (w *Writer[T]) WriteRows(rows []T) error {
 	return err
 }
 
-// WriteBlocking takes all of the rows, waiting for room, and returns when the buffer's promise holds for them: on a
-// disk that is synced always they are on the disk, in Redis they are confirmed. If ctx ends first, they may have been
-// taken: then they are stored.
+// WriteBlocking takes all of the rows, waiting for room, and returns when the buffer's promise holds for
+// them: on a disk that is synced always they are on the disk, in Redis they are confirmed. If ctx ends first,
+// they may have been taken: then they are stored.
 func (w *Writer[T]) WriteBlocking(ctx context.Context, rows ...T) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -121,13 +123,13 @@ func (w *Writer[T]) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close takes nothing more and stores what waits, until ctx ends. It answers a *CloseError if not all rows were known to
-// be stored by then: those in memory come back through Errors, those in a buffer that survives stay there for the next
-// writer. When it returns, nothing of the writer is running any more.
+// Close takes nothing more and stores what waits, until ctx ends. It answers a *CloseError if not all rows
+// were known to be stored by then: those in memory come back through Errors, those in a buffer that survives
+// stay there for the next writer. When it returns, nothing of the writer is running any more.
 func (w *Writer[T]) Close(ctx context.Context) error { return w.core.close(ctx) }
 
-// Errors gives rows that could not be stored. Nobody has to read it: the oldest errors give way to new ones. Close ends
-// it.
+// Errors gives rows that could not be stored. Nobody has to read it: the oldest errors give way to new ones.
+// Close ends it.
 func (w *Writer[T]) Errors() <-chan *WriteError { return w.core.errors.out }
 
 // Statistics says what the writer has done, and what it holds.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Each test runs in a bubble of its own: time passes when nothing else happens, and a goroutine that is left behind
-// fails it.
+// Each test runs in a bubble of its own: time passes when nothing else happens, and a goroutine that is left
+// behind fails it.
 
 func opened(t *testing.T, store Store, options Options) *Writer[number] {
 	t.Helper()

@@ -1,4 +1,5 @@
-// Package buffertest checks buffers and retry policies of a program's own against what a writer expects of them.
+// Package buffertest checks buffers and retry policies of a program's own against what a writer expects of
+// them.
 //
 //	func TestMyBuffer(t *testing.T) {
 //		buffertest.Run(t, func(t *testing.T) buffertest.Place { return newPlace(t) })
@@ -22,8 +23,8 @@ import (
 type Place interface {
 	// Opener opens a buffer in the place.
 	Opener() windrow.Opener
-	// Killed gives the place as the next process finds it, if the process that has opened the buffers so far were killed
-	// now. It is not called for buffers that don't survive.
+	// Killed gives the place as the next process finds it, if the process that has opened the buffers so far
+	// were killed now. It is not called for buffers that don't survive.
 	Killed(t *testing.T) Place
 }
 
@@ -358,8 +359,8 @@ func appendsFromManyGoroutines(t *testing.T, place Place) {
 	})
 }
 
-// whatAKilledProcessLeft: batches that are done stay done, others come back as they were, and rows in no batch in new
-// ones.
+// whatAKilledProcessLeft: batches that are done stay done, others come back as they were, and rows in no
+// batch in new ones.
 func whatAKilledProcessLeft(t *testing.T, place Place) {
 	o := open(t, place, windrow.BatchLimits{Rows: 2, Bytes: 1000})
 	if !o.buffer.Survives() {
@@ -467,8 +468,8 @@ func randomOperations(t *testing.T, place Place) {
 	}
 }
 
-// RunRetryPolicy checks that a policy answers for every kind of failure, from several goroutines, and never with a wait
-// that is negative or longer than an hour.
+// RunRetryPolicy checks that a policy answers for every kind of failure, from several goroutines, and never
+// with a wait that is negative or longer than an hour.
 func RunRetryPolicy(t *testing.T, policy windrow.RetryPolicy) {
 	var group sync.WaitGroup
 	for _, kind := range []windrow.FailureKind{windrow.Passing, windrow.Refused} {

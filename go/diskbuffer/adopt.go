@@ -8,8 +8,8 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// adopt takes over the logs of dead writers to the same table. Those to other tables are for other writers; those that
-// can't be read now are complained of, and tried again the next time.
+// adopt takes over the logs of dead writers to the same table. Those to other tables are for other writers;
+// those that can't be read now are complained of, and tried again the next time.
 func adopt(root string, own *windrow.Destination, limits limits, report *windrow.LeftOvers) ([]*log, error) {
 	paths, err := listFolders(root)
 	if err != nil {

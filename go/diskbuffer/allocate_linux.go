@@ -22,9 +22,15 @@ func allocate(file *os.File, bytes int64) error {
 
 // syncFile makes a file's bytes survive a loss of power.
 func syncFile(file *os.File) error {
-	for {
-		if err := syscall.Fdatasync(int(file.Fd())); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
+	connection, err := file.SyscallConn()
+	if err != nil {
+		return err
 	}
+	var failed error
+	err = connection.Control(func(descriptor uintptr) {
+		for failed = syscall.EINTR; errors.Is(failed, syscall.EINTR); {
+			failed = syscall.Fdatasync(int(descriptor))
+		}
+	})
+	return errors.Join(err, failed)
 }

@@ -1,21 +1,23 @@
-// Package diskbuffer keeps the rows of a writer in files that are mapped into memory: they survive the death of the
-// process without a system call per row.
+// Package diskbuffer keeps the rows of a writer in files that are mapped into memory: they survive the death
+// of the process without a system call per row.
 //
-// Each writer has a sub-folder of its own under the folder that it was given, and holds a lock on it. In it is a log:
-// numbered segments, each taken whole from the disk before it is mapped, so that a full disk is an error of the append
-// that met it, and never a signal. A record is copied behind the last one and then published by one atomic store of its
-// first eight bytes, which were zero until then. The kernel has the pages, so a killed process loses no published record.
-// Against loss of power the pages have to be synced: never, at an interval, or before an append is confirmed.
+// Each writer has a sub-folder of its own under the folder that it was given, and holds a lock on it. In it
+// is a log: numbered segments, each taken whole from the disk before it is mapped, so that a full disk is an
+// error of the append that met it, and never a signal. A record is copied behind the last one and then
+// published by one atomic store of its first eight bytes, which were zero until then. The kernel has the
+// pages, so a killed process loses no published record. Against loss of power the pages have to be synced:
+// never, at an interval, or before an append is confirmed.
 //
-// Rows are numbered by their position in the log. Seals, splits and dones are records too: a batch is an id and a range
-// of positions. What is written through the map is read back with ordinary reads, so that a disk's error is an error.
+// Rows are numbered by their position in the log. Seals, splits and dones are records too: a batch is an id
+// and a range of positions. What is written through the map is read back with ordinary reads, so that a
+// disk's error is an error.
 //
-// The writer alone deletes, and only from the old end: a segment goes when all rows in it, and all segments before it,
-// are done. So a seal is never gone before its rows, nor a done before its batch.
+// The writer alone deletes, and only from the old end: a segment goes when all rows in it, and all segments
+// before it, are done. So a seal is never gone before its rows, nor a done before its batch.
 //
-// After a crash another writer for the same table finds the lock free, reads all segments, and goes on where the dead one
-// stopped: sealed batches under their ids, the rest in new ones. Writers in Rust, Python and Go read each other's files;
-// docs/internals/writer-disk.md in Windrow's repository has the format.
+// After a crash another writer for the same table finds the lock free, reads all segments, and goes on where
+// the dead one stopped: sealed batches under their ids, the rest in new ones. Writers in Rust, Python and Go
+// read each other's files; docs/internals/writer-disk.md in Windrow's repository has the format.
 //
 // It is for Unix, and not for several writers of one log, nor for network file systems without locks.
 package diskbuffer
@@ -36,8 +38,8 @@ func SyncNever() Sync { return Sync{} }
 // SyncInterval syncs at least so often: a loss of power loses what came later.
 func SyncInterval(interval time.Duration) Sync { return Sync{max(interval, time.Millisecond)} }
 
-// SyncAlways syncs before an append is confirmed: WriteBlocking returns when the row is on the disk. One sync serves all
-// who wait.
+// SyncAlways syncs before an append is confirmed: WriteBlocking returns when the row is on the disk. One sync
+// serves all who wait.
 func SyncAlways() Sync { return Sync{-1} }
 
 func (s Sync) isNever() bool { return s.interval == 0 }
@@ -48,8 +50,8 @@ func (s Sync) isAlways() bool { return s.interval < 0 }
 type Options struct {
 	// Sync is SyncNever() if it is left out.
 	Sync Sync
-	// MaxDiskBytes is what the segments of this writer, and of those that it has adopted, may take of the disk together:
-	// 1 GiB if it is 0.
+	// MaxDiskBytes is what the segments of this writer, and of those that it has adopted, may take of the
+	// disk together: 1 GiB if it is 0.
 	MaxDiskBytes int64
 	// SegmentBytes is the size of a segment: 16 MiB if it is 0. A row that is larger gets a larger one.
 	SegmentBytes int64
@@ -83,8 +85,8 @@ func (o Options) limits(batch windrow.BatchLimits) limits {
 	return checked
 }
 
-// reserveBytes stand at the end of each segment for seals and dones alone: when rows find no room any more, what is there
-// can still be sealed, sent and released.
+// reserveBytes stand at the end of each segment for seals and dones alone: when rows find no room any more,
+// what is there can still be sealed, sent and released.
 func (l limits) reserveBytes() int64 { return roundUp(l.segmentBytes/16, 8) }
 
 // recordBytes: larger rows go alone; more rows than fit become several records, none larger than a batch.

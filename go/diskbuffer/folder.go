@@ -18,7 +18,8 @@ import (
 
 const (
 	lockName = "lock"
-	// damagedName is where segments are kept in which something could not be read. Nothing in it is ever removed.
+	// damagedName is where segments are kept in which something could not be read. Nothing in it is ever
+	// removed.
 	damagedName = "damaged"
 )
 
@@ -119,8 +120,8 @@ func (f *folder) segments() ([]uint64, error) {
 
 func (f *folder) segmentPath(number uint64) string { return filepath.Join(f.path, segmentName(number)) }
 
-// remove takes the sub-folder away, when nothing is in it any more but the lock. What can't be removed is found empty by
-// the next writer, which tries again.
+// remove takes the sub-folder away, when nothing is in it any more but the lock. What can't be removed is
+// found empty by the next writer, which tries again.
 func (f *folder) remove() {
 	_ = os.Remove(filepath.Join(f.path, lockName))
 	_ = os.Remove(f.path)

@@ -9,7 +9,8 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// The bytes of segments and records. docs/internals/writer-disk.md describes them; the Rust writer has the same.
+// The bytes of segments and records. docs/internals/writer-disk.md describes them; the Rust writer has the
+// same.
 
 const (
 	magic              = "WINDROWB"
@@ -26,8 +27,8 @@ var little = binary.LittleEndian
 // segmentHeader stands at the beginning of a segment.
 type segmentHeader struct {
 	number uint64
-	// salt is what the checksums of the segment's records begin with: nobody who only chooses rows can write bytes that
-	// pass for a record.
+	// salt is what the checksums of the segment's records begin with: nobody who only chooses rows can write
+	// bytes that pass for a record.
 	salt uint64
 	// firstPosition: all rows before it stand in earlier segments.
 	firstPosition uint64
@@ -116,8 +117,8 @@ func headerCRC(bytes []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(bytes[:12]), crc32.IEEETable, bytes[16:segmentHeaderBytes])
 }
 
-// checksums computes and checks those of one segment's records. It is the state of a checksum that has seen the segment's
-// number and salt.
+// checksums computes and checks those of one segment's records. It is the state of a checksum that has seen
+// the segment's number and salt.
 type checksums uint32
 
 func checksumsOf(header segmentHeader) checksums {

@@ -101,8 +101,8 @@ func TestFilesOfTheRustWriterAreRead(t *testing.T) {
 	}
 }
 
-// killed is a folder with a log of one segment, as a killed writer leaves it: rows 0 to 9, of which 0 to 3 are done, and 4
-// to 6 sealed.
+// killed is a folder with a log of one segment, as a killed writer leaves it: rows 0 to 9, of which 0 to 3
+// are done, and 4 to 6 sealed.
 func killed(t testing.TB) (folder, segment string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "buffer")
@@ -166,7 +166,8 @@ func TestATornTailIsNoDamage(t *testing.T) {
 	for whole[end-1] == 0 {
 		end--
 	}
-	// The last record is the one that says that rows 0 to 3 are done: what is torn is as if it had never been.
+	// The last record is the one that says that rows 0 to 3 are done: what is torn is as if it had never
+	// been.
 	for at := end - 1; at >= end-16; at-- {
 		torn := slices.Clone(whole)
 		torn[at] ^= 0xff

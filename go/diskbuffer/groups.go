@@ -76,7 +76,8 @@ const (
 	runBytes = 1 << 20
 )
 
-// runs are rows that were found in a dead writer's segments: in each the positions follow each other, in one segment.
+// runs are rows that were found in a dead writer's segments: in each the positions follow each other, in one
+// segment.
 type runs []group
 
 func (r *runs) push(place location, header recordHeader) {

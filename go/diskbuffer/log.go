@@ -370,6 +370,8 @@ func (l *log) release() {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return
 		}
+		// Its room is free only when it is closed. Nobody reads rows that are done.
+		_ = oldest.file.Close()
 		l.diskBytes -= oldest.bytes
 		l.segments = slices.Delete(l.segments, 0, 1)
 	}
@@ -397,7 +399,15 @@ func (l *log) close() {
 		l.remove()
 		return
 	}
+	l.letGo()
+}
+
+// letGo leaves everything where it is.
+func (l *log) letGo() {
 	l.endActive()
+	for _, segment := range l.segments {
+		_ = segment.file.Close()
+	}
 	l.folder.unlock()
 }
 
@@ -413,8 +423,7 @@ func (l *log) closeOwn() error {
 	}
 	// A log without this record is taken for one of a writer that was killed.
 	err := l.pushControl(kindClosed, make([]byte, 8))
-	l.endActive()
-	l.folder.unlock()
+	l.letGo()
 	// What is reported from now on is another writer's affair.
 	clear(l.batches)
 	return err

@@ -8,8 +8,8 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// reading says where to read a batch's rows. It is made under the log's lock and used without it: the files stay readable
-// when they are deleted meanwhile.
+// reading says where to read a batch's rows. It is made under the log's lock and used without it: segments with
+// rows that are not done are not deleted meanwhile.
 type reading struct {
 	parts []part
 	first uint64

@@ -12,13 +12,15 @@ import (
 
 // What a dead writer has left in its log, from the bytes of its segments.
 //
-// Every sound record counts, also behind a damaged stretch. What is no record and stands at the very end is a torn tail:
-// an append that was under way when the writer died, or, after a loss of power, pages that were not written yet; nothing
-// that was promised is in it. Anything else that is no record is damage. It is counted and complained of, and its segment
-// is kept aside when it is done with. An error of the disk is neither: the log is left alone, and tried again.
+// Every sound record counts, also behind a damaged stretch. What is no record and stands at the very end is a
+// torn tail: an append that was under way when the writer died, or, after a loss of power, pages that were
+// not written yet; nothing that was promised is in it. Anything else that is no record is damage. It is
+// counted and complained of, and its segment is kept aside when it is done with. An error of the disk is
+// neither: the log is left alone, and tried again.
 //
-// A batch whose rows aren't all there can't be sent under its id, which stands for other rows: what is there goes into new
-// batches. But where the log's first segments have been deleted, the batches that began in them were done.
+// A batch whose rows aren't all there can't be sent under its id, which stands for other rows: what is there
+// goes into new batches. But where the log's first segments have been deleted, the batches that began in them
+// were done.
 
 // recovery is what is read so far.
 type recovery struct {
@@ -40,7 +42,8 @@ type recovery struct {
 	tail *span
 }
 
-// recoverLog reads a log whose lock we have. It gives nil if nothing in it needs to be kept, and it is removed.
+// recoverLog reads a log whose lock we have. It gives nil if nothing in it needs to be kept, and it is
+// removed.
 func recoverLog(folder *folder, limits limits, report *windrow.LeftOvers) (*log, error) {
 	numbers, err := folder.segments()
 	if err != nil {
@@ -216,8 +219,8 @@ func (r *recovery) batches(payload []byte) bool {
 	return makeSense
 }
 
-// endOfPrevious: a segment is only left behind when it is full, so its end is known. A new life of the log says nothing
-// about what it has found.
+// endOfPrevious: a segment is only left behind when it is full, so its end is known. A new life of the log
+// says nothing about what it has found.
 func (r *recovery) endOfPrevious(header segmentHeader) {
 	tail := r.tail
 	r.tail = nil
@@ -253,8 +256,8 @@ func (r *recovery) complain(form string, values ...any) {
 	r.report.Complaints = append(r.report.Complaints, fmt.Sprintf(form, values...))
 }
 
-// withoutDestination: rows of which nobody knows where they should go can't be sent. Without rows there is nothing to
-// keep.
+// withoutDestination: rows of which nobody knows where they should go can't be sent. Without rows there is
+// nothing to keep.
 func (r *recovery) withoutDestination() error {
 	for _, read := range r.segments {
 		remove := os.Remove

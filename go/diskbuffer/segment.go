@@ -13,9 +13,8 @@ import (
 
 // segment is one that is there.
 type segment struct {
-	number uint64
-	path   string
-	// file stays open until nobody reads it any more: the runtime closes it then.
+	number    uint64
+	path      string
 	file      *os.File
 	checksums checksums
 	bytes     int64
@@ -62,7 +61,8 @@ func segmentNumber(name string) (uint64, bool) {
 	return number, err == nil
 }
 
-// blank is a file that will be a segment: all of its room is taken, and it is mapped. Without a header it is nothing yet.
+// blank is a file that will be a segment: all of its room is taken, and it is mapped. Without a header it is
+// nothing yet.
 type blank struct {
 	number uint64
 	path   string
@@ -148,8 +148,8 @@ func (a *active) push(record newRecord) {
 	a.end += recordBytes(int64(size))
 }
 
-// publish writes a record's first eight bytes, at once and after all that was written before. The map begins at a page,
-// and records begin where 8 divides.
+// publish writes a record's first eight bytes, at once and after all that was written before. The map begins
+// at a page, and records begin where 8 divides.
 func publish(mapped []byte, at int64, bytes []byte) {
 	word := *(*uint64)(unsafe.Pointer(&bytes[0]))
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&mapped[at])), word)

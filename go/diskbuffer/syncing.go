@@ -1,6 +1,7 @@
 package diskbuffer
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -35,7 +36,8 @@ func (d *dirt) sync() error {
 	files := append([]*os.File(nil), d.files...)
 	d.mu.Unlock()
 	for _, file := range files {
-		if err := syncFile(file); err != nil {
+		// One that is closed was deleted meanwhile: nobody needs it any more.
+		if err := syncFile(file); err != nil && !errors.Is(err, os.ErrClosed) {
 			return err
 		}
 	}

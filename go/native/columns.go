@@ -65,7 +65,8 @@ func (c *column) WriteColumn(to *proto.Writer) { to.ChainBuffer(c.EncodeColumn) 
 
 // node is a column, or a part of one.
 type node interface {
-	// take takes the value that the bytes begin with, and says how long it is: less than 0 if it isn't all there.
+	// take takes the value that the bytes begin with, and says how long it is: less than 0 if it isn't all
+	// there.
 	take(bytes []byte) int
 	// takeDefault takes a value that nobody will see, in the place of a NULL.
 	takeDefault()
@@ -298,7 +299,8 @@ func (n *dictionaryNode) take(bytes []byte) int {
 	return before + length
 }
 
-// lengthOf says how long the value is that the bytes begin with. Dictionaries are of texts and of fixed sizes.
+// lengthOf says how long the value is that the bytes begin with. Dictionaries are of texts and of fixed
+// sizes.
 func (n *dictionaryNode) lengthOf(bytes []byte) int {
 	if fixed, isFixed := n.inner.(*fixedNode); isFixed {
 		if len(bytes) < fixed.size {

@@ -4,8 +4,8 @@
 //	defer store.Close()
 //	writer, err := windrow.Open[Event](ctx, store, "events", windrow.Options{})
 //
-// A writer keeps rows one after the other; the protocol wants them in columns. They are put into columns without being
-// decoded: a value has the same bytes in both.
+// A writer keeps rows one after the other; the protocol wants them in columns. They are put into columns
+// without being decoded: a value has the same bytes in both.
 package native
 
 import (
@@ -70,7 +70,8 @@ func (s *Store) giveBack(client *ch.Client) {
 	}
 }
 
-// do runs a query. A connection on which something failed is not used again: what it would say next isn't known.
+// do runs a query. A connection on which something failed is not used again: what it would say next isn't
+// known.
 func (s *Store) do(ctx context.Context, query ch.Query) error {
 	client, err := s.take(ctx)
 	if err != nil {

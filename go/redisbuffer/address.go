@@ -70,7 +70,8 @@ func wrongScheme(text string) error {
 	return errors.New("a Redis buffer is named as redis://host:port/db?bucket=name")
 }
 
-// noNumber doesn't show the text: where a password isn't written as an address wants it, a part of it stands here.
+// noNumber doesn't show the text: where a password isn't written as an address wants it, a part of it stands
+// here.
 func noNumber(what string) error {
 	return fmt.Errorf("%s of the Redis buffer is not a number (in a password, write /, ?, # and @ as %%2F ...)", what)
 }

@@ -7,10 +7,11 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the rows that they
-// had not made batches of.
+// Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the rows
+// that they had not made batches of.
 
-// adoptAll takes over every lane of the same table whose owner is dead, or has been silent for longer than its lease.
+// adoptAll takes over every lane of the same table whose owner is dead, or has been silent for longer than
+// its lease.
 func (b *buffer) adoptAll(link *link) error {
 	lanes, err := link.survey(b.bucket)
 	if err != nil {

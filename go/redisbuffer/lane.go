@@ -128,8 +128,8 @@ func (p *pipeline) leave(lane lane) {
 		lane.name, lane.owner, strconv.FormatInt(tombstoneLife.Milliseconds(), 10))
 }
 
-// An entry is rows as they lie in Redis: version, number of rows, the length of each, their bytes. Numbers are
-// little-endian.
+// An entry is rows as they lie in Redis: version, number of rows, the length of each, their bytes. Numbers
+// are little-endian.
 
 const (
 	entryVersion   = 1

@@ -31,12 +31,13 @@ type change struct {
 
 func (c change) isEmpty() bool { return len(c.writes)+len(c.forgets)+len(c.releases) == 0 }
 
-// laneIndex is what is known of a lane: its entries, its batches, and so what may be released when a batch is done. It
-// does no I/O: it answers with the change to record in Redis.
+// laneIndex is what is known of a lane: its entries, its batches, and so what may be released when a batch is
+// done. It does no I/O: it answers with the change to record in Redis.
 //
-// Rows are numbered through a lane. A batch is a range of them; a half of a batch that was cut may cover a part of an
-// entry only. An entry is released when all of its rows are done. Until then the batches that are done, and had a part of
-// it, stay recorded as done, or whoever takes the lane over would take those rows for unsent ones.
+// Rows are numbered through a lane. A batch is a range of them; a half of a batch that was cut may cover a
+// part of an entry only. An entry is released when all of its rows are done. Until then the batches that are
+// done, and had a part of it, stay recorded as done, or whoever takes the lane over would take those rows for
+// unsent ones.
 type laneIndex struct {
 	// entries stand in the order of their rows.
 	entries []indexedEntry
@@ -54,7 +55,8 @@ func newLaneIndex() *laneIndex {
 	return &laneIndex{batches: map[windrow.BatchID]recorded{}, done: map[windrow.BatchID]struct{}{}}
 }
 
-// addEntry may be told of an entry that is there: one that was restored while the rest of its append was on its way.
+// addEntry may be told of an entry that is there: one that was restored while the rest of its append was on
+// its way.
 func (l *laneIndex) addEntry(rows windrow.Positions) {
 	at, isThere := slices.BinarySearchFunc(l.entries, rows.From, func(entry indexedEntry, from uint64) int {
 		return cmp.Compare(entry.rows.From, from)
@@ -108,8 +110,8 @@ func (l *laneIndex) markDone(id windrow.BatchID) change {
 	return made
 }
 
-// tidy says what is released or forgotten without a batch becoming done: a record that was cut short by a crash is
-// completed.
+// tidy says what is released or forgotten without a batch becoming done: a record that was cut short by a
+// crash is completed.
 func (l *laneIndex) tidy() change {
 	var made change
 	left := l.entries[:0]

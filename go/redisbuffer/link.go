@@ -11,7 +11,8 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// script is one that runs inside of Redis. It is called by the digest that Redis gives it when a connection begins.
+// script is one that runs inside of Redis. It is called by the digest that Redis gives it when a connection
+// begins.
 type script int
 
 const (

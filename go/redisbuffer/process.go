@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Whether the process that owns a lane lives still: that is known at once for one that ran beside us, by the lease for
-// others.
+// Whether the process that owns a lane lives still: that is known at once for one that ran beside us, by the
+// lease for others.
 
-// ownIdentity is this process: machine since its boot, namespace of process numbers, number, and when it started. A number
-// is given out again in time, and each container counts from 1: only all four together name a process.
+// ownIdentity is this process: machine since its boot, namespace of process numbers, number, and when it
+// started. A number is given out again in time, and each container counts from 1: only all four together name
+// a process.
 func ownIdentity() string {
 	pid := os.Getpid()
 	place := placeOfProcesses()
@@ -52,8 +53,8 @@ func placeOfProcesses() string {
 	return strings.TrimSpace(string(boot)) + "/" + namespace
 }
 
-// startTime is the start in ticks since the boot. It is empty also for a process that has ended and waits for its parent
-// to notice.
+// startTime is the start in ticks since the boot. It is empty also for a process that has ended and waits for
+// its parent to notice.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package redisbuffer keeps the rows of writers in a Redis, shared by many processes and machines; they survive the end
-// of their process.
+// Package redisbuffer keeps the rows of writers in a Redis, shared by many processes and machines; they
+// survive the end of their process.
 //
-// A bucket has lanes. Each writer has a lane of its own, with an owner, a lease and the table's description; rows in it
-// are numbered by their positions. Under {windrow:<bucket>} lie:
+// A bucket has lanes. Each writer has a lane of its own, with an owner, a lease and the table's description;
+// rows in it are numbered by their positions. Under {windrow:<bucket>} lie:
 //
 //	:lanes                sorted set  names of lanes, by when their leases end (Redis's own clock, in ms)
 //	:bytes                string      bytes of all entries of the bucket, for the limit
@@ -11,26 +11,27 @@
 //	:lane:<name>:batches  hash        batch id to its rows, live or done
 //	:lane:<name>:gone     string      for a day: the lane was emptied, and how far it went
 //
-// Calls of the buffer never wait: they change what is known here and queue what Redis has to be told. One goroutine sends
-// the queue in pipelines. Everything it sends is a script, and every script begins with the question whether the lane is
-// still its caller's. Rows are kept when their entry's script has answered; a batch's rows are given out to be sent once
-// the batch's record has. Rows stay in this process's memory until they are stored, so a batch is written to Redis once
-// and read never, except by a process that takes it over.
+// Calls of the buffer never wait: they change what is known here and queue what Redis has to be told. One
+// goroutine sends the queue in pipelines. Everything it sends is a script, and every script begins with the
+// question whether the lane is still its caller's. Rows are kept when their entry's script has answered; a
+// batch's rows are given out to be sent once the batch's record has. Rows stay in this process's memory until
+// they are stored, so a batch is written to Redis once and read never, except by a process that takes it
+// over.
 //
-// The connection may break between a command and its answer; then everything unanswered is sent again. An entry says where
-// it begins, and the lane where the next one has to: an entry that is there is not added again, one that comes late
-// neither. Records carry a serial number to the same end. An append that Redis did not confirm in time is refused, and
-// withdrawn: the next thing that Redis hears of it deletes it. Only a process that dies between the two leaves rows that
-// were refused and are stored anyway.
+// The connection may break between a command and its answer; then everything unanswered is sent again. An
+// entry says where it begins, and the lane where the next one has to: an entry that is there is not added
+// again, one that comes late neither. Records carry a serial number to the same end. An append that Redis did
+// not confirm in time is refused, and withdrawn: the next thing that Redis hears of it deletes it. Only a
+// process that dies between the two leaves rows that were refused and are stored anyway.
 //
-// A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was left, or whose
-// lease has run out is taken over by the next writer for the same table: of two that try, one wins. Batches keep their ids
-// and members; rows that were in none are made new ones of, recorded before they are sent. What was thought dead and is
-// not finds out with its next word to Redis, and goes on in another lane. Writers in Rust, Python and Go take over each
-// other's lanes.
+// A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was
+// left, or whose lease has run out is taken over by the next writer for the same table: of two that try, one
+// wins. Batches keep their ids and members; rows that were in none are made new ones of, recorded before they
+// are sent. What was thought dead and is not finds out with its next word to Redis, and goes on in another
+// lane. Writers in Rust, Python and Go take over each other's lanes.
 //
-// It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much survives the end of
-// Redis itself is Redis's to say (appendonly, appendfsync). It speaks no TLS.
+// It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much
+// survives the end of Redis itself is Redis's to say (appendonly, appendfsync). It speaks no TLS.
 package redisbuffer
 
 import (
@@ -41,8 +42,9 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// At gives buffers in a Redis: redis://[user:password@]host[:port][/db], and behind a question mark bucket (windrow),
-// lease (15 s), patience (10 s), answer_limit (5 s), all in seconds, and max_bytes (256 MiB, for the bucket).
+// At gives buffers in a Redis: redis://[user:password@]host[:port][/db], and behind a question mark bucket
+// (windrow), lease (15 s), patience (10 s), answer_limit (5 s), all in seconds, and max_bytes (256 MiB, for
+// the bucket).
 func At(address string) windrow.Opener { return opener(address) }
 
 type opener string

@@ -10,9 +10,10 @@ import (
 
 // A writer whose lane was lost goes on in another.
 //
-// Either another process thought it dead (it was stopped for longer than its lease) and has its rows now: then they are
-// that one's, and this writer only waits to hear that they are stored. Or Redis itself has forgotten them (it was started
-// again without its data): then what is still in this process's memory is written there once more.
+// Either another process thought it dead (it was stopped for longer than its lease) and has its rows now:
+// then they are that one's, and this writer only waits to hear that they are stored. Or Redis itself has
+// forgotten them (it was started again without its data): then what is still in this process's memory is
+// written there once more.
 
 type replacement struct {
 	lane  lane
@@ -100,8 +101,8 @@ func (s *state) firstQueued(from uint64) uint64 {
 	return s.nextPosition
 }
 
-// giveAway: rows before the replacement's first lie in the lane that is another's now. It says before which position rows
-// are kept.
+// giveAway: rows before the replacement's first lie in the lane that is another's now. It says before which
+// position rows are kept.
 func (w *worker) giveAway(to *replacement) (keptBefore uint64, hasKept bool, err error) {
 	w.mu.Lock()
 	first := w.state.firstQueued(to.first)
@@ -141,7 +142,8 @@ func (w *worker) giveAway(to *replacement) (keptBefore uint64, hasKept bool, err
 	return keptBefore, hasKept, nil
 }
 
-// takeUnrecorded takes the rows that are another's now: those that wait, and those of batches that were not recorded.
+// takeUnrecorded takes the rows that are another's now: those that wait, and those of batches that were not
+// recorded.
 func (s *state) takeUnrecorded(former int) []heldRows {
 	var rows []heldRows
 	for _, piece := range append(s.forgetWaiting(), s.half...) {

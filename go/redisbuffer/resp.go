@@ -46,7 +46,8 @@ func appendCommand(out []byte, parts ...string) []byte {
 	return out
 }
 
-// readReply reads one reply. Errors inside of a list stay where they are: a pipeline's other replies are still good.
+// readReply reads one reply. Errors inside of a list stay where they are: a pipeline's other replies are
+// still good.
 func readReply(from *bufio.Reader, depth int) (any, error) {
 	line, err := from.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

@@ -7,8 +7,8 @@ import (
 	windrow "windrow.dev/go"
 )
 
-// maxEntryBytes: an entry is no larger than this unless a single row is. It is small enough to go between others', and
-// large enough to cost nothing.
+// maxEntryBytes: an entry is no larger than this unless a single row is. It is small enough to go between
+// others', and large enough to cost nothing.
 const maxEntryBytes = 1 << 20
 
 // piece is some rows of this writer, by the position of the first.
@@ -81,10 +81,11 @@ type heldRows struct {
 	bytes     int64
 }
 
-// state is what a buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no I/O.
+// state is what a buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no
+// I/O.
 //
-// Rows go through: pending (queued in ops, perhaps sent, not confirmed), half (a piece of an append of which the rest is
-// not confirmed), waiting (kept), sealed (in a batch; its record is queued behind it).
+// Rows go through: pending (queued in ops, perhaps sent, not confirmed), half (a piece of an append of which
+// the rest is not confirmed), waiting (kept), sealed (in a batch; its record is queued behind it).
 type state struct {
 	limits       windrow.BatchLimits
 	nextPosition uint64
@@ -146,7 +147,8 @@ func push(to *windrow.Rows, rows windrow.Rows) {
 	to.Lengths = append(to.Lengths, rows.Lengths...)
 }
 
-// confirm: a piece is in Redis. With the last one of an append all of its rows are kept: it says before which position.
+// confirm: a piece is in Redis. With the last one of an append all of its rows are kept: it says before which
+// position.
 func (s *state) confirm(confirmed *appendOp) (uint64, bool) {
 	s.half = append(s.half, confirmed.piece)
 	if confirmed.hasMore {
@@ -194,8 +196,8 @@ func (s *state) expire(now time.Time) []piece {
 	return refused
 }
 
-// withWithdrawal: rows that were never sent leave nothing to be deleted, so one withdrawal passes over all of them,
-// however long Redis is away.
+// withWithdrawal: rows that were never sent leave nothing to be deleted, so one withdrawal passes over all of
+// them, however long Redis is away.
 func withWithdrawal(ops []op, rows windrow.Positions, wasSent bool) []op {
 	if len(ops) > 0 && !wasSent {
 		if last, isOne := ops[len(ops)-1].(*withdrawOp); isOne && !last.wasSent && last.rows.To == rows.From {
@@ -222,8 +224,8 @@ func (s *state) open() windrow.OpenRows {
 	return windrow.OpenRows{Rows: s.waitingRows, FullBatches: max(byRows, byBytes)}
 }
 
-// takeWaiting takes the oldest rows that wait, as many as a batch may have. Rows behind a gap, left by some that were
-// refused, are in another batch.
+// takeWaiting takes the oldest rows that wait, as many as a batch may have. Rows behind a gap, left by some
+// that were refused, are in another batch.
 func (s *state) takeWaiting() (piece, bool) {
 	if len(s.waiting) == 0 {
 		return piece{}, false

@@ -18,11 +18,12 @@ const (
 	closeLimit = 2 * time.Second
 )
 
-// worker is the goroutine that talks to Redis: it takes what is queued, sends it as one pipeline, and tells what came of
-// it.
+// worker is the goroutine that talks to Redis: it takes what is queued, sends it as one pipeline, and tells
+// what came of it.
 //
-// Whatever was queued while a pipeline was under way goes in the next: that is the group commit. A connection that breaks
-// takes nothing along: the same operations are sent again on the next one, and the scripts see which had been applied.
+// Whatever was queued while a pipeline was under way goes in the next: that is the group commit. A connection
+// that breaks takes nothing along: the same operations are sent again on the next one, and the scripts see
+// which had been applied.
 type worker struct {
 	*buffer
 	link *link
@@ -104,8 +105,8 @@ func (w *worker) turn() (turn, error) {
 	return goOn, nil
 }
 
-// waitForWork returns when there is something to do, or something to be looked after. It says whether the writer is
-// closed.
+// waitForWork returns when there is something to do, or something to be looked after. It says whether the
+// writer is closed.
 func (w *worker) waitForWork() bool {
 	for {
 		w.mu.Lock()

@@ -1,5 +1,5 @@
-// Package tests runs the writer against a real ClickHouse, a real Windrow and a real Redis, whose addresses are in the
-// environment: tests/go starts them.
+// Package tests runs the writer against a real ClickHouse, a real Windrow and a real Redis, whose addresses
+// are in the environment: tests/go starts them.
 package tests
 
 import (

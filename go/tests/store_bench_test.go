@@ -38,8 +38,8 @@ func capture(b *testing.B) windrow.Batch {
 	return kept.batch
 }
 
-// BenchmarkStore sends batches of 5000 rows one after the other, over each way there is. It was the measurement by which
-// the ways were chosen.
+// BenchmarkStore sends batches of 5000 rows one after the other, over each way there is. It was the
+// measurement by which the ways were chosen.
 func BenchmarkStore(b *testing.B) {
 	batch := capture(b)
 	name := "go_bench_store"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +20,8 @@ from harness.redis import Redis
 from go.killed import GoProgram, Killed
 
 ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "2"))
+# At once.
+PROGRAMS = 3
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
 
 
@@ -90,6 +93,19 @@ def test_programs_with_redis(program: Path, table: Endpoint, redis: Redis) -> No
     running.drain()
     all_are_there_once(table, killed)
     assert not [key for key in redis.keys() if key.endswith((":rows", ":batches"))], "everything is released"
+
+
+@pytest.mark.parametrize("place", ["disk", "redis"])
+def test_several_programs_at_once(program: Path, table: Endpoint, redis: Redis, tmp_path: Path, place: str) -> None:
+    """Those that live take over what the killed ones have left, while they write themselves."""
+    buffer = f"disk:{tmp_path / 'buffer'}" if place == "disk" else f"{redis.address}/0?bucket=killed&lease=0.3"
+    running = GoProgram(program, address=address_of(table), buffer=buffer)
+    choice = random.Random(SEED)
+    counts = [choice.randrange(2, 900) for _ in range(PROGRAMS * ROUNDS)]
+    with ThreadPoolExecutor(PROGRAMS) as pool:
+        killed = list(pool.map(running.run_and_kill, range(len(counts)), counts))
+    running.drain()
+    all_are_there_once(table, killed)
 
 
 def test_the_engine(program: Path, engine: KeptEngine, table: Endpoint, tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ func mismatch(to *Type, from reflect.Type) error {
 	return fmt.Errorf("values of %s don't fit the type %s", from, to.Name)
 }
 
-// exactEncoder is for values that Go has in memory as ClickHouse has them, or nearly: nothing is to be checked. It
-// depends on numbers being little-endian, or puts them in order.
+// exactEncoder is for values that Go has in memory as ClickHouse has them, or nearly: nothing is to be
+// checked. It depends on numbers being little-endian, or puts them in order.
 func exactEncoder(to *Type, from reflect.Type) encoder {
 	switch kind := from.Kind(); {
 	case to.Kind == Int && isSigned(kind) && int(from.Size()) == to.Size,
@@ -176,7 +176,8 @@ func compileArray(to *Type, from reflect.Type) (encoder, error) {
 	}, nil
 }
 
-// compileTuple takes structs, by the names of the elements or in the order of the fields, and lists of values.
+// compileTuple takes structs, by the names of the elements or in the order of the fields, and lists of
+// values.
 func compileTuple(to *Type, from reflect.Type) (encoder, error) {
 	if from.Kind() == reflect.Slice || from.Kind() == reflect.Array {
 		return compileListTuple(to, from)

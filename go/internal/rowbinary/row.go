@@ -23,8 +23,8 @@ type field struct {
 // encoder appends the value at the pointer.
 type encoder func(out []byte, value unsafe.Pointer) ([]byte, error)
 
-// ColumnsOf gives the columns of a struct: the `ch` tags of its fields, or their names, but for `ch:"-"`. It gives none
-// for what is no struct.
+// ColumnsOf gives the columns of a struct: the `ch` tags of its fields, or their names, but for `ch:"-"`. It
+// gives none for what is no struct.
 func ColumnsOf[T any]() []string {
 	var names []string
 	for _, field := range fieldsOf(reflect.TypeFor[T]()) {

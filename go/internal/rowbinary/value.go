@@ -252,8 +252,8 @@ func appendFixed(out []byte, size int, value uint64) []byte {
 	return binary.LittleEndian.AppendUint64(out, value)
 }
 
-// appendInt takes a whole number for whatever type is made of such: a Date is a number of days, a DateTime of seconds, a
-// DateTime64 of its ticks.
+// appendInt takes a whole number for whatever type is made of such: a Date is a number of days, a DateTime of
+// seconds, a DateTime64 of its ticks.
 func appendInt(out []byte, to *Type, value int64) ([]byte, error) {
 	switch to.Kind {
 	case Int, Date32, DateTime64, Enum:
@@ -354,7 +354,8 @@ func power(digits int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
 }
 
-// appendDecimal reads a number's text. Digits that the type has no room for are an error: they would be lost in silence.
+// appendDecimal reads a number's text. Digits that the type has no room for are an error: they would be lost
+// in silence.
 func appendDecimal(out []byte, to *Type, text string) ([]byte, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	fraction = strings.TrimRight(fraction, "0")

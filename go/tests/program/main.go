@@ -1,5 +1,5 @@
-// Command program writes rows until it is killed, and says on its standard output which call has returned: a number of
-// eight bytes for each. Told to drain, it stores what killed ones have left, and ends.
+// Command program writes rows until it is killed, and says on its standard output which call has returned: a
+// number of eight bytes for each. Told to drain, it stores what killed ones have left, and ends.
 package main
 
 import (
@@ -23,6 +23,8 @@ type arguments struct {
 	Sync   bool   `json:"sync"`
 	Round  uint32 `json:"round"`
 	Drain  bool   `json:"drain"`
+	// IntervalMS is how long a row waits for others: 10 ms if it is 0.
+	IntervalMS int64 `json:"interval_ms"`
 	// Rows ends it by itself after so many, if it is not 0.
 	Rows uint64 `json:"rows"`
 }
@@ -70,7 +72,11 @@ func run() error {
 
 func (a arguments) options() windrow.Options {
 	options := windrow.Options{
-		BatchRows: 100, FlushInterval: 10 * time.Millisecond, Retry: windrow.Backoff{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond},
+		BatchRows: 100, FlushInterval: 10 * time.Millisecond,
+		Retry: windrow.Backoff{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond},
+	}
+	if a.IntervalMS > 0 {
+		options.FlushInterval = time.Duration(a.IntervalMS) * time.Millisecond
 	}
 	folder, isDisk := strings.CutPrefix(a.Buffer, "disk:")
 	if !isDisk {
