@@ -92,9 +92,9 @@ func (d *Destination) Header() []byte {
 	return out
 }
 
-func quoted(name string) string {
-	return "`" + strings.NewReplacer("`", "\\`", `\`, `\\`).Replace(name) + "`"
-}
+var escaped = strings.NewReplacer("`", "\\`", `\`, `\\`)
+
+func quoted(name string) string { return "`" + escaped.Replace(name) + "`" }
 
 func appendText(out []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(text))), text...)
