@@ -123,6 +123,51 @@ func TestAFlushIsLetGoByItsContext(t *testing.T) {
 	})
 }
 
+// surviving is a buffer in memory that says that it survives.
+type surviving struct{ Buffer }
+
+func (surviving) Survives() bool { return true }
+
+func (surviving) OpenBuffer(destination *Destination, limits BatchLimits) (Buffer, error) {
+	inner, err := Memory().OpenBuffer(destination, limits)
+	return surviving{inner}, err
+}
+
+func TestWhatSurvivesStaysInTheBufferWhenTheWriterIsCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.gate = make(chan struct{})
+		writer := opened(t, store, Options{Buffer: surviving{}})
+		write(t, writer, 1, 2)
+		flushed := make(chan error)
+		go func() { flushed <- writer.Flush(context.Background()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var unfinished *CloseError
+		if err := writer.Close(ctx); !errors.As(err, &unfinished) || unfinished.RowsKept != 2 {
+			t.Fatal(err)
+		}
+		equal(t, <-flushed, ErrClosed)
+		for failed := range writer.Errors() {
+			t.Error(failed)
+		}
+	})
+}
+
+func TestWhatIsRefusedIsSetAsideWhereItSurvives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore(&Exception{Code: 60}, &Exception{Code: 60})
+		writer := opened(t, store, Options{Buffer: surviving{}, BatchRows: 1, MaxInFlight: 1})
+		write(t, writer, 1, 2, 3)
+		closed(t, writer)
+		found := store.numbers()
+		equal(t, found[0], 3)
+		slices.Sort(found)
+		have(t, found, 1, 2, 3)
+	})
+}
+
 func TestStatisticsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore(nil, &Exception{Code: 60})

@@ -1,5 +1,7 @@
 package windrow
 
+import "context"
+
 // settled knows which rows have come to their end, and who waits for that: all before low have, and ranges
 // behind it.
 type settled struct {
@@ -43,6 +45,27 @@ func (s *settled) settle(rows Positions) {
 		s.low = to
 	}
 	s.tell(s.low)
+}
+
+// flush waits until all rows that were taken before have settled.
+func (c *core) flush(ctx context.Context) error {
+	c.mu.Lock()
+	before := c.buffer.NextPosition()
+	flushed := c.settled.flush(before)
+	c.mu.Unlock()
+	c.wake()
+	select {
+	case <-flushed:
+	case <-c.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settled.low < before {
+		return ErrClosed
+	}
+	return nil
 }
 
 // letGo tells all who wait: the writer ends.

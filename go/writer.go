@@ -85,6 +85,9 @@ func (w *Writer[T]) TryWrite(row T) (bool, error) {
 
 // WriteRows takes all of the rows, or none, and never waits, like Write.
 func (w *Writer[T]) WriteRows(rows []T) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	scratch, err := w.encode(rows...)
 	if err == nil {
 		_, err = w.core.append(scratch.rows())
@@ -97,7 +100,7 @@ func (w *Writer[T]) WriteRows(rows []T) error {
 // them: on a disk that is synced always they are on the disk, in Redis they are confirmed. If ctx ends first,
 // they may have been taken: then they are stored.
 func (w *Writer[T]) WriteBlocking(ctx context.Context, rows ...T) error {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil || len(rows) == 0 {
 		return err
 	}
 	scratch, err := w.encode(rows...)
@@ -108,20 +111,9 @@ func (w *Writer[T]) WriteBlocking(ctx context.Context, rows ...T) error {
 	return err
 }
 
-// Flush sends what waits, and returns when all rows that were taken before are stored, or have come back.
-func (w *Writer[T]) Flush(ctx context.Context) error {
-	w.core.mu.Lock()
-	flushed := w.core.settled.flush(w.core.buffer.NextPosition())
-	w.core.mu.Unlock()
-	w.core.wake()
-	select {
-	case <-flushed:
-	case <-w.core.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
-}
+// Flush sends what waits, and returns when all rows that were taken before are stored, or have come back. It answers
+// ErrClosed if the writer is closed first and rows stay in the buffer.
+func (w *Writer[T]) Flush(ctx context.Context) error { return w.core.flush(ctx) }
 
 // Close takes nothing more and stores what waits, until ctx ends. It answers a *CloseError if not all rows
 // were known to be stored by then: those in memory come back through Errors, those in a buffer that survives

@@ -124,3 +124,17 @@ def test_redis(program: Path, table: Endpoint, redis: Redis) -> None:
     killed = kill_in_rounds(running, 600, kill_it)
     running.drain()
     all_are_there_once(table, killed)
+
+
+def test_redis_that_forgets(program: Path, table: Endpoint, tmp_path: Path) -> None:
+    """It is killed and comes back empty: what a living program has in memory is written there once more."""
+    redis = Redis(tmp_path / "redis")
+    killed = []
+    try:
+        for number in range(ROUNDS):
+            running = GoProgram(program, address=address_of(table), buffer=f"{redis.address}/0?bucket=round{number}")
+            killed.append(running.run_and_kill(number, 400, lambda: (redis.kill(), redis.start())))
+            running.drain()
+    finally:
+        redis.stop()
+    all_are_there_once(table, killed)
