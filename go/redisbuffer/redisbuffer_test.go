@@ -272,6 +272,43 @@ func TestBatchesAreNeverCutOverAGap(t *testing.T) {
 	equal(t, rows.Count(), 10)
 }
 
+func TestWhatChangedWhileALaneWasRestoredIsRecordedThere(t *testing.T) {
+	s, now := newState(), time.Now()
+	s.appendCount(40, now)
+	s.confirmAll()
+	ended, cut := s.seal(), s.seal()
+	s.confirmAll()
+	pieces, batches := s.inHand()
+	equal(t, len(batches), 2)
+
+	equal(t, s.done(ended.ID), nil)
+	children, err := s.split(cut.ID, []int{3, 6})
+	equal(t, err, nil)
+	equal(t, s.done(children[1].ID), nil)
+	sealed := s.seal()
+	s.restored(newBucket(address{}).lane("l+", "o"), pieces, batches)
+	for _, queued := range s.ops {
+		equal(t, queued.(*recordOp).lane, s.own)
+	}
+	s.confirmAll()
+	for _, id := range []windrow.BatchID{children[0].ID, children[2].ID, sealed.ID} {
+		if _, err := s.load(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// As whoever takes the lane over would see it.
+	index := s.lanes[s.own].index
+	equal(t, len(index.liveBatches()), 3)
+	equal(t, slices.Equal(index.unsealed(), []windrow.Positions{positions(30, 40)}), true)
+	equal(t, index.entries[0].rows, positions(10, 20))
+	equal(t, index.entries[0].openRows, 7)
+	for _, id := range []windrow.BatchID{children[0].ID, children[2].ID, sealed.ID} {
+		equal(t, s.done(id), nil)
+	}
+	equal(t, len(index.entries), 1)
+	equal(t, len(index.batches), 0)
+}
+
 func TestWithdrawalsOfWhatWasNeverSentAreOne(t *testing.T) {
 	s, now := newState(), time.Now()
 	for range 100 {

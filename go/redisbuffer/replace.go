@@ -216,7 +216,9 @@ func (s *state) inHand() ([]piece, []namedRecord) {
 	return pieces, batches
 }
 
-func (s *state) restored(lane lane, pieces []piece, batches []namedRecord) {
+// restored: the new lane has what was in hand. Batches that were sealed, cut or done meanwhile are not as they were
+// written there: that is recorded now.
+func (s *state) restored(lane lane, pieces []piece, written []namedRecord) {
 	former := s.own
 	s.enterOwn(lane)
 	own := s.lanes[s.own]
@@ -224,20 +226,72 @@ func (s *state) restored(lane lane, pieces []piece, batches []namedRecord) {
 	for _, piece := range pieces {
 		own.index.addEntry(piece.positions())
 	}
-	for _, written := range batches {
-		own.index.addRecorded(written.id, written.recorded)
-		if found, isThere := s.batches[written.id]; isThere {
-			found.lane, found.isRecorded = s.own, true
-		}
-	}
 	s.ops = slices.DeleteFunc(s.ops, func(queued op) bool {
 		record, isRecord := queued.(*recordOp)
 		return isRecord && record.lane == former
 	})
-	// What became done meanwhile is still in the lane: as nobody's, it would be sent again after a crash.
-	for _, id := range own.index.liveBatches() {
-		if _, isThere := s.batches[id]; !isThere {
-			s.record(s.own, own.index.markDone(id))
+	for _, batch := range written {
+		own.index.addRecorded(batch.id, batch.recorded)
+		if found, isThere := s.batches[batch.id]; isThere {
+			found.lane, found.isRecorded = s.own, true
 		}
 	}
+	added := s.takeBatchesOf(former)
+	for _, batch := range written {
+		if _, isThere := s.batches[batch.id]; !isThere {
+			added = s.recordEnd(batch, added)
+		}
+	}
+	for _, batch := range added {
+		s.record(s.own, own.index.seal(batch.id, batch.rows))
+	}
+}
+
+// takeBatchesOf brings a lane's batches into the own one. They are in the order of their rows.
+func (s *state) takeBatchesOf(former int) []namedRecord {
+	var taken []namedRecord
+	for id, batch := range s.batches {
+		if batch.lane == former {
+			batch.lane = s.own
+			taken = append(taken, namedRecord{id, recorded{rows: batch.members}})
+		}
+	}
+	slices.SortFunc(taken, func(a, b namedRecord) int { return cmp.Compare(a.rows.From, b.rows.From) })
+	return taken
+}
+
+// recordEnd is for a batch that was written to the lane and is not there any more: it is done, or was cut, and some of
+// its pieces may be done. What is none of its pieces is given back.
+func (s *state) recordEnd(parent namedRecord, added []namedRecord) []namedRecord {
+	var children, others []namedRecord
+	at := parent.rows.From
+	addDone := func(to uint64) {
+		if at < to {
+			done := recorded{rows: windrow.Positions{From: at, To: to}, isDone: true}
+			children = append(children, namedRecord{windrow.NewBatchID(), done})
+		}
+	}
+	for _, batch := range added {
+		if batch.rows.From < parent.rows.From || batch.rows.To > parent.rows.To {
+			others = append(others, batch)
+			continue
+		}
+		addDone(batch.rows.From)
+		children = append(children, batch)
+		at = batch.rows.To
+	}
+	index := s.lanes[s.own].index
+	if len(children) == 0 {
+		s.record(s.own, index.markDone(parent.id))
+		return others
+	}
+	addDone(parent.rows.To)
+	change := index.split(parent.id, nil)
+	change.writes = children
+	for _, child := range children {
+		index.addRecorded(child.id, child.recorded)
+	}
+	s.record(s.own, change)
+	s.record(s.own, index.tidy())
+	return others
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,11 @@ from typing import Any
 
 ROW = 8
 DRAIN_SECONDS = 120
+
+
+def waiting_bytes(pipe: int) -> int:
+    """What was written to a pipe and not read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little")
 
 
 @dataclass(frozen=True)
@@ -29,13 +36,14 @@ class GoProgram:
         self.built, self.given = built, given
 
     def run_and_kill(self, number: int, calls: int, disturb: Callable[[], None] | None = None) -> Killed:
-        """Kills it when at least so many of its calls have returned, and disturbs it at the half of them."""
-        arguments = json.dumps({**self.given, "round": number})
-        with subprocess.Popen([str(self.built), arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        """Kills it when at least so many of its calls have returned, half of them after it was disturbed."""
+        command = [str(self.built), json.dumps({**self.given, "round": number})]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
             assert process.stdout and process.stderr
             heard = self._hear(process, 0, calls // 2)
             if disturb:
                 disturb()
+                calls += waiting_bytes(process.stdout.fileno()) // ROW
             heard = self._hear(process, heard, calls)
             process.send_signal(signal.SIGKILL)
             heard += len(process.stdout.read())
