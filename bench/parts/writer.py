@@ -1,7 +1,8 @@
-"""The writer: rows taken per second into memory, disk and Redis, from Python and from Rust, and rows stored end to end beside a
+"""The writer: rows taken per second into memory, disk and Redis, from Python, Rust and Go, and rows stored end to end beside a
 program that gathers lists itself and calls clickhouse-connect's insert."""
 
 import asyncio
+import os
 import re
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.eventually import eventually
+from harness.paths import ROOT
 from harness.ports import free_port
 
 from bench.base.document import prose
@@ -30,6 +32,7 @@ Written = list[tuple[int, str, str]]
 WANTED = (
     ("Python", "memory", "write_row", 1e6), ("Python", "memory", "write_rows", 4e6), ("Rust", "memory", "write_row", 15e6),
     ("Python", "disk", "write_row", 5e5), ("Python", "redis", "write_rows", 2e5),
+    ("Go", "memory", "Write", 5e6), ("Go", "disk", "Write", 1e6), ("Go", "redis", "Write", 2e5),
 )  # fmt: skip
 
 
@@ -141,12 +144,26 @@ def rust() -> Iterator[tuple[str, str, float]]:
         yield buffer, call, float(rate)
 
 
+#: Folder of the benchmark within go/, its name, and the buffer that it is of.
+GO_BENCHMARKS = ((".", "Memory", "memory"), ("diskbuffer", "Disk/Interval10ms", "disk"), ("tests", "Redis", "redis"))
+
+
+def go(redis_port: int) -> Iterator[tuple[str, str, float]]:
+    """Go's own benchmarks, which count until all rows are stored."""
+    environment = {**os.environ, "WINDROW_TEST_REDIS": f"127.0.0.1:{redis_port}"}
+    for folder, name, buffer in GO_BENCHMARKS:
+        command = ["go", "test", "-run", "^$", "-bench", f"^Benchmark{name}$", "."]
+        ended = subprocess.run(command, cwd=ROOT / "go" / folder, env=environment, check=True, capture_output=True, text=True)
+        for rate in re.findall(r"([0-9.e+]+) rows/s", ended.stdout):
+            yield buffer, "Write", float(rate)
+
+
 @part(
     "writer", "The writer", quick={"rounds": 1, "rows": 200_000},
     rounds=Option(5), rows=Option(1_000_000, "of each case"),
 )  # fmt: skip
 def writer(stack: Stack, options: Namespace) -> str:
-    """The writer, in Python and in Rust."""
+    """The writer, in Python, Rust and Go."""
     stack.clickhouse.sql(f"CREATE TABLE {TABLE} (id Int32, uuid String, insert_ts String) ENGINE = Null")
     given, found, ends = arguments_of(stack.clickhouse), Rows(), Rows()
 
@@ -166,6 +183,8 @@ def writer(stack: Stack, options: Namespace) -> str:
             add("Python", "memory", "await write_row", asyncio.run(taken_async(given, options.rows)))
             for buffer, call, rate in rust():
                 add("Rust", buffer, call, rate)
+            for buffer, call, rate in go(port):
+                add("Go", buffer, call, rate)
             ends += [end_to_end(given, way, options.rows) for way in ENDS]
     groups = [group for _, group in found.groups("language", "buffer", "call")]
     rate = lambda group: f"{group.median('per_second'):,.0f}"

@@ -1,0 +1,3 @@
+module windrow.dev/go
+
+go 1.25.0

@@ -1,0 +1,164 @@
+package redisbuffer
+
+import (
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	windrow "windrow.dev/go"
+)
+
+// tombstoneLife is how long word of an emptied lane stays, for an owner that was thought dead and comes back.
+const tombstoneLife = 24 * time.Hour
+
+// bucket has the keys that all lanes of a bucket share. The braces keep it in one slot of a Redis Cluster.
+type bucket struct {
+	lanes      string
+	bytes      string
+	lanePrefix string
+	maxBytes   string
+	leaseMS    string
+}
+
+// lane is one writer's rows within a bucket, and whose they are now.
+type lane struct {
+	name      string
+	owner     string
+	lane      string
+	rows      string
+	batches   string
+	tombstone string
+}
+
+func newBucket(address address) bucket {
+	prefix := "{windrow:" + address.bucket + "}"
+	return bucket{
+		lanes: prefix + ":lanes", bytes: prefix + ":bytes", lanePrefix: prefix + ":lane:",
+		maxBytes: strconv.FormatInt(address.maxBytes, 10), leaseMS: strconv.FormatInt(address.lease.Milliseconds(), 10),
+	}
+}
+
+func (b bucket) lane(name, owner string) lane {
+	key := b.lanePrefix + name
+	return lane{name, owner, key, key + ":rows", key + ":batches", key + ":gone"}
+}
+
+// pipeline is commands of one bucket.
+type pipeline struct {
+	link   *link
+	bucket bucket
+	out    []byte
+	count  int
+}
+
+func (p *pipeline) command(parts ...string) {
+	p.out = appendCommand(p.out, parts...)
+	p.count++
+}
+
+func (p *pipeline) call(script script, keys []string, arguments ...string) {
+	p.begin(script, keys, len(arguments))
+	for _, argument := range arguments {
+		p.out = appendPart(p.out, argument)
+	}
+}
+
+func (p *pipeline) begin(script script, keys []string, arguments int) {
+	p.out = appendHead(p.out, 3+len(keys)+arguments)
+	p.out = appendPart(p.out, "EVALSHA")
+	p.out = appendPart(p.out, p.link.digests[script])
+	p.out = appendPart(p.out, strconv.Itoa(len(keys)))
+	for _, key := range keys {
+		p.out = appendPart(p.out, key)
+	}
+	p.count++
+}
+
+func decimal(number uint64) string { return strconv.FormatUint(number, 10) }
+
+func (p *pipeline) register(lane lane, process string, destination []byte, firstRow uint64) {
+	p.call(scriptRegister, []string{p.bucket.lanes, lane.lane},
+		lane.name, lane.owner, process, string(destination), p.bucket.leaseMS, decimal(firstRow))
+}
+
+func (p *pipeline) append(lane lane, firstRow uint64, rows windrow.Rows) {
+	p.begin(scriptAppend, []string{lane.lane, lane.rows, p.bucket.bytes}, 5)
+	for _, argument := range []string{lane.owner, p.bucket.maxBytes, decimal(firstRow), strconv.Itoa(rows.Count())} {
+		p.out = appendPart(p.out, argument)
+	}
+	p.out = appendNumber(p.out, '$', entryBytes(rows))
+	p.out = append(appendEntry(p.out, rows), "\r\n"...)
+}
+
+func (p *pipeline) withdraw(lane lane, rows windrow.Positions) {
+	p.call(scriptWithdraw, []string{lane.lane, lane.rows, p.bucket.bytes}, lane.owner, decimal(rows.From), decimal(rows.Count()))
+}
+
+func (p *pipeline) record(lane lane, serial uint64, change change) {
+	arguments := []string{lane.owner, decimal(serial), strconv.Itoa(len(change.writes))}
+	for _, write := range change.writes {
+		arguments = append(arguments, write.id.String(), write.recorded.String())
+	}
+	arguments = append(arguments, strconv.Itoa(len(change.forgets)))
+	for _, id := range change.forgets {
+		arguments = append(arguments, id.String())
+	}
+	for _, entry := range change.releases {
+		arguments = append(arguments, fieldOf(entry))
+	}
+	p.call(scriptRecord, []string{lane.lane, lane.rows, lane.batches, p.bucket.bytes}, arguments...)
+}
+
+func (p *pipeline) renew(lane lane) {
+	p.call(scriptRenew, []string{p.bucket.lanes, lane.lane}, lane.name, lane.owner, p.bucket.leaseMS)
+}
+
+func (p *pipeline) survey() { p.call(scriptSurvey, []string{p.bucket.lanes}, p.bucket.lanePrefix) }
+
+func (p *pipeline) adopt(lane lane, formerOwner, process string, isDead bool) {
+	dead := "0"
+	if isDead {
+		dead = "1"
+	}
+	p.call(scriptAdopt, []string{p.bucket.lanes, lane.lane}, lane.name, formerOwner, lane.owner, process, p.bucket.leaseMS, dead)
+}
+
+func (p *pipeline) leave(lane lane) {
+	p.call(scriptLeave, []string{p.bucket.lanes, lane.lane, lane.rows, lane.batches, lane.tombstone},
+		lane.name, lane.owner, strconv.FormatInt(tombstoneLife.Milliseconds(), 10))
+}
+
+// An entry is rows as they lie in Redis: version, number of rows, the length of each, their bytes. Numbers
+// are little-endian.
+
+const (
+	entryVersion   = 1
+	entryHeadBytes = 5
+)
+
+func entryBytes(rows windrow.Rows) int { return entryHeadBytes + 4*rows.Count() + len(rows.Bytes) }
+
+func appendEntry(out []byte, rows windrow.Rows) []byte {
+	out = binary.LittleEndian.AppendUint32(append(out, entryVersion), uint32(rows.Count()))
+	for _, length := range rows.Lengths {
+		out = binary.LittleEndian.AppendUint32(out, length)
+	}
+	return append(out, rows.Bytes...)
+}
+
+// decodeEntry gives false for what appendEntry does not write.
+func decodeEntry(entry []byte) (windrow.Rows, bool) {
+	if len(entry) < entryHeadBytes || entry[0] != entryVersion {
+		return windrow.Rows{}, false
+	}
+	count := uint64(binary.LittleEndian.Uint32(entry[1:]))
+	entry = entry[entryHeadBytes:]
+	if 4*count > uint64(len(entry)) {
+		return windrow.Rows{}, false
+	}
+	rows := windrow.Rows{Bytes: entry[4*count:], Lengths: make([]uint32, count)}
+	for index := range rows.Lengths {
+		rows.Lengths[index] = binary.LittleEndian.Uint32(entry[4*index:])
+	}
+	return rows, rows.AreSound()
+}

@@ -1,0 +1,106 @@
+// Command program writes rows until it is killed, and says on its standard output which call has returned: a
+// number of eight bytes for each. Told to drain, it stores what killed ones have left, and ends.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	windrow "windrow.dev/go"
+	"windrow.dev/go/diskbuffer"
+	"windrow.dev/go/redisbuffer"
+)
+
+type arguments struct {
+	Address string `json:"address"`
+	// Buffer is redis://... or disk:folder.
+	Buffer string `json:"buffer"`
+	Sync   bool   `json:"sync"`
+	Round  uint32 `json:"round"`
+	Drain  bool   `json:"drain"`
+	// IntervalMS is how long a row waits for others: 10 ms if it is 0.
+	IntervalMS int64 `json:"interval_ms"`
+	// Rows ends it by itself after so many, if it is not 0.
+	Rows uint64 `json:"rows"`
+}
+
+type row struct {
+	Round uint32 `ch:"round"`
+	N     uint64 `ch:"n"`
+	Text  string `ch:"text"`
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var given arguments
+	if err := json.Unmarshal([]byte(os.Args[1]), &given); err != nil {
+		return err
+	}
+	store, err := windrow.HTTP(given.Address)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	writer, err := windrow.Open[row](ctx, store, "t", given.options())
+	if err != nil {
+		return err
+	}
+	if !given.Drain {
+		if err := write(ctx, writer, given); err != nil {
+			return err
+		}
+	}
+	if err := writer.Close(ctx); err != nil {
+		return err
+	}
+	for failed := range writer.Errors() {
+		return failed
+	}
+	return nil
+}
+
+func (a arguments) options() windrow.Options {
+	options := windrow.Options{
+		BatchRows: 100, FlushInterval: 10 * time.Millisecond,
+		Retry: windrow.Backoff{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond},
+	}
+	if a.IntervalMS > 0 {
+		options.FlushInterval = time.Duration(a.IntervalMS) * time.Millisecond
+	}
+	folder, isDisk := strings.CutPrefix(a.Buffer, "disk:")
+	if !isDisk {
+		options.Buffer = redisbuffer.At(a.Buffer)
+		return options
+	}
+	sync := diskbuffer.SyncNever()
+	if a.Sync {
+		sync = diskbuffer.SyncAlways()
+	}
+	options.Buffer = diskbuffer.At(folder, diskbuffer.Options{Sync: sync, SegmentBytes: 64 << 10})
+	return options
+}
+
+func write(ctx context.Context, writer *windrow.Writer[row], given arguments) error {
+	var said [8]byte
+	for n := uint64(0); given.Rows == 0 || n < given.Rows; n++ {
+		if err := writer.WriteBlocking(ctx, row{given.Round, n, strings.Repeat("x", int(n%100))}); err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(said[:], n)
+		if _, err := os.Stdout.Write(said[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

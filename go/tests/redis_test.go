@@ -1,0 +1,238 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	windrow "windrow.dev/go"
+	"windrow.dev/go/buffertest"
+	"windrow.dev/go/redisbuffer"
+)
+
+// redisAt is host:port of the tests' Redis.
+func redisAt(t testing.TB) string { return environment(t, "WINDROW_TEST_REDIS") }
+
+// command runs one command of Redis's, without an answer.
+func command(t testing.TB, parts ...string) {
+	t.Helper()
+	connection, err := net.Dial("tcp", redisAt(t))
+	done(t, err)
+	defer connection.Close()
+	var out strings.Builder
+	for _, words := range [][]string{parts, {"QUIT"}} {
+		fmt.Fprintf(&out, "*%d\r\n", len(words))
+		for _, word := range words {
+			fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(word), word)
+		}
+	}
+	_, err = io.WriteString(connection, out.String())
+	done(t, err)
+	answer, err := io.ReadAll(connection)
+	done(t, err)
+	if strings.HasPrefix(string(answer), "-") {
+		t.Fatalf("%s", answer)
+	}
+}
+
+// relay is a way to Redis that can be cut.
+type relay struct {
+	listener net.Listener
+	target   string
+	group    sync.WaitGroup
+
+	mu          sync.Mutex
+	connections []net.Conn
+	isCut       bool
+}
+
+func newRelay(t testing.TB) *relay {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	done(t, err)
+	made := &relay{listener: listener, target: redisAt(t)}
+	made.group.Go(made.accept)
+	t.Cleanup(func() {
+		made.cut()
+		made.group.Wait()
+	})
+	return made
+}
+
+func (r *relay) accept() {
+	for {
+		from, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", r.target)
+		if err != nil || !r.enter(from, to) {
+			_ = from.Close()
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+			r.group.Go(func() {
+				_, _ = io.Copy(pair[1], pair[0])
+				_ = pair[1].Close()
+			})
+		}
+	}
+}
+
+func (r *relay) enter(connections ...net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.connections = append(r.connections, connections...)
+	return !r.isCut
+}
+
+// cut ends all connections, and takes no new ones.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isCut = true
+	_ = r.listener.Close()
+	for _, connection := range r.connections {
+		_ = connection.Close()
+	}
+}
+
+// breakConnections ends those that are there.
+func (r *relay) breakConnections() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, connection := range r.connections {
+		_ = connection.Close()
+	}
+	r.connections = nil
+}
+
+func (r *relay) address(bucket string) string {
+	return fmt.Sprintf("redis://%s/0?bucket=%s&answer_limit=2", r.listener.Addr(), bucket)
+}
+
+// place is a bucket, and a way to it that only the buffers of one process have.
+type place struct {
+	bucket string
+	relay  *relay
+}
+
+func (p place) Opener() windrow.Opener { return redisbuffer.At(p.relay.address(p.bucket)) }
+
+// Killed cuts the way, and ends the leases: the rest is as if the process had died on another machine.
+func (p place) Killed(t *testing.T) buffertest.Place {
+	p.relay.cut()
+	command(t, "EVAL", "for _, lane in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZADD', KEYS[1], 0, lane) end "+
+		"return 1", "1", "{windrow:"+p.bucket+"}:lanes")
+	return place{p.bucket, newRelay(t)}
+}
+
+// newBucket is one of the test's own, also when it runs again beside the same Redis.
+func newBucket() string { return windrow.NewBatchID().String() }
+
+func TestRedisConformance(t *testing.T) {
+	buffertest.Run(t, func(t *testing.T) buffertest.Place {
+		return place{newBucket(), newRelay(t)}
+	})
+}
+
+func TestRowsInRedisSurviveBrokenConnections(t *testing.T) {
+	name := table(t, "n UInt64")
+	way := newRelay(t)
+	writer := open[windrow.Row](t, httpStore(t), name, windrow.Options{
+		Buffer: redisbuffer.At(way.address(newBucket())), BatchRows: 50, FlushInterval: 5 * time.Millisecond,
+	})
+	for n := range 2000 {
+		if n%200 == 100 {
+			way.breakConnections()
+		}
+		done(t, writer.WriteBlocking(t.Context(), windrow.Row{n}))
+	}
+	done(t, writer.Close(t.Context()))
+	equal(t, sql(t, "SELECT count(), uniqExact(n), sum(n) FROM "+name), "2000\t2000\t1999000")
+}
+
+func TestRowsThatRedisDoesNotKeepComeBack(t *testing.T) {
+	name := table(t, "n UInt64")
+	way := newRelay(t)
+	writer := open[windrow.Row](t, httpStore(t), name, windrow.Options{
+		Buffer: redisbuffer.At(way.address(newBucket()) + "&patience=0.1"),
+	})
+	way.cut()
+	done(t, writer.Write(windrow.Row{1}))
+	failed := <-writer.Errors()
+	equal(t, failed.Reason, windrow.ReasonNotKept)
+	equal(t, failed.Rows.Count(), 1)
+	if err := writer.WriteBlocking(t.Context(), windrow.Row{2}); err == nil {
+		t.Fatal("a row was taken that Redis doesn't have")
+	}
+	done(t, writer.Close(context.Background()))
+	for failed := range writer.Errors() {
+		t.Error(failed)
+	}
+	equal(t, writer.Statistics().BytesHeld, 0)
+}
+
+func TestAWriterWhoseLaneWasTakenGoesOn(t *testing.T) {
+	name := table(t, "n UInt64")
+	bucket := newBucket()
+	first, second := place{bucket, newRelay(t)}, place{bucket, newRelay(t)}
+	short := "&lease=0.2"
+	writer := open[windrow.Row](t, httpStore(t), name, windrow.Options{
+		Buffer: redisbuffer.At(first.relay.address(bucket) + short), FlushInterval: time.Hour,
+	})
+	for n := range 100 {
+		done(t, writer.WriteBlocking(t.Context(), windrow.Row{n}))
+	}
+	// As if it had been silent for too long.
+	command(t, "EVAL", "for _, lane in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('HSET', ARGV[1] .. lane, "+
+		"'owner', 'nobody') redis.call('ZADD', KEYS[1], 0, lane) end return 1", "1", "{windrow:"+bucket+"}:lanes",
+		"{windrow:"+bucket+"}:lane:")
+	other := open[windrow.Row](t, httpStore(t), name, windrow.Options{Buffer: redisbuffer.At(second.relay.address(bucket) + short)})
+	for n := range 100 {
+		done(t, writer.WriteBlocking(t.Context(), windrow.Row{100 + n}))
+	}
+	done(t, other.Close(t.Context()))
+	done(t, writer.Close(t.Context()))
+	equal(t, sql(t, "SELECT count(), uniqExact(n) FROM "+name), "200\t200")
+}
+
+type benchRow struct {
+	ID       int32  `ch:"id"`
+	UUID     string `ch:"uuid"`
+	InsertTS string `ch:"insert_ts"`
+}
+
+// nowhere stores everything at once.
+type nowhere struct{}
+
+func (nowhere) Describe(_ context.Context, table string, columns []string) (windrow.Table, error) {
+	destination := windrow.Destination{Table: table, Columns: columns, Types: []string{"Int32", "String", "String"}}
+	return windrow.Table{Destination: destination, Deduplicates: true}, nil
+}
+
+func (nowhere) Insert(context.Context, windrow.Batch) error { return nil }
+
+// BenchmarkRedis counts until all rows are confirmed by Redis, stored and released.
+func BenchmarkRedis(b *testing.B) {
+	writer := open[benchRow](b, nowhere{}, "t", windrow.Options{Buffer: redisbuffer.At("redis://" + redisAt(b) + "/0?bucket=bench")})
+	row := benchRow{1, "00000000-0000-4000-8000-000000000000", "02 Jan 06 15:04 MST"}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		row.ID++
+		err := writer.Write(row)
+		if err == windrow.ErrFull {
+			err = writer.WriteBlocking(context.Background(), row)
+		}
+		done(b, err)
+	}
+	done(b, writer.Close(context.Background()))
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	equal(b, writer.Statistics().RowsStored, uint64(b.N))
+}

@@ -1,0 +1,72 @@
+"""Go programs that write rows and are killed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import subprocess
+import termios
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROW = 8
+DRAIN_SECONDS = 120
+
+
+def waiting_bytes(pipe: int) -> int:
+    """What was written to a pipe and not read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little")
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What a program had written when it was killed."""
+
+    round: int
+    completed: int
+
+
+class GoProgram:
+    """`given`: address of the server and buffer, as the program takes them."""
+
+    def __init__(self, built: Path, **given: Any) -> None:
+        self.built, self.given = built, given
+
+    def run_and_kill(self, number: int, calls: int, disturb: Callable[[], None] | None = None) -> Killed:
+        """Kills it when at least so many of its calls have returned, half of them after it was disturbed."""
+        command = [str(self.built), json.dumps({**self.given, "round": number})]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
+            assert process.stdout and process.stderr
+            heard = self._hear(process, 0, calls // 2)
+            if disturb:
+                disturb()
+                calls += waiting_bytes(process.stdout.fileno()) // ROW
+            heard = self._hear(process, heard, calls)
+            process.send_signal(signal.SIGKILL)
+            heard += len(process.stdout.read())
+        return Killed(number, heard // ROW)
+
+    def _hear(self, process: subprocess.Popen[bytes], heard: int, calls: int) -> int:
+        assert process.stdout and process.stderr
+        while heard < calls * ROW:
+            piece = process.stdout.read(min(4096, calls * ROW - heard))
+            assert piece, f"the program ended by itself: {process.stderr.read().decode()[-3000:]}"
+            heard += len(piece)
+        return heard
+
+    def write(self, number: int, rows: int) -> Killed:
+        """Writes so many rows, and ends in order."""
+        self._run({"round": number, "rows": rows})
+        return Killed(number, rows)
+
+    def drain(self) -> None:
+        """Stores what killed programs have left."""
+        self._run({"drain": True})
+
+    def _run(self, more: dict[str, Any]) -> None:
+        command = [str(self.built), json.dumps({**self.given, **more})]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=DRAIN_SECONDS, check=False)
+        assert ended.returncode == 0, ended.stderr[-3000:]
