@@ -106,6 +106,7 @@ def adbc(stack: Stack, options: Namespace) -> str:
     ])  # fmt: skip
     goals = Goals()
     stored = by_way[MODES["stored"]]
+    goals.at_least("inserts/s, stored, to connections that stay open", 10, stored.ratio(by_way[STRAIGHT], "per_second"))
     goals.at_least("inserts/s, stored, to a connection for each insert", 10, stored.ratio(by_way[ANEW], "per_second"))
     goals.at_least("PostgreSQL's CPU per insert, straight to stored", 10, by_way[STRAIGHT].ratio(stored, "postgres_us"))
     return f"{prose('adbc')}{shown}\n{goals}"
