@@ -10,7 +10,7 @@ METHOD = Path(__file__).with_name("method.md").read_text().strip()
 # The order of the page, whatever the order of the runs.
 REGIONS = (
     "inserts", "tables", "durability", "replay", "formats", "bulk", "parsing", "culprit", "select", "idle",
-    "native", "native-go", "native-large", "native-flush", "native-idle", "article", "clients", "results", "writer", "duckdb", "adbc", "appends", "kafka", "cluster",
+    "native", "native-go", "native-large", "native-flush", "native-idle", "article", "clients", "results", "writer", "duckdb", "adbc", "appends", "kafka", "otlp", "cluster",
 )  # fmt: skip
 WIDTH = 110
 

@@ -24,6 +24,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.paths import TESTS
 from harness.process import inherited_environment
@@ -164,6 +165,10 @@ class Collector:
         self.address = address
         self._process = subprocess.Popen([str(program), "collector", str(config)], env=inherited_environment())
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def is_ready(self) -> None:
         """Waits until it takes connections."""
         host, _, port = self.address.partition(":")
@@ -196,6 +201,12 @@ def otlp_exporter(address: str, token: str) -> str:
 
 def otlphttp_exporter(address: str, token: str) -> str:
     return f"otlphttp: {{endpoint: 'http://{address}', headers: {{authorization: 'Bearer {token}'}}, {RETRIES}}}"
+
+
+def clickhouse_exporter(direct: Endpoint, native_port: int, options: dict[str, Any]) -> str:
+    """Natively, into tables that it makes."""
+    login = {"username": direct.user, "password": direct.password}
+    return "clickhouse: " + json.dumps({"endpoint": f"tcp://{direct.host}:{native_port}", **login, **options})
 
 
 def telemetrygen(program: Path, signal: str, count: int, address: str) -> None:
