@@ -112,7 +112,7 @@ class Load:
         return {
             "per_second": said["rows"] / took, "taker_us": us(taker), "clickhouse_us": us(clickhouse), "load_us": us(said["cpu_seconds"]),
             "per_cpu_second": said["rows"] / max(taker, 0.01), "p50_ms": said["p50_ms"], "p99_ms": said["p99_ms"], "max_ms": said["max_ms"],
-            "refused": said["refused"], "row_bytes": said["request_bytes"] / self.options.records,
+            "refused": said["refused"], "error": "to come again", "row_bytes": said["request_bytes"] / self.options.records,
         }  # fmt: skip
 
     def check(self) -> None:
@@ -161,7 +161,7 @@ def of_services(title: str, program: Path, options: Namespace) -> dict[str, Any]
             there = side.server.direct.sql(f"SELECT count(), uniqExact(Body) FROM {TABLE} FORMAT TSV").split("\t")
             if there != [str(told["taken"])] * 2:
                 raise SystemExit(f"{title}: {told['taken']} records were taken, {there} are there")
-        return row | {"dropped": told["made"] - told["taken"]}
+        return row | {"refused": told["made"] - told["taken"], "error": "dropped by their SDKs"}
 
 
 @part(
@@ -192,7 +192,7 @@ def text_of(rows: Rows, services: Rows, options: Namespace) -> str:
     shown_of_services: list[Column] = [
         ("way", of("way")), ("services", of("services")), ("rows/s", of("per_second")), ("its peak memory, MB", of("peak_mb")),
         ("parts/s", of("parts_per_second")), ("its CPU, %", of("taker_percent")), ("ClickHouse's", of("clickhouse_percent")),
-        ("dropped by SDKs", of("dropped")),
+        ("dropped by SDKs", of("refused")),
     ]  # fmt: skip
     first, rest = prose("otlp", records=options.records, bytes=round(rows.median("row_bytes") or 0), rows=options.batch_rows), prose(
         "otlp services", services=options.services, records=options.service_records

@@ -240,6 +240,18 @@ func (g *generator) work(connection *grpc.ClientConn, made *request, next func()
 	}
 }
 
+// partly is the error of an answer by which not all was taken.
+func partly(answer []byte) error {
+	said := plogotlp.NewExportResponse()
+	if err := said.UnmarshalProto(answer); err != nil {
+		return err
+	}
+	if partial := said.PartialSuccess(); partial.RejectedLogRecords() > 0 {
+		return fmt.Errorf("%d records were rejected: %s", partial.RejectedLogRecords(), partial.ErrorMessage())
+	}
+	return nil
+}
+
 // send returns when all is taken.
 func (g *generator) send(connection *grpc.ClientConn, bytes []byte) error {
 	for {
@@ -250,7 +262,7 @@ func (g *generator) send(connection *grpc.ClientConn, bytes []byte) error {
 			g.refused.Add(1)
 			time.Sleep(refused)
 		case err == nil && len(answer) > 0:
-			return fmt.Errorf("partly refused: %q", answer)
+			return partly(answer)
 		default:
 			return err
 		}
