@@ -192,7 +192,8 @@ def text_of(rows: Rows, services: Rows, options: Namespace) -> str:
     shown: list[Column] = [
         ("way", of("way")), ("load", of("load")), ("rows/s", of("per_second")), ("rows per CPU second", of("per_cpu_second")),
         ("its CPU, us per row", of("taker_us")), ("ClickHouse's", of("clickhouse_us")), ("load generator's", of("load_us")),
-        ("p50 ms", of("p50_ms")), ("p99 ms", of("p99_ms")), ("max ms", of("max_ms")), ("its peak memory, MB", of("peak_mb")), ("parts/s", of("parts_per_second")), ("refused", of("refused")),
+        ("p50 ms", of("p50_ms")), ("p99 ms", of("p99_ms")), ("max ms", of("max_ms")),
+        ("its peak memory, MB", of("peak_mb")), ("parts/s", of("parts_per_second")), ("refused", of("refused")),
     ]  # fmt: skip
     shown_of_services: list[Column] = [
         ("way", of("way")), ("services", of("services")), ("rows/s", of("per_second")), ("its peak memory, MB", of("peak_mb")),
