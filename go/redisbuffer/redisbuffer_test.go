@@ -278,15 +278,15 @@ func TestWhatChangedWhileALaneWasRestoredIsRecordedThere(t *testing.T) {
 	s.confirmAll()
 	ended, cut := s.seal(), s.seal()
 	s.confirmAll()
-	pieces, batches := s.inHand()
-	equal(t, len(batches), 2)
+	had := s.inHand()
+	equal(t, len(had.batches), 2)
 
 	equal(t, s.done(ended.ID), nil)
 	children, err := s.split(cut.ID, []int{3, 6})
 	equal(t, err, nil)
 	equal(t, s.done(children[1].ID), nil)
 	sealed := s.seal()
-	s.restored(newBucket(address{}).lane("l+", "o"), pieces, batches)
+	s.restored(newBucket(address{}).lane("l+", "o"), had)
 	for _, queued := range s.ops {
 		equal(t, queued.(*recordOp).lane, s.own)
 	}
