@@ -40,7 +40,7 @@ func closed(t *testing.T, writer *Writer[number]) {
 	}
 }
 
-func equal[T comparable](t *testing.T, found, wanted T) {
+func equal[T comparable](t testing.TB, found, wanted T) {
 	t.Helper()
 	if found != wanted {
 		t.Fatalf("found %v, wanted %v", found, wanted)
