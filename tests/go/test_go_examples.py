@@ -67,6 +67,11 @@ def test_the_quick_start_with_go_alone(gateway: Gateway, tmp_path: Path) -> None
     assert run(["sh", "-euc", script], folder, environment) == "1000\t999\n"
 
 
+def test_the_examples_are_formatted_and_sound() -> None:
+    assert run(["gofmt", "-l", "."], EXAMPLES) == ""
+    run(["nice", "go", "vet", "-trimpath", "./..."], EXAMPLES)
+
+
 def test_flight_sql(gateway: Gateway) -> None:
     said = example("flight_sql", gateway.flight, TESTER.name, TESTER.password)
     assert said == "3 rows ingested, 2 inserted\n"
