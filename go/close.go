@@ -50,11 +50,16 @@ func (c *core) end() {
 	close(c.done)
 }
 
-// countKept says how many rows stay in a buffer that survives.
+// countKept says how many rows stay in a buffer that survives: this writer's, also those that another process has taken,
+// and what it had found of others.
 func (c *core) countKept() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if kept := c.flights.rows + c.buffer.Open().Rows; kept > 0 && c.buffer.Survives() {
+	kept := c.buffer.NextPosition() - c.settled.count()
+	for _, left := range c.flights.line {
+		kept += left.Rows - left.Positions.Count()
+	}
+	if kept > 0 && c.buffer.Survives() {
 		c.outcome = &CloseError{RowsKept: kept}
 	}
 }

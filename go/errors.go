@@ -48,7 +48,7 @@ func (e *ValueError) Unwrap() error { return e.Err }
 type CloseError struct {
 	// RowsHandedOver came back through Errors, as they don't survive the process.
 	RowsHandedOver uint64
-	// RowsKept stay in the buffer, for the next writer that opens it.
+	// RowsKept stay in the buffer: for the next writer that opens it, or for the one that has taken them.
 	RowsKept uint64
 	// Err is why the time was over.
 	Err error

@@ -129,3 +129,18 @@ func FuzzDestination(f *testing.F) {
 		}
 	})
 }
+
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("\x01d\x02id\x06UInt64\x00"))
+	f.Add([]byte("Code: 469. DB::Exception: Constraint `c` for table d.t is violated at row 8. (VIOLATED_CONSTRAINT)"))
+	f.Add([]byte("Code: 27. DB::Exception: Cannot parse: (at row 3): While executing: while pushing to view `d`.`v`"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		columns, err := readColumns(data)
+		if err == nil && 4*len(columns) > len(data) {
+			t.Error("more columns than bytes for them:", len(columns))
+		}
+		if read := exceptionOf("", data); read != nil && (read.Row() < 0 || read.isOfAView() && len(read.Text) > len(data)) {
+			t.Error(read.Row(), read.Text)
+		}
+	})
+}

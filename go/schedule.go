@@ -37,7 +37,7 @@ func (c *core) next(now time.Time) next {
 	if c.closed.Load() && len(c.flights.line) == 0 && c.held.Load() == 0 {
 		return next{drained: true}
 	}
-	return next{at: earliest(nextWake, c.sealAt(now), c.lookAt())}
+	return next{at: earliest(nextWake, c.sealAt(now), c.lookAt(now))}
 }
 
 // seal makes a batch of what waits, if there is a reason and a free place. It says whether there is a new
@@ -95,11 +95,23 @@ func (c *core) sealAt(now time.Time) time.Time {
 	}
 }
 
-func (c *core) lookAt() time.Time {
-	if c.closed.Load() || !c.buffer.Survives() {
+func (c *core) lookAt(now time.Time) time.Time {
+	switch {
+	case !c.buffer.Survives():
+		return time.Time{}
+	case !c.closed.Load():
+		return c.leftOversAt
+	case !c.isRestElsewhere():
 		return time.Time{}
 	}
+	c.leftOversAt = earliest(c.leftOversAt, now.Add(bufferPause))
 	return c.leftOversAt
+}
+
+// isRestElsewhere says that this writer has nothing to send any more, and that rows of it are not stored: another process
+// has taken them, and may die before it has stored them.
+func (c *core) isRestElsewhere() bool {
+	return len(c.flights.line) == 0 && c.buffer.Open().Rows == 0 && c.held.Load() > 0
 }
 
 func earliest(times ...time.Time) time.Time {
@@ -113,13 +125,12 @@ func earliest(times ...time.Time) time.Time {
 }
 
 // lookForLeftOvers doesn't hold the lock while it reads: there may be much. A writer that is closing does not
-// begin with what others have left, unless it has not looked at all.
+// begin with what others have left, unless it has not looked at all, or waits for rows of its own that may be
+// among them.
 func (c *core) lookForLeftOvers(now time.Time) {
-	isFirst := c.leftOversAt.IsZero()
-	if !c.buffer.Survives() || !isFirst && (now.Before(c.leftOversAt) || c.closed.Load()) {
+	if !c.buffer.Survives() || !c.isTimeToLook(now) {
 		return
 	}
-	c.leftOversAt = now.Add(c.options.LeftOversInterval)
 	found, err := c.buffer.LeftOvers()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,4 +151,15 @@ func (c *core) lookForLeftOvers(now time.Time) {
 			c.flights.push(sealed)
 		}
 	}
+}
+
+func (c *core) isTimeToLook(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isFirst := c.leftOversAt.IsZero()
+	if !isFirst && (now.Before(c.leftOversAt) || c.closed.Load() && !c.isRestElsewhere()) {
+		return false
+	}
+	c.leftOversAt = now.Add(c.options.LeftOversInterval)
+	return true
 }

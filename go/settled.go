@@ -47,6 +47,15 @@ func (s *settled) settle(rows Positions) {
 	s.tell(s.low)
 }
 
+// count says how many rows have come to their end.
+func (s *settled) count() uint64 {
+	count := s.low
+	for from, to := range s.behind {
+		count += to - from
+	}
+	return count
+}
+
 // flush waits until all rows that were taken before have settled.
 func (c *core) flush(ctx context.Context) error {
 	c.mu.Lock()

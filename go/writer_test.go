@@ -40,7 +40,7 @@ func closed(t *testing.T, writer *Writer[number]) {
 	}
 }
 
-func equal[T comparable](t *testing.T, found, wanted T) {
+func equal[T comparable](t testing.TB, found, wanted T) {
 	t.Helper()
 	if found != wanted {
 		t.Fatalf("found %v, wanted %v", found, wanted)
@@ -347,5 +347,90 @@ func TestNothingIsTakenOfACallWithABadRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		have(t, store.numbers(), 5)
+	})
+}
+
+// elsewhere is a buffer in memory whose rows another process takes, which dies before it has stored them.
+type elsewhere struct {
+	Buffer
+	events Events
+
+	mu    sync.Mutex
+	taken Sealed
+	found LeftOvers
+}
+
+func (e *elsewhere) OpenBuffer(destination *Destination, limits BatchLimits) (Buffer, error) {
+	inner, err := Memory().OpenBuffer(destination, limits)
+	e.Buffer = inner
+	return e, err
+}
+
+func (e *elsewhere) Attach(events Events) { e.events = events }
+
+func (e *elsewhere) Survives() bool { return true }
+
+func (e *elsewhere) take(t *testing.T) {
+	sealed, err := e.Seal()
+	if err != nil || sealed == nil {
+		t.Fatal(sealed, err)
+	}
+	e.taken = *sealed
+}
+
+func (e *elsewhere) comeBack() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.found.Batches = []Sealed{{ID: e.taken.ID, Rows: e.taken.Rows}}
+}
+
+func (e *elsewhere) LeftOvers() (LeftOvers, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := e.found
+	e.found = LeftOvers{}
+	return found, nil
+}
+
+func (e *elsewhere) Done(id BatchID) error {
+	if id == e.taken.ID {
+		go e.events.StoredElsewhere(e.taken.Positions, e.taken.HeldBytes)
+	}
+	return e.Buffer.Done(id)
+}
+
+func TestClosingSaysThatRowsAreAnothers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		buffer := &elsewhere{}
+		writer := opened(t, newFakeStore(), Options{Buffer: buffer, FlushInterval: time.Hour})
+		write(t, writer, 1, 2)
+		buffer.take(t)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		var kept *CloseError
+		if err := writer.Close(ctx); !errors.As(err, &kept) || kept.RowsKept != 2 {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestRowsThatComeBackToAClosingWriterAreStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, buffer := newFakeStore(), &elsewhere{}
+		writer := opened(t, store, Options{Buffer: buffer, FlushInterval: time.Hour})
+		write(t, writer, 1, 2)
+		synctest.Wait()
+		buffer.take(t)
+		ended := make(chan error)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			ended <- writer.Close(ctx)
+		}()
+		time.Sleep(time.Minute)
+		buffer.comeBack()
+		equal(t, <-ended, nil)
+		have(t, store.numbers(), 1, 2)
+		equal(t, writer.Statistics().BytesHeld, 0)
 	})
 }

@@ -11,6 +11,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from harness.eventually import eventually
@@ -32,8 +33,11 @@ Written = list[tuple[int, str, str]]
 WANTED = (
     ("Python", "memory", "write_row", 1e6), ("Python", "memory", "write_rows", 4e6), ("Rust", "memory", "write_row", 15e6),
     ("Python", "disk", "write_row", 5e5), ("Python", "redis", "write_rows", 2e5),
-    ("Go", "memory", "Write", 5e6), ("Go", "disk", "Write", 1e6), ("Go", "redis", "Write", 2e5),
+    ("Go", "memory", "Write", 5e6), ("Go", "memory", "Write, lists", 5e6), ("Go", "disk", "Write", 1e6),
+    ("Go", "redis", "Write", 2e5),
 )  # fmt: skip
+#: What Go allocates for a row, spread over many of them.
+MOST_ALLOCATIONS = 0.1
 
 
 def rows_of(count: int) -> Written:
@@ -144,18 +148,37 @@ def rust() -> Iterator[tuple[str, str, float]]:
         yield buffer, call, float(rate)
 
 
-#: Folder of the benchmark within go/, its name, and the buffer that it is of.
-GO_BENCHMARKS = ((".", "Memory", "memory"), ("diskbuffer", "Disk/Interval10ms", "disk"), ("tests", "Redis", "redis"))
+@dataclass(frozen=True)
+class GoBenchmark:
+    """One of Go's own benchmarks: its folder within go/, its name, and what it measures."""
+
+    folder: str
+    name: str
+    buffer: str
+    call: str
 
 
-def go(redis_port: int) -> Iterator[tuple[str, str, float]]:
-    """Go's own benchmarks, which count until all rows are stored."""
+GO_BENCHMARKS = (
+    GoBenchmark(".", "Memory/Struct", "memory", "Write"), GoBenchmark(".", "Memory/Row", "memory", "Write, lists"),
+    GoBenchmark("diskbuffer", "Disk/Interval10ms", "disk", "Write"), GoBenchmark("tests", "Redis", "redis", "Write"),
+)  # fmt: skip
+
+
+def go(of: GoBenchmark, redis_port: int, *more: str) -> dict[str, float]:
+    """Figures by their units. One processor of Go's, so all that the writer does beside the calls is in them."""
     environment = {**os.environ, "WINDROW_TEST_REDIS": f"127.0.0.1:{redis_port}"}
-    for folder, name, buffer in GO_BENCHMARKS:
-        command = ["go", "test", "-run", "^$", "-bench", f"^Benchmark{name}$", "."]
-        ended = subprocess.run(command, cwd=ROOT / "go" / folder, env=environment, check=True, capture_output=True, text=True)
-        for rate in re.findall(r"([0-9.e+]+) rows/s", ended.stdout):
-            yield buffer, "Write", float(rate)
+    pattern = "/".join(f"^{part}$" for part in f"Benchmark{of.name}".split("/"))
+    command = ["go", "test", "-run", "^$", "-bench", pattern, "-cpu", "1", *more, "."]
+    ended = subprocess.run(command, cwd=ROOT / "go" / of.folder, env=environment, check=True, capture_output=True, text=True)
+    return go_figures(ended.stdout)
+
+
+def go_figures(printed: str) -> dict[str, float]:
+    """Those of the only benchmark that ran."""
+    lines = re.findall(r"^Benchmark\S+\s+\d+\s+(.*)$", printed, re.MULTILINE)
+    if len(lines) != 1:
+        raise SystemExit(f"one benchmark was to run:\n{printed}")
+    return {unit: float(figure) for figure, unit in re.findall(r"(\S+) (\S+)", lines[0])}
 
 
 @part(
@@ -167,9 +190,10 @@ def writer(stack: Stack, options: Namespace) -> str:
     stack.clickhouse.sql(f"CREATE TABLE {TABLE} (id Int32, uuid String, insert_ts String) ENGINE = Null")
     given, found, ends = arguments_of(stack.clickhouse), Rows(), Rows()
 
-    def add(language: str, buffer: str, call: str, rate: float) -> None:
+    def add(language: str, buffer: str, call: str, rate: float, allocations: float | None = None) -> None:
         title = f"write_rows, {CALL_ROWS} each" if (language, call) == ("Python", "write_rows") else call
-        found.append({"language": language, "buffer": buffer, "call": call, "title": title, "per_second": rate})
+        row = {"language": language, "buffer": buffer, "call": call, "title": title, "per_second": rate}
+        found.append(row if allocations is None else {**row, "allocations": allocations})
 
     with redis_server() as port:
         for number in range(options.rounds):
@@ -183,17 +207,22 @@ def writer(stack: Stack, options: Namespace) -> str:
             add("Python", "memory", "await write_row", asyncio.run(taken_async(given, options.rows)))
             for buffer, call, rate in rust():
                 add("Rust", buffer, call, rate)
-            for buffer, call, rate in go(port):
-                add("Go", buffer, call, rate)
+            for benchmark in GO_BENCHMARKS:
+                figures = go(benchmark, port)
+                add("Go", benchmark.buffer, benchmark.call, figures["rows/s"], figures["allocs/row"])
             ends += [end_to_end(given, way, options.rows) for way in ENDS]
     groups = [group for _, group in found.groups("language", "buffer", "call")]
     rate = lambda group: f"{group.median('per_second'):,.0f}"
-    text = columns(groups, [("from", of("language")), ("buffer", of("buffer")), ("call", of("title")), ("rows/s taken", rate)])
-    text += "\n" + prose("writer", rows=BATCH_ROWS)
+    allocations = ("allocations a row", of("allocations"))
+    shown = [("from", of("language")), ("buffer", of("buffer")), ("call", of("title")), ("rows/s taken", rate), allocations]
+    text = columns(groups, shown)
+    text += "\n" + prose("writer in Go") + prose("writer", rows=BATCH_ROWS)
     stored = [group for _, group in ends.groups("way")]
     text += columns(stored, [("way", of("way")), ("rows/s stored", rate), ("CPU µs/row", of("cpu_us"))])
     goals = Goals()
     for language, buffer, call, wanted in WANTED:
         runs = found.where(language=language, buffer=buffer, call=call)
         goals.at_least(f"{language} {buffer}, {call}, rows/s", wanted, runs.median("per_second"))
+        if language == "Go":
+            goals.at_most(f"{language} {buffer}, {call}, allocations a row", MOST_ALLOCATIONS, runs.median("allocations"))
     return f"{text}\n{goals}"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func benchmark(b *testing.B, options diskbuffer.Options) {
 		b.Fatal(err)
 	}
 	row := benchRow{1, "00000000-0000-4000-8000-000000000000", "02 Jan 06 15:04 MST"}
-	b.ReportAllocs()
+	before := mallocs()
 	for b.Loop() {
 		row.ID++
 		err := writer.Write(row)
@@ -60,4 +61,14 @@ func benchmark(b *testing.B, options diskbuffer.Options) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(b.N)/took.Seconds(), "rows/s")
+	b.ReportMetric(float64(mallocs()-before)/float64(b.N), "allocs/row")
+	if stored := writer.Statistics().RowsStored; stored != uint64(b.N) {
+		b.Fatalf("%d of %d rows are stored", stored, b.N)
+	}
+}
+
+func mallocs() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
 }

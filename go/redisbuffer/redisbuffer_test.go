@@ -97,6 +97,26 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
+// What Redis has in names and small values, and what a user writes.
+func FuzzText(f *testing.F) {
+	for _, text := range []string{"7:3", "D0-5", "boot/pid:[1]/77/123", "redis://joe:p%40ss@cache:7000/3?bucket=a&lease=2.5"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if rows, isField := parseField(text); isField && rows.From >= rows.To {
+			t.Error("no rows", rows)
+		}
+		if read, isRecord := parseRecorded(text); isRecord {
+			again, _ := parseRecorded(read.String())
+			equal(t, again, read)
+		}
+		if read, err := parseAddress(text); err == nil && (read.bucket == "" || read.lease <= 0) {
+			t.Error(read)
+		}
+		_ = isDead(text)
+	})
+}
+
 func TestEntriesAreReadBackAndEveryTruncationIsRefused(t *testing.T) {
 	rows := windrow.Rows{Bytes: []byte("abbccc"), Lengths: []uint32{1, 2, 3}}
 	entry := appendEntry(nil, rows)
@@ -278,15 +298,15 @@ func TestWhatChangedWhileALaneWasRestoredIsRecordedThere(t *testing.T) {
 	s.confirmAll()
 	ended, cut := s.seal(), s.seal()
 	s.confirmAll()
-	pieces, batches := s.inHand()
-	equal(t, len(batches), 2)
+	had := s.inHand()
+	equal(t, len(had.batches), 2)
 
 	equal(t, s.done(ended.ID), nil)
 	children, err := s.split(cut.ID, []int{3, 6})
 	equal(t, err, nil)
 	equal(t, s.done(children[1].ID), nil)
 	sealed := s.seal()
-	s.restored(newBucket(address{}).lane("l+", "o"), pieces, batches)
+	s.restored(newBucket(address{}).lane("l+", "o"), had)
 	for _, queued := range s.ops {
 		equal(t, queued.(*recordOp).lane, s.own)
 	}

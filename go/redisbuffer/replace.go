@@ -20,6 +20,18 @@ type replacement struct {
 	first uint64
 	// restores: Redis has forgotten the lane, and what is known of it here is written there again.
 	restores bool
+	// inHand is what that was at the first attempt.
+	inHand *inHand
+}
+
+// inHand is what of this writer's rows is known when its lane is restored. It is written as it is until Redis has
+// confirmed all of it: entries that another attempt cuts otherwise would stand beside those that had arrived.
+type inHand struct {
+	// pieces are sealed and waiting rows, in order.
+	pieces  []piece
+	batches []namedRecord
+	// end is where the rows begin of which Redis has not confirmed anything.
+	end uint64
 }
 
 func (w *worker) lose(lost lostLane) {
@@ -67,7 +79,7 @@ func (w *worker) replaceLane() error {
 	}
 	keptBefore, hasKept, err := uint64(0), false, error(nil)
 	if wanted.restores {
-		err = w.restore(wanted.lane)
+		err = w.restore(wanted)
 	} else {
 		keptBefore, hasKept, err = w.giveAway(wanted)
 	}
@@ -161,12 +173,14 @@ func (s *state) takeUnrecorded(former int) []heldRows {
 
 var errForgotten = errors.New("redis has no room for the rows that it has forgotten")
 
-// restore writes everything that is known here into the new lane.
-func (w *worker) restore(lane lane) error {
-	w.mu.Lock()
-	pieces, batches := w.state.inHand()
-	end := w.state.firstQueued(0)
-	w.mu.Unlock()
+// restore writes what is in hand into the new lane.
+func (w *worker) restore(wanted *replacement) error {
+	if wanted.inHand == nil {
+		w.mu.Lock()
+		wanted.inHand = w.state.inHand()
+		w.mu.Unlock()
+	}
+	lane, pieces, end := wanted.lane, wanted.inHand.pieces, wanted.inHand.end
 	first := end
 	if len(pieces) > 0 {
 		first = pieces[0].first
@@ -186,7 +200,7 @@ func (w *worker) restore(lane lane) error {
 		if end > next {
 			p.withdraw(lane, windrow.Positions{From: next, To: end})
 		}
-		p.record(lane, 1, change{writes: batches})
+		p.record(lane, 1, change{writes: wanted.inHand.batches})
 	})
 	if err != nil {
 		return err
@@ -198,46 +212,44 @@ func (w *worker) restore(lane lane) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.restored(lane, pieces, batches)
+	w.state.restored(lane, wanted.inHand)
 	return nil
 }
 
-// inHand gives sealed and waiting rows of this writer, in order, and its batches.
-func (s *state) inHand() ([]piece, []namedRecord) {
-	pieces := append(slices.Clone(s.waiting), s.half...)
-	var batches []namedRecord
+func (s *state) inHand() *inHand {
+	found := inHand{pieces: append(slices.Clone(s.waiting), s.half...), end: s.firstQueued(0)}
 	for id, batch := range s.batches {
 		if batch.lane == s.own {
-			pieces = append(pieces, piece{batch.members.From, batch.rows})
-			batches = append(batches, namedRecord{id, recorded{rows: batch.members}})
+			found.pieces = append(found.pieces, piece{batch.members.From, batch.rows})
+			found.batches = append(found.batches, namedRecord{id, recorded{rows: batch.members}})
 		}
 	}
-	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
-	return pieces, batches
+	slices.SortFunc(found.pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
+	return &found
 }
 
 // restored: the new lane has what was in hand. Batches that were sealed, cut or done meanwhile are not as they were
 // written there: that is recorded now.
-func (s *state) restored(lane lane, pieces []piece, written []namedRecord) {
+func (s *state) restored(lane lane, had *inHand) {
 	former := s.own
 	s.enterOwn(lane)
 	own := s.lanes[s.own]
 	own.serial = 1
-	for _, piece := range pieces {
+	for _, piece := range had.pieces {
 		own.index.addEntry(piece.positions())
 	}
 	s.ops = slices.DeleteFunc(s.ops, func(queued op) bool {
 		record, isRecord := queued.(*recordOp)
 		return isRecord && record.lane == former
 	})
-	for _, batch := range written {
+	for _, batch := range had.batches {
 		own.index.addRecorded(batch.id, batch.recorded)
 		if found, isThere := s.batches[batch.id]; isThere {
 			found.lane, found.isRecorded = s.own, true
 		}
 	}
 	added := s.takeBatchesOf(former)
-	for _, batch := range written {
+	for _, batch := range had.batches {
 		if _, isThere := s.batches[batch.id]; !isThere {
 			added = s.recordEnd(batch, added)
 		}

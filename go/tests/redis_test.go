@@ -1,12 +1,15 @@
 package tests
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,8 +21,8 @@ import (
 // redisAt is host:port of the tests' Redis.
 func redisAt(t testing.TB) string { return environment(t, "WINDROW_TEST_REDIS") }
 
-// command runs one command of Redis's, without an answer.
-func command(t testing.TB, parts ...string) {
+// command runs one command of Redis's, and gives its answer and that to QUIT as they came.
+func command(t testing.TB, parts ...string) string {
 	t.Helper()
 	connection, err := net.Dial("tcp", redisAt(t))
 	done(t, err)
@@ -38,6 +41,7 @@ func command(t testing.TB, parts ...string) {
 	if strings.HasPrefix(string(answer), "-") {
 		t.Fatalf("%s", answer)
 	}
+	return string(answer)
 }
 
 // relay is a way to Redis that can be cut.
@@ -201,6 +205,128 @@ func TestAWriterWhoseLaneWasTakenGoesOn(t *testing.T) {
 	equal(t, sql(t, "SELECT count(), uniqExact(n) FROM "+name), "200\t200")
 }
 
+// lossy is a way to Redis on which the answer to one request is lost. Then nobody gets through until it is mended.
+type lossy struct {
+	listener net.Listener
+	target   string
+	group    sync.WaitGroup
+	// request is what the request has in it; empty before it is set.
+	request atomic.Value
+	lost    chan struct{}
+	mended  atomic.Bool
+}
+
+func newLossy(t testing.TB) *lossy {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	done(t, err)
+	made := &lossy{listener: listener, target: redisAt(t), lost: make(chan struct{})}
+	made.request.Store("")
+	made.group.Go(made.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		made.group.Wait()
+	})
+	return made
+}
+
+func (l *lossy) isLost() bool {
+	select {
+	case <-l.lost:
+		return !l.mended.Load()
+	default:
+		return false
+	}
+}
+
+func (l *lossy) accept() {
+	for {
+		from, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", l.target)
+		if err != nil || l.isLost() {
+			_ = from.Close()
+			continue
+		}
+		var hasCome atomic.Bool
+		l.group.Go(func() {
+			defer to.Close()
+			l.copy(to, from, func(piece []byte) bool {
+				request := l.request.Load().(string)
+				hasCome.Store(hasCome.Load() || request != "" && bytes.Contains(piece, []byte(request)))
+				return true
+			})
+		})
+		l.group.Go(func() {
+			defer from.Close()
+			l.copy(from, to, func([]byte) bool { return !hasCome.Load() || l.mended.Load() })
+			if hasCome.Load() && !l.mended.Load() {
+				close(l.lost)
+			}
+		})
+	}
+}
+
+func (l *lossy) copy(to io.Writer, from io.Reader, passes func([]byte) bool) {
+	piece := make([]byte, 1<<16)
+	for {
+		count, err := from.Read(piece)
+		if err != nil || !passes(piece[:count]) {
+			return
+		}
+		if _, err := to.Write(piece[:count]); err != nil {
+			return
+		}
+	}
+}
+
+// gated is a store whose first insert waits.
+type gated struct {
+	nowhere
+	begun chan struct{}
+	gate  chan struct{}
+	once  sync.Once
+}
+
+func (g *gated) Insert(context.Context, windrow.Batch) error {
+	g.once.Do(func() {
+		close(g.begun)
+		<-g.gate
+	})
+	return nil
+}
+
+// What changes between two attempts to restore a lane doesn't change what is written to it: the first may have been
+// applied.
+func TestALaneIsRestoredOnceThoughTheAnswerIsLost(t *testing.T) {
+	way, store := newLossy(t), &gated{begun: make(chan struct{}), gate: make(chan struct{})}
+	bucket := newBucket()
+	keys := "{windrow:" + bucket + "}*"
+	writer := open[benchRow](t, store, "t", windrow.Options{
+		Buffer:    redisbuffer.At(fmt.Sprintf("redis://%s/0?bucket=%s", way.listener.Addr(), bucket)),
+		BatchRows: 10, FlushInterval: time.Hour,
+	})
+	for n := range 10 {
+		done(t, writer.WriteBlocking(t.Context(), benchRow{ID: int32(n)}))
+	}
+	<-store.begun
+	command(t, "EVAL", "return redis.call('DEL', unpack(redis.call('KEYS', ARGV[1])))", "0", keys)
+	way.request.Store("L0-10")
+	done(t, writer.Write(benchRow{ID: 10}))
+	<-way.lost
+	close(store.gate)
+	for writer.Statistics().RowsStored < 10 {
+		runtime.Gosched()
+	}
+	way.mended.Store(true)
+	done(t, writer.Close(t.Context()))
+	equal(t, writer.Statistics().RowsStored, 11)
+	for _, kind := range []string{":rows", ":batches"} {
+		equal(t, command(t, "KEYS", keys+kind), "*0\r\n+OK\r\n")
+	}
+}
+
 type benchRow struct {
 	ID       int32  `ch:"id"`
 	UUID     string `ch:"uuid"`
@@ -221,7 +347,7 @@ func (nowhere) Insert(context.Context, windrow.Batch) error { return nil }
 func BenchmarkRedis(b *testing.B) {
 	writer := open[benchRow](b, nowhere{}, "t", windrow.Options{Buffer: redisbuffer.At("redis://" + redisAt(b) + "/0?bucket=bench")})
 	row := benchRow{1, "00000000-0000-4000-8000-000000000000", "02 Jan 06 15:04 MST"}
-	b.ReportAllocs()
+	before := mallocs()
 	b.ResetTimer()
 	for range b.N {
 		row.ID++
@@ -234,5 +360,12 @@ func BenchmarkRedis(b *testing.B) {
 	done(b, writer.Close(context.Background()))
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(mallocs()-before)/float64(b.N), "allocs/row")
 	equal(b, writer.Statistics().RowsStored, uint64(b.N))
+}
+
+func mallocs() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
 }

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from harness.endpoint import Endpoint
 
 ROW = 8
 DRAIN_SECONDS = 120
@@ -70,3 +73,15 @@ class GoProgram:
         command = [str(self.built), json.dumps({**self.given, **more})]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=DRAIN_SECONDS, check=False)
         assert ended.returncode == 0, ended.stderr[-3000:]
+
+
+def address_of(endpoint: Endpoint) -> str:
+    account = f"{quote(endpoint.user, '')}:{quote(endpoint.password, '')}"
+    return f"http://{account}@{endpoint.host}:{endpoint.port}/{endpoint.database}"
+
+
+def all_are_there_once(table: Endpoint, killed: list[Killed]) -> None:
+    conditions = " + ".join(f"countIf(round = {one.round} AND n < {one.completed})" for one in killed)
+    assert int(table.sql(f"SELECT {conditions} FROM t")) == sum(one.completed for one in killed)
+    assert table.sql("SELECT count() - uniqExact(round, n) FROM t").strip() == "0"
+    assert table.sql("SELECT count() FROM t WHERE text != repeat('x', n % 100)").strip() == "0"

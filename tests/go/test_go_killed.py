@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from clients.run_program import built_once, prepare
 from harness.endpoint import Endpoint
-from harness.engine import Engine
 from harness.kept_engine import KeptEngine
-from harness.paths import ROOT
 from harness.redis import Redis
 
-from go.killed import GoProgram, Killed
+from go.killed import GoProgram, Killed, address_of, all_are_there_once
 
 ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "2"))
 # At once.
@@ -25,57 +21,11 @@ PROGRAMS = 3
 SEED = int(os.environ.get("WINDROW_CHAOS_SEED", "1"))
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    with built_once("go-writer-program") as cache:
-        built = cache / "go-writer-program"
-        prepare(["nice", "go", "build", "-trimpath", "-o", str(built), "./program"], ROOT / "go" / "tests")
-    return built
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptEngine]:
-    kept = KeptEngine(Engine(tmp_path_factory.mktemp("engine")))
-    yield kept
-    kept.stop()
-
-
-@pytest.fixture
-def table(engine: KeptEngine) -> Iterator[Endpoint]:
-    direct = engine.direct
-    direct.sql(
-        "CREATE TABLE t (round UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY (round, n) "
-        "SETTINGS non_replicated_deduplication_window = 100000"
-    )
-    yield direct
-    direct.sql("DROP TABLE t")
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    """It keeps what it has confirmed, also when it is killed."""
-    started = Redis(tmp_path / "redis", ("--appendonly", "yes", "--appendfsync", "always"))
-    yield started
-    started.stop()
-
-
-def address_of(endpoint: Endpoint) -> str:
-    account = f"{quote(endpoint.user, '')}:{quote(endpoint.password, '')}"
-    return f"http://{account}@{endpoint.host}:{endpoint.port}/{endpoint.database}"
-
-
 def kill_in_rounds(program: GoProgram, most_calls: int, disturb: Callable[[], None] | None = None) -> list[Killed]:
     """Each program finds what the ones before it left, and is killed itself."""
     print(f"seed {SEED}, {ROUNDS} rounds")
     choice = random.Random(SEED)
     return [program.run_and_kill(number, choice.randrange(2, most_calls), disturb) for number in range(ROUNDS)]
-
-
-def all_are_there_once(table: Endpoint, killed: list[Killed]) -> None:
-    conditions = " + ".join(f"countIf(round = {one.round} AND n < {one.completed})" for one in killed)
-    assert int(table.sql(f"SELECT {conditions} FROM t")) == sum(one.completed for one in killed)
-    assert table.sql("SELECT count() - uniqExact(round, n) FROM t").strip() == "0"
-    assert table.sql("SELECT count() FROM t WHERE text != repeat('x', n % 100)").strip() == "0"
 
 
 @pytest.mark.parametrize("sync", [False, True])

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from clients.run_program import built_once, environment_of
 from harness.endpoint import Endpoint
-from harness.engine import Engine
 from harness.kept_engine import KeptEngine
 from harness.paths import ROOT
 from harness.redis import Redis
@@ -72,14 +71,6 @@ def test_it_is_formatted_and_sound(module: str) -> None:
 @pytest.mark.parametrize("module", [module for module in MODULES if module != "tests"])
 def test_by_itself(module: str) -> None:
     go("test", "-race", "./...", folder=GO / module)
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptEngine]:
-    """A ClickHouse as it is by itself: one inside of a gateway leaves repeats to that."""
-    kept = KeptEngine(Engine(tmp_path_factory.mktemp("engine")))
-    yield kept
-    kept.stop()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -25,6 +26,8 @@ type arguments struct {
 	Drain  bool   `json:"drain"`
 	// IntervalMS is how long a row waits for others: 10 ms if it is 0.
 	IntervalMS int64 `json:"interval_ms"`
+	// BatchRows is 100 if it is 0.
+	BatchRows int `json:"batch_rows"`
 	// Rows ends it by itself after so many, if it is not 0.
 	Rows uint64 `json:"rows"`
 }
@@ -72,7 +75,7 @@ func run() error {
 
 func (a arguments) options() windrow.Options {
 	options := windrow.Options{
-		BatchRows: 100, FlushInterval: 10 * time.Millisecond,
+		BatchRows: cmp.Or(a.BatchRows, 100), FlushInterval: 10 * time.Millisecond,
 		Retry: windrow.Backoff{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond},
 	}
 	if a.IntervalMS > 0 {

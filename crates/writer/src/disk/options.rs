@@ -53,8 +53,8 @@ impl DiskOptions {
         (self.segment_bytes / 16).next_multiple_of(8)
     }
 
-    /// Larger rows go alone; more rows than fit become several records.
+    /// Larger rows go alone; more rows than fit become several records, none larger than a batch.
     pub(super) fn record_bytes(&self) -> usize {
-        (self.segment_bytes / 4) as usize
+        self.batch_bytes.min((self.segment_bytes / 4) as usize)
     }
 }

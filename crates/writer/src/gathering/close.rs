@@ -19,7 +19,7 @@ const NOT_STORED: &str = "the writer was closed before these rows were known to 
 pub struct CloseReport {
     /// Rows that were handed over with an error, as they don't survive the process.
     pub rows_handed_over: u64,
-    /// Rows that stay in the buffer, for the next process that opens it.
+    /// Rows that stay in the buffer: for the next process that opens it, or for the one that has taken them.
     pub rows_kept: u64,
 }
 
@@ -51,9 +51,10 @@ impl Gathering {
         let mut state = self.lock();
         let mut report = CloseReport::default();
         if !state.is_abandoned {
-            let rows_in_hand = state.flights.rows + self.buffer.open().rows;
+            // Also those of this writer that another process has taken.
+            let own_rows = self.buffer.next_position().saturating_sub(state.settled.count());
             match self.buffer.survives() {
-                true => report.rows_kept = rows_in_hand,
+                true => report.rows_kept = own_rows + state.flights.left_over_rows(),
                 false => report.rows_handed_over = self.hand_over_all(&mut state, &mut calls),
             }
             state.is_abandoned = true;

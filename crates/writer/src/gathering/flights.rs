@@ -53,6 +53,12 @@ impl Flights {
         self.in_line.is_empty()
     }
 
+    /// Rows that other processes have left.
+    pub(super) fn left_over_rows(&self) -> u64 {
+        let sealed = self.in_line.values().map(|flight| &flight.sealed);
+        sealed.map(|sealed| sealed.rows - (sealed.positions.end - sealed.positions.start)).sum()
+    }
+
     pub(super) fn shares(&self) -> usize {
         self.shares
     }

@@ -67,10 +67,27 @@ impl Gathering {
                 break;
             }
         }
-        match self.is_drained(state) {
-            true => Next::Drained,
-            false => Next::Wait { until_ms: self.wake_at(state, now_ms) },
+        if self.is_drained(state) {
+            return Next::Drained;
         }
+        if self.is_rest_elsewhere(state) {
+            let soon_ms = now_ms.saturating_add(BUFFER_AGAIN_MS);
+            state.left_overs_at_ms = state.left_overs_at_ms.map(|at_ms| at_ms.min(soon_ms));
+        }
+        Next::Wait { until_ms: self.wake_at(state, now_ms) }
+    }
+
+    /// The writer is closing and has nothing to send any more, but rows of it are not stored: another process has taken
+    /// them, and may die before it has stored them.
+    fn is_rest_elsewhere(&self, state: &State) -> bool {
+        let is_closing = self.is_closed() && self.buffer.survives();
+        let is_idle = is_closing && state.flights.is_empty() && self.buffer.open().rows == 0;
+        is_idle && self.held_bytes.load(Ordering::SeqCst) > 0
+    }
+
+    /// Others' rows are not begun with when the writer is closing, unless its own may be among them.
+    fn is_looking(&self, state: &State) -> bool {
+        !self.is_closed() || self.is_rest_elsewhere(state)
     }
 
     fn load(&self, state: &mut State, id: BatchId, now_ms: u64, calls: &mut Calls) -> Option<Outgoing> {
@@ -154,7 +171,7 @@ impl Gathering {
         let seal_ms = seal_ms.filter(|_| !is_full);
         // A buffer that has failed is not asked before its time, whatever is due.
         let seal_ms = seal_ms.map(|due_ms| if now_ms < state.buffer_again_ms { state.buffer_again_ms } else { due_ms });
-        let left_overs_ms = state.left_overs_at_ms.filter(|_| !self.is_closed.load(Ordering::SeqCst));
+        let left_overs_ms = state.left_overs_at_ms.filter(|_| self.is_looking(state));
         [seal_ms, left_overs_ms, state.flights.next_wake_ms()].into_iter().flatten().min()
     }
 
@@ -182,11 +199,11 @@ impl Gathering {
         }
     }
 
-    /// A writer that is closing does not begin with what others have left, unless it has not looked at all.
+    /// The first look is for all: also for a writer that is closing.
     fn is_time_to_look(&self, state: &mut State, now_ms: u64) -> bool {
         let is_time = match state.left_overs_at_ms {
             None => true,
-            Some(at_ms) => now_ms >= at_ms && !self.is_closed.load(Ordering::SeqCst),
+            Some(at_ms) => now_ms >= at_ms && self.is_looking(state),
         };
         if is_time {
             let interval_ms = state.options.left_overs_interval_ms.max(1);

@@ -35,6 +35,11 @@ impl Settled {
         self.low
     }
 
+    /// How many rows have come to their end.
+    pub(super) fn count(&self) -> u64 {
+        self.low + self.behind.iter().map(|(start, end)| end - start).sum::<u64>()
+    }
+
     /// Waits for rows that have just been appended.
     pub(super) fn watch(&mut self, positions: Range<u64>, call: OnSettled) {
         let left = positions.end - positions.start;

@@ -376,27 +376,30 @@ fn push_withdrawal(ops: &mut VecDeque<Op>, positions: Range<u64>, was_sent: bool
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::address::RedisAddress;
     use super::super::lane::Bucket;
     use super::*;
     use std::time::Duration;
 
-    const LIMITS: BatchLimits = BatchLimits { rows: 10, bytes: 100 };
+    pub(in super::super) const LIMITS: BatchLimits = BatchLimits { rows: 10, bytes: 100 };
 
-    fn state() -> State {
-        let bucket = Bucket::new(&RedisAddress::parse("redis://").unwrap());
+    pub(in super::super) fn lane(name: &str) -> Lane {
+        Bucket::new(&RedisAddress::parse("redis://").unwrap()).lane(name, "o")
+    }
+
+    pub(in super::super) fn state() -> State {
         let mut state = State::default();
-        super::super::worker::enter_own(&mut state, bucket.lane("l", "o"));
+        super::super::worker::enter_own(&mut state, lane("l"));
         state
     }
 
-    fn append(state: &mut State, rows: usize, deadline: Instant) -> u64 {
+    pub(in super::super) fn append(state: &mut State, rows: usize, deadline: Instant) -> u64 {
         state.append(Rows::new(&vec![b'x'; rows], &vec![1; rows]), LIMITS, deadline)
     }
 
     /// What Redis would do with all that is queued.
-    fn confirm_all(state: &mut State) -> Vec<u64> {
+    pub(in super::super) fn confirm_all(state: &mut State) -> Vec<u64> {
         let mut kept = Vec::new();
         while let Some(op) = state.ops.pop_front() {
             match op {

@@ -13,6 +13,7 @@ use super::adoption::Adopter;
 use super::connection::ConnectionError;
 use super::lane::{Bucket, Lane};
 use super::link::Link;
+use super::replace::{self, InHand};
 use super::scripts::Verdict;
 use super::state::{BatchLimits, HeldRows, LaneState, Op, State};
 use crate::buffer::{BufferError, BufferEvents};
@@ -114,6 +115,8 @@ struct Replacement {
     first: u64,
     /// Redis has forgotten the lane: what is known of it here is written there again.
     restores: bool,
+    /// What that was at the first attempt.
+    in_hand: Option<InHand>,
 }
 
 /// Says so when the thread ends, also by a panic: nobody waits for it then.
@@ -483,29 +486,13 @@ impl Worker {
         let restores = owner.is_empty();
         let first = next_row.unwrap_or(0);
         drop(state);
-        self.replacement = Some(Replacement { lane, first, restores });
+        self.replacement = Some(Replacement { lane, first, restores, in_hand: None });
     }
 
     /// Goes on in a lane of its own again, after the former one was lost.
     fn replace_lane(&mut self) -> Result<(), ConnectionError> {
-        let Some(Replacement { lane, mut first, mut restores }) = self.replacement.take() else { return Ok(()) };
-        let outcome = (|| {
-            let shared = self.shared.clone();
-            let former = shared.lock().own;
-            let link = self.link.as_mut().ok_or_else(no_link)?;
-            if restores {
-                let former = shared.lock().lanes[former].lane.clone();
-                // It was not forgotten: whoever took it has stored all of it.
-                if let Some(next) = link.tombstone(&shared.bucket, &former)? {
-                    (first, restores) = (next, false);
-                }
-            }
-            if restores {
-                super::replace::restore(&shared, link, &lane)
-            } else {
-                super::replace::give_away(&shared, link, &lane, first)
-            }
-        })();
+        let Some(mut wanted) = self.replacement.take() else { return Ok(()) };
+        let outcome = self.replace(&mut wanted);
         match outcome {
             Ok(kept_before) => {
                 if let Some(before) = kept_before {
@@ -515,10 +502,30 @@ impl Worker {
                 Ok(())
             }
             Err(error) => {
-                self.replacement = Some(Replacement { lane, first, restores });
+                self.replacement = Some(wanted);
                 Err(error)
             }
         }
+    }
+
+    fn replace(&mut self, wanted: &mut Replacement) -> Result<Option<u64>, ConnectionError> {
+        let shared = self.shared.clone();
+        let link = self.link.as_mut().ok_or_else(no_link)?;
+        if wanted.restores {
+            let former = {
+                let state = shared.lock();
+                state.lanes[state.own].lane.clone()
+            };
+            // It was not forgotten: whoever took it has stored all of it.
+            if let Some(next) = link.tombstone(&shared.bucket, &former)? {
+                (wanted.first, wanted.restores) = (next, false);
+            }
+        }
+        if !wanted.restores {
+            return replace::give_away(&shared, link, &wanted.lane, wanted.first);
+        }
+        let in_hand = wanted.in_hand.get_or_insert_with(|| shared.lock().in_hand());
+        replace::restore(&shared, link, &wanted.lane, in_hand)
     }
 
     fn leave(&mut self) -> Result<(), ConnectionError> {

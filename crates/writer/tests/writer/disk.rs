@@ -50,6 +50,15 @@ fn the_next_writer_finds_batches_under_their_ids_and_the_rest() {
 }
 
 #[test]
+fn one_append_becomes_as_many_batches_as_its_bytes_need() {
+    let folder = Folder::new();
+    let buffer = open(folder.path(), &DiskOptions { batch_rows: 100, batch_bytes: 10, ..small() });
+    append(&buffer, &["aaaa", "bbbb", "cccc", "too long for a batch", "dddd"]);
+    let sealed: Vec<_> = std::iter::from_fn(|| buffer.seal().unwrap()).map(|batch| batch.positions).collect();
+    assert_eq!(sealed, [0..2, 2..3, 3..4, 4..5]);
+}
+
+#[test]
 fn pieces_of_a_batch_survive_as_such() {
     let folder = Folder::new();
     let dead = open(folder.path(), &DiskOptions { batch_rows: 10, ..small() });

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use windrow_writer::{
-    AppendError, Attempts, Backoff, BatchId, Destination, Failure, FailureKind, Gathering, MemoryBuffer, Next, Options,
-    Outgoing, Reason, Retry, Rows,
+    AppendError, Appended, Attempts, Backoff, BatchId, Body, Buffer, BufferError, BufferEvents, Destination, Failure,
+    FailureKind, Gathering, LeftOvers, MemoryBuffer, Next, Open, Options, Outgoing, Reason, Retry, Rows, Sealed,
 };
 
 fn gathering(options: Options) -> Arc<Gathering> {
@@ -281,4 +281,84 @@ fn a_retry_policy_may_look_at_the_writer() {
     assert_eq!(sent(&gathering, 1).unwrap().0, id);
     gathering.failed(id, failure(FailureKind::Passing), 1);
     assert_eq!(gathering.take_error().unwrap().reason, Reason::GaveUp);
+}
+
+/// A buffer whose rows another process takes, which dies before it has stored them.
+struct Elsewhere {
+    inner: MemoryBuffer,
+    events: OnceLock<Arc<dyn BufferEvents>>,
+    found: Mutex<Vec<Sealed>>,
+}
+
+impl Buffer for Elsewhere {
+    fn attach(&self, events: Arc<dyn BufferEvents>) {
+        assert!(self.events.set(events).is_ok());
+    }
+
+    fn survives(&self) -> bool {
+        true
+    }
+
+    fn append(&self, rows: Rows<'_>) -> Result<Appended, AppendError> {
+        self.inner.append(rows)
+    }
+
+    fn next_position(&self) -> u64 {
+        self.inner.next_position()
+    }
+
+    fn open(&self) -> Open {
+        self.inner.open()
+    }
+
+    fn seal(&self) -> Result<Option<Sealed>, BufferError> {
+        self.inner.seal()
+    }
+
+    fn load(&self, id: BatchId) -> Result<Body, BufferError> {
+        self.inner.load(id)
+    }
+
+    fn split(&self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError> {
+        self.inner.split(id, cuts)
+    }
+
+    fn done(&self, id: BatchId) -> Result<(), BufferError> {
+        self.inner.done(id)
+    }
+
+    fn left_overs(&self) -> Result<LeftOvers, BufferError> {
+        Ok(LeftOvers { batches: std::mem::take(&mut self.found.lock().unwrap()), ..LeftOvers::default() })
+    }
+}
+
+/// A writer that is closing, of which another process has rows.
+fn closing() -> (Arc<Elsewhere>, Arc<Gathering>, Sealed) {
+    let inner = MemoryBuffer::new(4, 100);
+    let buffer = Arc::new(Elsewhere { inner, events: OnceLock::new(), found: Mutex::default() });
+    let gathering = Gathering::new(buffer.clone(), Arc::new(Destination::default()), options());
+    append(&gathering, "abc").unwrap();
+    assert_eq!(wait_until(&gathering, 0), Some(100));
+    let taken = buffer.seal().unwrap().unwrap();
+    gathering.close();
+    (buffer, gathering, taken)
+}
+
+#[test]
+fn rows_that_come_back_to_a_closing_writer_are_stored() {
+    let (buffer, gathering, taken) = closing();
+    assert_eq!(wait_until(&gathering, 10), Some(510), "it asks whether they are back");
+    assert_eq!(wait_until(&gathering, 510), Some(1010));
+    buffer.found.lock().unwrap().push(Sealed { positions: 0..0, held_bytes: 0, ..taken.clone() });
+    assert_eq!(sent(&gathering, 1010), Some((taken.id, "abc".into())));
+    gathering.stored(taken.id);
+    buffer.events.get().unwrap().stored_elsewhere(taken.positions, taken.held_bytes);
+    assert!(matches!(gathering.next(1011), Next::Drained));
+}
+
+#[test]
+fn an_abandoned_writer_says_that_rows_are_anothers() {
+    let (_, gathering, _) = closing();
+    let report = gathering.abandon();
+    assert_eq!((report.rows_handed_over, report.rows_kept), (0, 3));
 }
