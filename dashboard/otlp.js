@@ -2,7 +2,7 @@
 
 import { get } from './api.js'
 import { byId } from './dom.js'
-import { age, byteRate, count, rate, whole } from './format.js'
+import { byteRate, count, duration, whole } from './format.js'
 import { createTable } from './table.js'
 
 const AGE = 'Of the last record of a request, when the request is acknowledged; of the last minute'
@@ -10,11 +10,11 @@ const TITLES = { logs: 'Logs', traces: 'Traces', metrics: 'Metrics' }
 
 const COLUMNS = [
   { title: 'Signal', isName: true, text: ({ signal }) => TITLES[signal] ?? signal },
-  { title: 'Rows/s', hint: 'Of the last minute', text: ({ last_minute: of }) => rate('rows')(of.rows_per_second) },
-  { title: 'Requests/s', hint: 'Of the last minute', text: ({ last_minute: of }) => rate('requests')(of.requests_per_second) },
+  { title: 'Rows/s', hint: 'Of the last minute', text: ({ last_minute: of }) => count(of.rows_per_second) },
+  { title: 'Requests/s', hint: 'Of the last minute', text: ({ last_minute: of }) => count(of.requests_per_second) },
   { title: 'Bytes/s', hint: 'Of the last minute, unpacked', text: ({ last_minute: of }) => byteRate(of.bytes_per_second) },
-  { title: 'Age p50', hint: AGE, text: ({ last_minute: of }) => age(of.age_seconds.p50) },
-  { title: 'Age p99', hint: AGE, text: ({ last_minute: of }) => age(of.age_seconds.p99) },
+  { title: 'Age p50', hint: AGE, text: ({ last_minute: of }) => duration(of.age_seconds.p50) },
+  { title: 'Age p99', hint: AGE, text: ({ last_minute: of }) => duration(of.age_seconds.p99) },
   { title: 'Rows', hint: 'Since the start', text: ({ rows }) => count(rows) },
   { title: 'Rejected rows', hint: 'Since the start: they can never be stored, and are dead letters', text: (of) => whole(of.rejected_rows) },
   { title: 'Refused requests', hint: 'Since the start', text: (of) => whole(of.refused_requests) },

@@ -117,7 +117,7 @@ def test_signals_of_opentelemetry_are_shown_where_they_are_taken(browser: Browse
         expect(rows).to_have_text("3")
         expect(requests).to_have_text("1")
         # Within an eighth of a minute.
-        expect(age).to_have_text(re.compile(r"^(5\d\ss|1\smin( \d+\ss)?)$"))
+        expect(age).to_have_text(re.compile(r"^(5\d(\.\d)?\ss|1\smin( \d+\ss)?)$"))
         expect_accessible(page)
         # Who takes none shows none.
         page.goto(address(gateway))

@@ -81,6 +81,8 @@ def test_agents_send_opentelemetry() -> None:
     assert len(sent) == 3 and all(int(rows) > 100 for rows in sent)
     assert told["acknowledged"] == told["found in ClickHouse"] == sent
     assert set(told["refused"]) == {"0"}
+    requests, parts = map(int, re.search(r"^(\d+) requests became (\d+) parts\.$", ended.stdout, re.MULTILINE).groups())
+    assert 0 < parts < requests
     assert ended.stdout.splitlines()[-1] == "Every log record, span and point was acknowledged and is in ClickHouse, once."
     assert re.search(r"^  payment +POST /pay +\d+ +\d+ ms +\d+ ms +[\d.]+ %$", ended.stdout, re.MULTILINE), ended.stdout
     assert re.search(r"logs: \d+ rows/s, \d+ acknowledged, \d+ in ClickHouse, newest [\d.]+ s old", ended.stdout), ended.stdout

@@ -38,6 +38,8 @@ pub(super) struct Tally {
     pub(super) sent: AtomicU64,
     pub(super) acknowledged: AtomicU64,
     pub(super) refused: AtomicU64,
+    /// Requests that were acknowledged.
+    pub(super) requests: AtomicU64,
     /// Requests that were sent once more.
     pub(super) repeats: AtomicU64,
     waits: Mutex<Histogram>,
@@ -114,7 +116,7 @@ impl Agent {
         }
     }
 
-    async fn turn(&mut self, turn: u64) {
+    pub(super) async fn turn(&mut self, turn: u64) {
         let Told { logs, traces, metrics } = self.program.tell();
         // Under one name a request is stored once, however often it is sent.
         let name = format!("{} {turn}", self.name);
@@ -138,6 +140,7 @@ where
         match send().await {
             Ok(()) => {
                 tally.acknowledged.fetch_add(rows, Ordering::Relaxed);
+                tally.requests.fetch_add(1, Ordering::Relaxed);
                 return tally.waits.lock().unwrap_or_else(PoisonError::into_inner).add(sent.elapsed());
             }
             Err(Refusal::ForGood(reason)) => {

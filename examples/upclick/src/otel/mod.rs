@@ -83,6 +83,13 @@ pub async fn run_otel(options: OtelOptions, mut stop: StopRequests) -> Result<Ot
     let tallies = Arc::new(Tallies::default());
     let all = (0..options.agents).map(|index| Agent::new(&options, &run, index, tallies.clone()));
     let all = all.collect::<Result<Vec<_>, _>>()?;
+    // The first rows wait until their tables are made. They are no part of the run.
+    let mut first = Agent::new(&options, &format!("{run} begins"), 0, Arc::default())?;
+    let before = stop.count();
+    tokio::select! {
+        () = first.turn(0) => {}
+        () = stop.more_than(before) => return Err(DemoError::Interrupted),
+    }
     let (stop_agents, stopped) = watch::channel(false);
     let began = Instant::now();
     let mut agents = JoinSet::new();
@@ -194,6 +201,7 @@ impl Scene {
                 sent: count(&tally.sent),
                 acknowledged: count(&tally.acknowledged),
                 refused: count(&tally.refused),
+                requests: count(&tally.requests),
                 repeats: count(&tally.repeats),
                 found: found.rows,
                 newest_seconds: found.newest_seconds,

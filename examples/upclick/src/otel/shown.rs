@@ -28,6 +28,8 @@ pub struct SignalView {
     pub sent: u64,
     pub acknowledged: u64,
     pub refused: u64,
+    /// Requests that were acknowledged.
+    pub requests: u64,
     /// Requests that were sent once more.
     pub repeats: u64,
     /// In ClickHouse.
@@ -152,7 +154,8 @@ impl fmt::Display for OtelSummary {
         self.row(f, "requests sent again", |signal| signal.repeats.to_string())?;
         self.row(f, "acknowledged after", |signal| shown_ms(signal.ack_p50_ms))?;
         self.row(f, "p99", |signal| shown_ms(signal.ack_p99_ms))?;
-        writeln!(f, "  parts created in all {}", self.parts)?;
+        let requests: u64 = self.signals.iter().map(|signal| signal.requests).sum();
+        writeln!(f, "{requests} requests became {} parts.", self.parts)?;
         match &self.routes {
             Ok(routes) => {
                 writeln!(f, "The slowest routes, of the spans in ClickHouse:")?;
