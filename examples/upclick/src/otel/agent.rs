@@ -92,7 +92,7 @@ impl Agent {
         index: usize,
         tallies: Arc<Tallies>,
     ) -> Result<Agent, DemoError> {
-        let protocol = if index % 2 == 0 { Protocol::grpc(options)? } else { Protocol::http(options)? };
+        let protocol = if index.is_multiple_of(2) { Protocol::grpc(options)? } else { Protocol::http(options)? };
         Ok(Agent {
             program: Program::new(index, run),
             protocol,
