@@ -9,6 +9,7 @@ import { createFigures } from './figures.js'
 import { age, bytes, clock, count, moment, plural, whole } from './format.js'
 import { answers, health } from './health.js'
 import * as history from './history.js'
+import { createOtlp } from './otlp.js'
 import { createPipelines, failingPipelines } from './pipelines.js'
 import { askAllNow, every, isStoppedBy, resume, stop } from './polling.js'
 import { createRefusals } from './refusals.js'
@@ -45,6 +46,7 @@ function begin() {
   every(FAST_MS, createTables({ hasParts }), noteIn('tables-failure'))
   every(SLOW_MS, createDeadLetters(), noteIn('dead-letters-failure'))
   every(SLOW_MS, createRefusals(), noteIn('refusals-failure'))
+  every(SLOW_MS, createOtlp())
   every(SLOW_MS, createPipelines())
   every(SLOW_MS, createAppends())
   askAllNow()

@@ -12,7 +12,7 @@ from harness.paths import ROOT, TESTS
 
 RULES = ROOT / "alerts" / "windrow.rules.yml"
 RULES_TEST = TESTS / "alerts" / "windrow.rules.test.yml"
-DOCS = ("operations.md", "dead-letters.md")
+DOCS = ("operations.md", "dead-letters.md", "otlp.md")
 
 
 @pytest.mark.parametrize("arguments", [("check", "rules", RULES), ("test", "rules", RULES_TEST)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from harness.browser import NARROW, WIDE, Watched, chromium, expect_accessible
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
+from harness.otlp import OverHttp, logs
 from harness.users import TESTER
 
 HOSTILE = "<script>alert(1)</script>"
@@ -99,6 +101,29 @@ def test_a_dead_letter_is_discarded_after_a_question(watched: Watched, tested: E
     letter.get_by_role("button", name="Discard").click()
     page.click("#confirm-yes")
     expect(letter).to_have_count(0)
+
+
+def test_signals_of_opentelemetry_are_shown_where_they_are_taken(browser: Browser, gateway: Gateway, start_gateway) -> None:
+    taking = start_gateway("", ("--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"))
+    over = OverHttp(taking, headers={"X-ClickHouse-User": TESTER.name, "X-ClickHouse-Key": TESTER.password})
+    with Watched(browser) as watched:
+        page = watched.page
+        page.goto(address(taking))
+        logs_row = page.locator("#otlp-table tbody tr", has_text="Logs")
+        expect(page.locator("#otlp-table tbody tr")).to_have_count(3)
+        assert over.send("logs", logs(["a", "b", "c"], at_ns=time.time_ns() - 60_000_000_000)).is_taken
+        assert over.send("logs", b"rubbish").status == 400
+        rows, requests, age = (logs_row.locator("td").nth(at) for at in (5, 7, 3))
+        expect(rows).to_have_text("3")
+        expect(requests).to_have_text("1")
+        # Within an eighth of a minute.
+        expect(age).to_have_text(re.compile(r"^(5\d(\.\d)?\ss|1\smin( \d+\ss)?)$"))
+        expect_accessible(page)
+        # Who takes none shows none.
+        page.goto(address(gateway))
+        expect(page.locator("#arriving-charts canvas").first).to_be_visible()
+        expect(page.locator("#otlp")).to_be_hidden()
+        assert watched.complaints == []
 
 
 def test_without_the_token_nothing_is_shown(browser: Browser, start_gateway) -> None:

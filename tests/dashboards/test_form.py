@@ -21,6 +21,7 @@ ROWS = (
     "Are they in the database?",
     "What is refused, or waits?",
     "Kafka",
+    "OpenTelemetry",
     "Appends and Flight SQL",
     "Backend",
     "Process",
@@ -30,7 +31,7 @@ COLOURS = {"#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"}
 COLOUR_MODES = {"fixed", "shades", "thresholds"}
 UNITS = {value for name, value in vars(units).items() if isinstance(value, str) and not name.startswith("_")}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-DOCS = ("operations.md", "dead-letters.md", "kafka-latency.md")
+DOCS = ("operations.md", "dead-letters.md", "kafka-latency.md", "otlp.md")
 SUFFIX = re.compile(r"_(bucket|sum|count)$")
 
 

@@ -19,9 +19,11 @@ from harness.inserts import INTO_T, make_table, rows
 from harness.kafka import Broker
 from harness.kafka_topics import Topics
 from harness.ordered import Append, native
+from harness.otlp import METRIC_TABLES, OverHttp, all_metrics, logs, spans
 from harness.pipelines import pipeline, pipelines_toml
 from harness.users import TESTER
 
+OTLP = ("--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0")
 VIOLATED_CONSTRAINT = 469
 TOPIC = "events"
 # Where a query says which labels are shown.
@@ -37,6 +39,7 @@ class Traffic:
         self.direct = gateway.direct
         self.tested = gateway.http.as_user(TESTER.name, TESTER.password)
         self.producer = Producer({"bootstrap.servers": broker.address})
+        self.telemetry = OverHttp(gateway, headers={"X-ClickHouse-User": TESTER.name, "X-ClickHouse-Key": TESTER.password})
         self.numbers = itertools.count()
         make_table(self.direct, "a UInt64, CONSTRAINT small CHECK a < 1000")
         make_table(self.direct, "a Int64", "appended")
@@ -51,6 +54,9 @@ class Traffic:
         self.producer.produce(TOPIC, f'{{"a":{number}}}'.encode())
         self.producer.produce(TOPIC, b"rubbish")
         self.producer.flush()
+        for signal, payload in (("logs", logs(["a"])), ("traces", spans(["a"])), ("metrics", all_metrics())):
+            assert self.telemetry.send(signal, payload).is_taken
+            assert not self.telemetry.send(signal, b"rubbish").is_taken
         append = Append(self.tested, "appended")
         assert append.put(0, native(a=[number])).status == 200
         assert append.commit(1).status == 200
@@ -61,7 +67,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Traffic, P
     folder = tmp_path_factory.mktemp("dashboards")
     broker = Broker(folder / "broker")
     Topics(broker).create(TOPIC, 1)
-    gateway = Gateway(folder / "gateway", pipelines_toml(pipeline(broker, f"default.{TOPIC}", TOPIC)))
+    gateway = Gateway(folder / "gateway", pipelines_toml(pipeline(broker, f"default.{TOPIC}", TOPIC)), OTLP)
     make_table(gateway.direct, "a UInt64", TOPIC)
     prometheus = Prometheus(folder / "prometheus", gateway)
     yield Traffic(gateway, broker), prometheus
@@ -99,7 +105,8 @@ def missing(prometheus: Prometheus, values: dict[str, list[str]]) -> dict[str, s
 
 def test_every_query_is_answered(stage: tuple[Traffic, Prometheus]) -> None:
     traffic, prometheus = stage
-    known = {"job": [JOB], "database": ["default"], "table": [TOPIC, "t"]}
+    tables = sorted([TOPIC, "t", "otel_logs", "otel_traces", *METRIC_TABLES])
+    known = {"job": [JOB], "database": ["default"], "table": tables}
 
     def chosen() -> bool:
         traffic.more()

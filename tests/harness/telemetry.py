@@ -196,7 +196,9 @@ RETRIES = "retry_on_failure: {enabled: true, initial_interval: 50ms, max_interva
 
 
 def otlp_exporter(address: str, token: str) -> str:
-    return f"otlp: {{endpoint: '{address}', tls: {{insecure: true}}, headers: {{authorization: 'Bearer {token}'}}, {RETRIES}}}"
+    """As docs/otlp.md has it."""
+    packed = "tls: {insecure: true}, compression: zstd"
+    return f"otlp: {{endpoint: '{address}', {packed}, headers: {{authorization: 'Bearer {token}'}}, {RETRIES}}}"
 
 
 def otlphttp_exporter(address: str, token: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import signal
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -19,7 +21,7 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.metrics import metrics_of
-from harness.otlp import JSON, METRIC_TABLES, NOON_NS, OverGrpc, OverHttp, Told, all_metrics, logs, resource, spans
+from harness.otlp import JSON, METRIC_TABLES, SERVICES, NOON_NS, OverGrpc, OverHttp, Told, all_metrics, logs, resource, spans
 from harness.users import ANN, JOE, TESTER
 
 PORTS = ("--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0")
@@ -289,6 +291,44 @@ def test_a_table_that_cannot_hold_the_rows_is_named(over: OverHttp | OverGrpc, s
     assert told.status in (404, "FAILED_PRECONDITION") and "Body" in told.message, told
 
 
+def test_pages_of_sites_that_are_named_may_send(start_gateway: Callable[..., Gateway]) -> None:
+    gateway = start_gateway('[otlp]\nallowed_origins = ["https://shop.example"]\n', PORTS)
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,authorization"}
+
+    def preflight(origin: str, path: str = "/v1/traces") -> tuple[int, str | None, str | None]:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.otlp_ports[1], timeout=60)
+        try:
+            connection.request("OPTIONS", path, headers={"Origin": origin, **asked})
+            answer = connection.getresponse()
+            answer.read()
+            allowed = [answer.getheader(f"Access-Control-Allow-{name}") for name in ("Origin", "Headers")]
+            return answer.status, *allowed
+        finally:
+            connection.close()
+
+    assert preflight("https://shop.example") == (204, "https://shop.example", "content-type,authorization")
+    assert preflight("https://shop.example.evil") == (405, None, None)
+    assert preflight("https://shop.example", "/v1/profiles")[0] == 404
+    over = OverHttp(gateway, headers={"X-ClickHouse-User": TESTER.name, "X-ClickHouse-Key": TESTER.password})
+    for origin, allowed in (("https://shop.example", "https://shop.example"), ("https://other.example", None)):
+        told = over.send("logs", logs(["a"]), {"Origin": origin})
+        assert (told.is_taken, told.headers.get("access-control-allow-origin")) == (True, allowed), told
+
+
+def test_balancers_ask_for_its_health(receiver: Gateway) -> None:
+    """As nobody's user, by the service that gRPC has for it."""
+    with OverGrpc(receiver).channel() as channel:
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        serving = b"\x08\x01"
+        for service in ("", *(f"opentelemetry.proto.collector.{name}" for name in SERVICES.values())):
+            asked = b"\x0a" + bytes([len(service)]) + service.encode() if service else b""
+            assert check(asked, timeout=60) == serving, service
+        for wrong, status in ((b"\x0a\x03abc", "NOT_FOUND"), (b"\xff", "INVALID_ARGUMENT"), (b"x" * 200, "RESOURCE_EXHAUSTED")):
+            with pytest.raises(grpc.RpcError) as refused:
+                check(wrong, timeout=60)
+            assert refused.value.code().name == status, wrong
+
+
 def test_tenants_have_plain_names(receiver: Gateway) -> None:
     for headers in ({"x-tenant": "a`b"}, {"x-tenant": "../x"}, {"x-tenant": "t" * 101}, {}):
         assert OverHttp(receiver).send("logs", logs(["a"]), headers).status == 400, headers
@@ -298,18 +338,16 @@ def test_tenants_have_plain_names(receiver: Gateway) -> None:
 def test_what_is_counted(receiver: Gateway, tenant: str, stored: Endpoint) -> None:
     def counted() -> list[float]:
         metrics = metrics_of(receiver)
-        names = ["requests_total", "rows_total", "payload_bytes_total", "refused_requests_total"]
+        names = ["requests_total", "rows_total", "payload_bytes_total", "refused_requests_total", "record_age_seconds_count"]
         return [metrics.sum(f"windrow_otlp_{name}", signal="logs") for name in names]
 
     before, payload = counted(), logs(["a", "b", "c"])
     over = OverHttp(receiver, headers={"x-tenant": tenant})
     assert over.send("logs", payload).is_taken and over.send("logs", b"\xff").status == 400
-    assert [after - was for after, was in zip(counted(), before, strict=True)] == [1, 3, len(payload), 1]
+    assert [after - was for after, was in zip(counted(), before, strict=True)] == [1, 3, len(payload), 1, 1]
 
 
 def test_a_connection_of_http_serves_many_requests(receiver: Gateway, tenant: str, stored: Endpoint) -> None:
-    import http.client
-
     connection = http.client.HTTPConnection("127.0.0.1", receiver.otlp_ports[1], timeout=60)
     for n in range(20):
         connection.request("POST", "/v1/logs", logs([str(n)]), {"Content-Type": "application/x-protobuf", "x-tenant": tenant})

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 
+import grpc
 import pytest
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.exporter.otlp.proto.grpc import _log_exporter as grpc_logs
@@ -14,7 +18,7 @@ from opentelemetry.exporter.otlp.proto.http import _log_exporter as http_logs
 from opentelemetry.exporter.otlp.proto.http import metric_exporter as http_metrics
 from opentelemetry.exporter.otlp.proto.http import trace_exporter as http_traces
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -22,10 +26,63 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
+from harness.certificate import Certificate, made_in
 from harness.gateway import Gateway
 
 PORTS = ("--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0")
 RESOURCE = Resource.create({"service.name": "shop", "service.version": "3"})
+
+
+def test_senders_may_have_to_show_a_certificate(
+    start_gateway: Callable[..., Gateway], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # For the SDK over HTTP they would count more than the certificate that it is given.
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("server", "known", "stranger"):
+        (tmp_path / name).mkdir()
+    server, known, stranger = (made_in(tmp_path / name, "DNS:localhost") for name in ("server", "known", "stranger"))
+    config = (
+        f'[http]\ntls_certificate = "{server.cert}"\ntls_key = "{server.key}"\n'
+        f'[otlp]\nack = "stored"\ntls_client_ca = "{known.cert}"\n'
+    )
+    gateway = start_gateway(config, PORTS)
+    grpc_port, http_port = gateway.otlp_ports
+
+    def sent(body: str, shown: Certificate | None) -> list[bool]:
+        """Over gRPC, and over HTTP."""
+        key, chain = (shown.key.read_bytes(), shown.cert.read_bytes()) if shown else (None, None)
+        files = {"client_key_file": str(shown.key), "client_certificate_file": str(shown.cert)} if shown else {}
+        exporters = [
+            grpc_logs.OTLPLogExporter(
+                endpoint=f"https://localhost:{grpc_port}", timeout=3,
+                credentials=grpc.ssl_channel_credentials(server.cert.read_bytes(), key, chain),
+            ),
+            http_logs.OTLPLogExporter(
+                endpoint=f"https://localhost:{http_port}/v1/logs", certificate_file=str(server.cert), timeout=3, **files
+            ),
+        ]  # fmt: skip
+        outcomes = []
+        for exporter in exporters:
+            provider = LoggerProvider(resource=RESOURCE)
+            finished = InMemoryLogRecordExporter()
+            provider.add_log_record_processor(SimpleLogRecordProcessor(finished))
+            provider.get_logger("own").emit(body=body)
+            outcomes.append(exporter.export(finished.get_finished_logs()).name == "SUCCESS")
+            exporter.shutdown()
+            provider.shutdown()
+        return outcomes
+
+    assert sent("known", known) == [True, True]
+    assert sent("nobody", None) == [False, False]
+    assert sent("stranger", stranger) == [False, False]
+    assert gateway.direct.sql("SELECT Body, count() FROM otel_logs GROUP BY Body") == "known\t2"
+    # The data port asks for none.
+    context = ssl.create_default_context(cafile=str(server.cert))
+    data = http.client.HTTPSConnection("localhost", gateway.http.port, timeout=60, context=context)
+    data.request("GET", "/ping")
+    assert data.getresponse().status == 200
+    data.close()
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])

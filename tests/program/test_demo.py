@@ -71,6 +71,39 @@ def test_each_experiment_of_the_article_is_a_scene(scene: str, way: str) -> None
     assert (per_part == 1) == (scene == "synchronous")
 
 
+def test_agents_send_opentelemetry() -> None:
+    """Over both protocols; every row is found, and the slowest routes stand at the end."""
+    ended = in_a_pipe("--scene", "otel", *SMALL, "--for", "6")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert re.search(r"OTLP over gRPC on 127\.0\.0\.1:\d+ and over HTTP on 127\.0\.0\.1:\d+", ended.stdout), ended.stdout
+    told = figures(ended.stdout)
+    sent = told["rows sent"]
+    assert len(sent) == 3 and all(int(rows) > 100 for rows in sent)
+    assert told["acknowledged"] == told["found in ClickHouse"] == sent
+    assert set(told["refused"]) == {"0"}
+    requests, parts = map(int, re.search(r"^(\d+) requests became (\d+) parts\.$", ended.stdout, re.MULTILINE).groups())
+    assert 0 < parts < requests
+    assert ended.stdout.splitlines()[-1] == "Every log record, span and point was acknowledged and is in ClickHouse, once."
+    assert re.search(r"^  payment +POST /pay +\d+ +\d+ ms +\d+ ms +[\d.]+ %$", ended.stdout, re.MULTILINE), ended.stdout
+    assert re.search(r"logs: \d+ rows/s, \d+ acknowledged, \d+ in ClickHouse, newest [\d.]+ s old", ended.stdout), ended.stdout
+
+
+def test_telemetry_is_for_clickhouse_alone() -> None:
+    refused = in_a_pipe("--scene", "otel", "--backend", "duckdb::memory:")
+    assert refused.returncode == 1 and "are for ClickHouse" in refused.stderr
+
+
+def test_a_terminal_shows_telemetry() -> None:
+    environment = {**ENVIRONMENT, "LANG": "C.UTF-8", "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "", "LINES": ""}
+    asked = command("--scene", "otel", *SMALL)
+    wanted = re.compile(r"metrics +\d+ +\d+ +[1-9]\d* ")
+    code, written = on_terminal(80, asked, environment, output="stdout", until=lambda text: bool(wanted.search(text)))
+    assert code == 0, written
+    frames = [frame.split("\x1b[J")[0] for frame in written.split("\x1b[H")[1:]]
+    lines = [line.replace("\x1b[K", "") for line in frames[-1].replace("\r", "").split("\n")]
+    assert len(lines) <= 24 and all(len(line) <= 80 for line in lines), lines
+
+
 def test_duckdb_has_one_way_only() -> None:
     ended = in_a_pipe("--backend", "duckdb::memory:", *SMALL, "--for", "3")
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -34,6 +34,7 @@ PATHS = {
     "/api/v1/buffers": (200, 405),
     "/api/v1/cluster": (200, 405),
     "/api/v1/kafka": (200, 405),
+    "/api/v1/otlp": (200, 405),
     "/api/v1/replicas": (200, 405),
     "/api/v1/replicas/drain": (405, 400),
     "/api/v1/reload": (405, 200),

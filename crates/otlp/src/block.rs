@@ -7,7 +7,7 @@ pub struct Block<'l> {
     pub names: &'l [String],
     pub types: &'l [DataType],
     pub columns: Columns,
-    /// Rows that the table can never take, and that are not in the block.
+    /// Rows that the table can never take.
     pub rejected: usize,
     /// Why the first of these was rejected.
     pub rejected_because: Option<&'static str>,

@@ -189,8 +189,11 @@ fn push_text(strings: &mut StringData, value: Value<'_>, scratch: &mut Vec<u8>) 
         Value::Hex(id) => push_hex(strings, id),
         Value::Attributes(attributes) => {
             scratch.clear();
-            // What JSON has no form for was looked for before.
-            let _ = write_json_map(attributes, JsonFor::Column, scratch);
+            // Rows that JSON has no form for are made only to be kept as they are.
+            if write_json_map(attributes, JsonFor::Column, scratch).is_err() {
+                scratch.clear();
+                let _ = write_json_map(attributes, JsonFor::Repair, scratch);
+            }
             strings.push(scratch);
         }
         Value::Time(_) | Value::Integer(_) | Value::Float(_) => {}

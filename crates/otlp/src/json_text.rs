@@ -14,6 +14,9 @@ pub(crate) enum JsonFor {
     Text,
     /// ClickHouse, which takes a number without an exponent for an integer, and refuses those that are too large for one.
     Column,
+    /// Somebody who is to see what can't be had in a column. Nothing is without a form: texts stand for numbers that have
+    /// none.
+    Repair,
 }
 
 /// A number that JSON has no form for: NaN, or one that is infinite.
@@ -38,10 +41,16 @@ pub(crate) fn write_json(value: &AnyValue<'_>, reader: JsonFor, out: &mut Vec<u8
 /// The shortest form that means the number; with an exponent where JavaScript would write one.
 pub(crate) fn write_finite(double: f64, reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
     if !double.is_finite() {
-        return Err(NotJson);
+        if reader != JsonFor::Repair {
+            return Err(NotJson);
+        }
+        out.push(b'"');
+        out.extend_from_slice(not_finite_text(double));
+        out.push(b'"');
+        return Ok(());
     }
     let shortest = format!("{double:e}");
-    if reader == JsonFor::Column && double.abs() >= 2_f64.powi(63) {
+    if reader != JsonFor::Text && double.abs() >= 2_f64.powi(63) {
         out.extend_from_slice(shortest.as_bytes());
         return Ok(());
     }
@@ -54,6 +63,15 @@ pub(crate) fn write_finite(double: f64, reader: JsonFor, out: &mut Vec<u8>) -> R
         _ => number::float(out, &shortest),
     }
     Ok(())
+}
+
+/// As the collector writes it outside of JSON.
+pub(crate) fn not_finite_text(double: f64) -> &'static [u8] {
+    match () {
+        () if double.is_nan() => b"NaN",
+        () if double > 0.0 => b"Infinity",
+        () => b"-Infinity",
+    }
 }
 
 fn write_json_list(list: &[u8], reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {

@@ -7,7 +7,8 @@ use windrow_columns::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings}
 
 use crate::kind::Kind;
 use crate::source::{is_structure, Source};
-use crate::target::{advice, choose, Target};
+use crate::tables::filled_columns;
+use crate::target::{advice, choose, natural, Target};
 
 /// Made once for a table, and cheap to clone.
 #[derive(Clone)]
@@ -121,6 +122,16 @@ impl Layout {
         Layout::filling(kind, filled)
     }
 
+    /// For rows that their table can't take as it is, or that have none: columns of the exporter's table, or of the mapping,
+    /// of types that hold all that is sent.
+    pub fn natural(kind: Kind, mapping: Option<&[(String, String)]>) -> Result<Layout, LayoutError> {
+        let columns: Vec<(String, String, Source)> = match mapping {
+            Some(mapping) => mapping.iter().filter_map(|(name, source)| of_natural_type(kind, name, source)).collect(),
+            None => filled_columns(kind).filter_map(|name| of_natural_type(kind, name, name)).collect(),
+        };
+        Layout::filling(kind, columns.iter().map(|(name, of, source)| (name, of, source.clone())).collect())
+    }
+
     fn filling(kind: Kind, filled: Vec<(&String, &String, Source)>) -> Result<Layout, LayoutError> {
         if filled.is_empty() {
             return Err(LayoutError::NothingToFill);
@@ -183,6 +194,11 @@ impl fmt::Debug for Layout {
         let columns = self.filling.names.iter().zip(&self.filling.types);
         out.debug_struct("Layout").field("kind", &self.kind).field("columns", &columns.collect::<Vec<_>>()).finish()
     }
+}
+
+fn of_natural_type(kind: Kind, name: &str, source: &str) -> Option<(String, String, Source)> {
+    let source = Source::parse(kind, source)?;
+    Some((name.to_owned(), natural(source.shape()).to_owned(), source))
 }
 
 fn specs(names: &[String], types: &[DataType]) -> Vec<ColumnSpec> {

@@ -6,11 +6,12 @@ use std::fmt::{self, Display, Formatter};
 use bytes::Bytes;
 
 use crate::block::Block;
-use crate::check::{check, ResourceMessage};
+use crate::check::{check, points_of, ResourceMessage};
 use crate::json::to_protobuf;
 use crate::kind::{Kind, Signal};
 use crate::layout::Layout;
-use crate::rows::{resource_attributes, Rows};
+use crate::rows::{resource_attributes, Rows, Which};
+use crate::wire::{checked, Payload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -102,6 +103,32 @@ impl Request {
         self.resources.iter().map(|resource| resource.rows[kind as usize]).sum()
     }
 
+    /// The time of the last of its records, in nanoseconds since 1970: when it was logged or observed, when the span ended,
+    /// when the point was taken. `None`: it says none.
+    pub fn last_time(&self) -> Option<u64> {
+        let resource = self.resources.last()?;
+        let scope = last_of(&self.payload[resource.place.clone()], 2)?;
+        let row = last_of(scope, 2)?;
+        let times: &[u32] = match self.signal {
+            Signal::Logs => &[1, 11],
+            Signal::Traces => &[8, 7],
+            Signal::Metrics => &[3],
+        };
+        let row = match self.signal {
+            Signal::Logs | Signal::Traces => row,
+            Signal::Metrics => {
+                let points = checked(row).filter(|field| points_of(field.number).is_some()).last()?;
+                let Payload::Bytes(points) = points.payload else { return None };
+                last_of(points, 1)?
+            }
+        };
+        let time = |number: u32| match checked(row).filter(|field| field.number == number).last()?.payload {
+            Payload::Fixed64(time) => Some(time).filter(|time| *time != 0),
+            _ => None,
+        };
+        times.iter().find_map(|number| time(*number))
+    }
+
     /// The value that all resources of the request have for an attribute, as it is written into a Map. `None` where they
     /// have none, or not the same.
     pub fn resource_attribute(&self, key: &str) -> Option<String> {
@@ -135,7 +162,17 @@ impl Request {
 
     /// The rows of the layout's kind, for the table that it was made for.
     pub fn block<'l>(&self, layout: &'l Layout) -> Block<'l> {
-        let mut rows = Rows::new(layout, self.rows_of(layout.kind()));
+        self.rows_as(layout, Which::Fit)
+    }
+
+    /// The rows that are rejected, as near as the table's columns come to them: to be kept until somebody has put them
+    /// right, or the table.
+    pub fn rejected_block<'l>(&self, layout: &'l Layout) -> Block<'l> {
+        self.rows_as(layout, Which::Unfit)
+    }
+
+    fn rows_as<'l>(&self, layout: &'l Layout, which: Which) -> Block<'l> {
+        let mut rows = Rows::new(layout, which, self.rows_of(layout.kind()));
         for resource in self.resources.iter().filter(|resource| resource.rows[layout.kind() as usize] > 0) {
             rows.add_resource(&self.payload[resource.place.clone()]);
         }
@@ -143,4 +180,13 @@ impl Request {
         let columns = rows.finish();
         Block { names: layout.names(), types: layout.types(), columns, rejected, rejected_because }
     }
+}
+
+/// The last of a message's messages in this field.
+fn last_of(message: &[u8], number: u32) -> Option<&[u8]> {
+    let found = checked(message).filter_map(|field| match (field.number, field.payload) {
+        (found, Payload::Bytes(bytes)) if found == number => Some(bytes),
+        _ => None,
+    });
+    found.last()
 }

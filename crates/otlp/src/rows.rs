@@ -28,9 +28,19 @@ pub(crate) trait Fields {
     }
 }
 
+/// Which rows are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that the table can take.
+    Fit,
+    /// The others.
+    Unfit,
+}
+
 /// The rows of one kind, and how many are not among them.
 pub(crate) struct Rows<'l> {
     layout: &'l Layout,
+    which: Which,
     columns: Vec<Column<'l>>,
     /// The positions of the columns that are filled at each level.
     of_level: [Vec<usize>; 4],
@@ -60,7 +70,7 @@ struct Scope<'a> {
 
 impl<'l> Rows<'l> {
     /// For so many rows.
-    pub(crate) fn new(layout: &'l Layout, rows: usize) -> Self {
+    pub(crate) fn new(layout: &'l Layout, which: Which, rows: usize) -> Self {
         let filled = layout.filled();
         let level = |level| {
             let at = |at: &usize| filled[*at].source.field.level() == level;
@@ -68,6 +78,7 @@ impl<'l> Rows<'l> {
         };
         Rows {
             layout,
+            which,
             columns: filled.iter().map(|column| Column::new(&column.target, rows)).collect(),
             of_level: [level(Level::Resource), level(Level::Scope), level(Level::Metric), level(Level::Row)],
             rows: 0,
@@ -137,9 +148,12 @@ impl<'l> Rows<'l> {
     }
 
     fn add(&mut self, row: &impl Fields) {
-        if let Some(because) = self.unfit.or_else(|| self.is_unfit(row)) {
+        let unfit = self.unfit.or_else(|| self.is_unfit(row));
+        if let Some(because) = unfit {
             self.rejected += 1;
             self.rejected_because.get_or_insert(because);
+        }
+        if unfit.is_some() != (self.which == Which::Unfit) {
             return;
         }
         self.write(Level::Row, row, 1);
@@ -186,7 +200,7 @@ fn is_choosy(field: Field, target: &Target) -> bool {
     is_keys || is_json
 }
 
-/// Of attributes that were found fit for it.
+/// Of attributes that were found fit for it; of others there may be none.
 pub(crate) fn push_keys(column: &mut Column<'_>, attributes: &[Attribute<'_>]) {
     let keys = flattened_keys(attributes).unwrap_or_default();
     column.push_list(keys.iter().map(|key| Value::Text(key)));

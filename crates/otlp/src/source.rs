@@ -320,6 +320,13 @@ fn field_named(kind: Kind, name: &str) -> Option<Field> {
     fields_of(kind).find(|(known, _)| *known == name).map(|(_, field)| field)
 }
 
+/// The fields that a column of the exporter's table is filled with: one, or those of a Nested.
+pub(crate) fn fields_in(kind: Kind, column: &'static str) -> impl Iterator<Item = &'static str> {
+    fields_of(kind)
+        .map(|(name, _)| name)
+        .filter(move |name| *name == column || name.split_once('.').is_some_and(|(before, _)| before == column))
+}
+
 /// Whether `name` is what stands before the dot of some fields: the name of a column that is not cut into its parts.
 pub(crate) fn is_structure(kind: Kind, name: &str) -> bool {
     fields_of(kind).any(|(known, _)| known.split_once('.').is_some_and(|(before, _)| before == name))

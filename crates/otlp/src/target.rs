@@ -59,6 +59,22 @@ pub(crate) fn advice(shape: Shape) -> &'static str {
     }
 }
 
+/// A type that holds all values of a shape.
+pub(crate) fn natural(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Text => "String",
+        Shape::Time => "DateTime64(9)",
+        Shape::Integer => "Int64",
+        Shape::Float => "Float64",
+        Shape::Attributes => "Map(String, String)",
+        Shape::Keys | Shape::Texts => "Array(String)",
+        Shape::Times => "Array(DateTime64(9))",
+        Shape::Integers => "Array(UInt64)",
+        Shape::Floats => "Array(Float64)",
+        Shape::ListsOfAttributes => "Array(Map(String, String))",
+    }
+}
+
 fn is_json(type_text: &str) -> bool {
     type_text == "JSON" || type_text.starts_with("JSON(")
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 use windrow_columns::value_text::number;
 
-use crate::json_text::{write_finite, write_json, JsonFor, NotJson};
+use crate::json_text::{not_finite_text, write_finite, write_json, JsonFor, NotJson};
 use crate::wire::{checked, Payload};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,9 +59,7 @@ impl<'a> AnyValue<'a> {
             AnyValue::Int(int) => number::integer(out, *int),
             AnyValue::Double(double) => match write_finite(*double, JsonFor::Text, out) {
                 Ok(()) => {}
-                Err(NotJson) if double.is_nan() => out.extend_from_slice(b"NaN"),
-                Err(NotJson) if *double > 0.0 => out.extend_from_slice(b"Infinity"),
-                Err(NotJson) => out.extend_from_slice(b"-Infinity"),
+                Err(NotJson) => out.extend_from_slice(not_finite_text(*double)),
             },
             AnyValue::Bytes(bytes) => out.extend_from_slice(STANDARD.encode(bytes).as_bytes()),
             AnyValue::List(_) | AnyValue::Map(_) => {

@@ -143,6 +143,25 @@ fn requests_are_split_by_an_attribute_of_their_resources() {
 }
 
 #[test]
+fn a_request_is_as_old_as_its_last_record() {
+    let last = |signal, json: &str| read(signal, json).last_time();
+    assert_eq!(last(Signal::Logs, LOGS), None, "the last one has no time");
+    let logs =
+        r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"5"},{"observedTimeUnixNano":"7"}]}]}]}"#;
+    assert_eq!(last(Signal::Logs, logs), Some(7));
+    assert_eq!(last(Signal::Traces, TRACES), Some(9));
+    let points = |of: &str| {
+        format!(
+            r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"{of}":{{"dataPoints":[{{"timeUnixNano":"8"}}]}}}}]}}]}}]}}"#
+        )
+    };
+    for kind in ["gauge", "sum", "histogram", "exponentialHistogram", "summary"] {
+        assert_eq!(last(Signal::Metrics, &points(kind)), Some(8), "{kind}");
+    }
+    assert_eq!(last(Signal::Metrics, "{}"), None);
+}
+
+#[test]
 fn objects_that_json_can_not_have_are_rejected() {
     let attributes = |value: &str| {
         format!(
@@ -153,17 +172,42 @@ fn objects_that_json_can_not_have_are_rejected() {
     let nan = r#"[{"key":"k","value":{"arrayValue":{"values":[{"doubleValue":"-Infinity"}]}}}]"#;
     let doubled = r#"[{"key":"a.b","value":{"intValue":1}},
         {"key":"a","value":{"kvlistValue":{"values":[{"key":"b","value":{"intValue":1}}]}}}]"#;
-    for (value, because) in [(nan, "infinite"), (doubled, "path")] {
+    let cases = [(nan, "infinite", r#"{"k":["-Infinity"]}"#), (doubled, "path", r#"{"a":{"b":1},"a.b":1}"#)];
+    for (value, because, kept) in cases {
         let request = read(Signal::Logs, &attributes(value));
         let block = request.block(&layout);
         assert_eq!((block.rows(), block.rejected), (1, 1), "{value}");
         assert!(block.rejected_because.unwrap().contains(because), "{value}");
+        let rejected = request.rejected_block(&layout);
+        assert_eq!((rejected.rows(), rejected.rejected), (1, 1), "{value}");
+        assert_eq!(texts(rejected.columns.column(0).unwrap()), [kept], "{value}");
     }
     // An empty value is none.
     assert_eq!(
         read(Signal::Logs, &attributes(&doubled.replace(r#"{"intValue":1}}]"#, "{}}]"))).block(&layout).rejected,
         0
     );
+}
+
+#[test]
+fn rows_without_a_table_that_fits_are_kept_in_its_columns_all_the_same() {
+    let all = [(Signal::Logs, LOGS, 16), (Signal::Traces, TRACES, 22)];
+    for (signal, json, columns) in all {
+        let request = read(signal, json);
+        for (kind, rows) in request.kinds() {
+            let layout = Layout::natural(kind, None).unwrap();
+            assert_eq!((request.block(&layout).rows(), layout.columns().count()), (rows, columns), "{kind:?}");
+        }
+    }
+    let request = read(Signal::Metrics, METRICS);
+    for (kind, rows) in request.kinds() {
+        assert_eq!(request.block(&Layout::natural(kind, None).unwrap()).rows(), rows, "{kind:?}");
+    }
+    let mapping = pairs(&[("message", "Body"), ("pod", "ResourceAttributes['tenant']"), ("unknown", "Nothing")]);
+    let layout = Layout::natural(Kind::Logs, Some(&mapping)).unwrap();
+    assert_eq!(layout.columns().collect::<Vec<_>>(), ["message", "pod"]);
+    let request = read(Signal::Logs, LOGS);
+    assert_eq!(texts(request.block(&layout).columns.column(1).unwrap()), ["a", "a", "b", "a"]);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn http(layers: &Layers) -> HttpSettings {
     }
 }
 
-fn tls_files(layers: &Layers, certificate: &str, key: &str, client_ca: Option<&str>) -> Option<TlsFiles> {
+pub(crate) fn tls_files(layers: &Layers, certificate: &str, key: &str, client_ca: Option<&str>) -> Option<TlsFiles> {
     let (certificate, key) = layers.path(certificate).zip(layers.path(key))?;
     Some(TlsFiles { certificate, key, client_ca: client_ca.and_then(|path| layers.path(path)) })
 }
@@ -311,6 +311,13 @@ impl Layers {
 
     pub(crate) fn text(&self, path: &str) -> &str {
         self.optional_text(path).unwrap_or_default()
+    }
+
+    pub(crate) fn texts(&self, path: &str) -> Vec<String> {
+        match &self.resolved(path).value {
+            Value::List(texts) => texts.clone(),
+            _ => Vec::new(),
+        }
     }
 
     pub(crate) fn path(&self, path: &str) -> Option<PathBuf> {

@@ -143,6 +143,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("flight.idle_timeout_ms", MS, Is("600000"), "How long a client of Flight SQL may take nothing of a result. Then its query is ended, with an error, and its place in the database is free."),
     row("otlp.grpc_listen", Kind::AddressOrOff, Is(""), "The port that takes OpenTelemetry's logs, traces and metrics by OTLP over gRPC, as in `127.0.0.1:4317`. Port 0 takes a free one; empty: none. It speaks TLS if the data port does. See docs/otlp.md."),
     row("otlp.http_listen", Kind::AddressOrOff, Is(""), "The same by OTLP over HTTP, in Protobuf or JSON, as in `127.0.0.1:4318`."),
+    row("otlp.tls_client_ca", Kind::Path, Unset, "PEM file of authorities: who sends by OTLP has to show a certificate that one of them signed, beside user and password or a token. When not set, none is asked for. The certificate of the ports themselves is the data port's: `http.tls_certificate`."),
+    row("otlp.allowed_origins", Kind::TextList, Unset, "The sites whose pages may send by OTLP over HTTP from a browser (CORS), each as the browser names it: `https://shop.example`. `*`: all of them. When not set, none."),
     row("otlp.max_grpc_message_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, Is("4MiB"), "Longest request over gRPC, also when it is unpacked. A longer one is refused for good."),
     row("otlp.max_http_body_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, Is("20MiB"), "Longest request over HTTP, also when it is unpacked. A longer one is refused for good."),
     row("otlp.ack", Kind::Choice(&["memory", "disk", "stored"]), Is("disk"), "When a request is answered: once its rows are in memory, once they are kept on disk, or once they are stored. `[[tables]]` may say otherwise for a table."),

@@ -2,20 +2,27 @@
 
 use std::net::SocketAddr;
 
+use crate::assemble::tls_files;
 use crate::backend::Backend;
 use crate::entries::Entry;
 use crate::kind::Value;
 use crate::layers::Layers;
 use crate::secret::Secret;
+use crate::typed::TlsFiles;
 
 /// What stands for the tenant in names.
 const TENANT: &str = "{tenant}";
+const CLIENT_CA: &str = "otlp.tls_client_ca";
 
 #[derive(Debug, Clone)]
 pub struct OtlpSettings {
     /// `None`: OTLP over gRPC is not spoken.
     pub grpc_listen: Option<SocketAddr>,
     pub http_listen: Option<SocketAddr>,
+    /// As the data port's, with whose certificates senders have to show.
+    pub tls: Option<TlsFiles>,
+    /// Of pages that may send from within a browser; `*`: all.
+    pub allowed_origins: Vec<String>,
     pub max_grpc_message_bytes: usize,
     pub max_http_body_bytes: usize,
     /// As the setting `windrow_ack` of an insert has it.
@@ -90,6 +97,8 @@ pub(crate) fn assemble(layers: &Layers) -> OtlpSettings {
     OtlpSettings {
         grpc_listen: layers.optional_address("otlp.grpc_listen"),
         http_listen: layers.optional_address("otlp.http_listen"),
+        tls: tls_files(layers, "http.tls_certificate", "http.tls_key", Some(CLIENT_CA)),
+        allowed_origins: layers.texts("otlp.allowed_origins"),
         max_grpc_message_bytes: layers.count("otlp.max_grpc_message_bytes"),
         max_http_body_bytes: layers.count("otlp.max_http_body_bytes"),
         ack: text("otlp.ack"),
@@ -142,7 +151,7 @@ fn names_a_tenant(layers: &Layers) -> bool {
 }
 
 pub(crate) fn problems(layers: &Layers) -> Vec<String> {
-    let problems = [backend(layers), empty_name(layers), tenant(layers), ttl(layers)];
+    let problems = [backend(layers), client_ca(layers), empty_name(layers), tenant(layers), ttl(layers)];
     let mut problems: Vec<String> = problems.into_iter().flatten().collect();
     problems.extend(tokens(layers));
     problems
@@ -154,6 +163,15 @@ fn backend(layers: &Layers) -> Option<String> {
         ["otlp.grpc_listen", "otlp.http_listen"].into_iter().find(|path| layers.optional_address(path).is_some())?;
     let is_clickhouse = matches!(layers.backend(), Backend::Embedded | Backend::ClickHouse(_));
     (!is_clickhouse).then(|| format!("`{named}` is set, and `backend` is no ClickHouse; OTLP needs one"))
+}
+
+/// Someone who names an authority believes that senders are checked.
+fn client_ca(layers: &Layers) -> Option<String> {
+    layers.path(CLIENT_CA).filter(|_| layers.path("http.tls_certificate").is_none()).map(|_| {
+        format!(
+            "`{CLIENT_CA}` is set, and the ports of OTLP speak no TLS; set `http.tls_certificate` and `http.tls_key`"
+        )
+    })
 }
 
 fn empty_name(layers: &Layers) -> Option<String> {

@@ -253,10 +253,10 @@ impl SettingsFlags {
 pub(crate) struct DemoArguments {
     #[command(flatten)]
     pub(crate) settings: SettingsFlags,
-    /// How many probes there are: 200, or as many as the scene has.
+    /// How many probes or agents there are: 200, or as many as the scene has.
     #[arg(long)]
     pub(crate) probes: Option<usize>,
-    /// How often each of them measures: 10s, 500ms, 1m.
+    /// How often each of them measures, or sends: 10s, 500ms, 1m.
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) every: Duration,
     /// End after this long: 20 (seconds), 20s, 5m. Without it: until Ctrl-C.
@@ -275,7 +275,7 @@ pub(crate) struct DemoArguments {
     /// columns, or the rows go into DuckDB.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) compare: Option<bool>,
-    /// One of the experiments of "Asynchronous Data Inserts in ClickHouse", alone.
+    /// One of the experiments of "Asynchronous Data Inserts in ClickHouse", alone; or OpenTelemetry.
     #[arg(long, conflicts_with_all = ["compare", "no_wait"])]
     pub(crate) scene: Option<Scene>,
     /// Don't open the page with the map; its address is printed.
@@ -294,6 +294,8 @@ pub(crate) enum Scene {
     Waiting,
     /// 500 probes through Windrow, which flushes every 5 seconds and acknowledges before.
     NotWaiting,
+    /// 300 agents that send OpenTelemetry's logs, traces and metrics to Windrow, over gRPC and HTTP.
+    Otel,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

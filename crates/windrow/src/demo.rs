@@ -1,3 +1,5 @@
+mod otel;
+
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,10 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
         // The picture is redrawn in place; only what went wrong may come between.
         settings.log.level = "error,clickhouse=off".to_owned();
     }
+    let is_otel = arguments.scene == Some(Scene::Otel);
+    if is_otel {
+        otel::open_ports(&mut settings)?;
+    }
     let plan = Plan::chosen(&settings, arguments)?;
     let options = plan.options(arguments);
     options.check().map_err(|error| error.to_string())?;
@@ -60,7 +66,10 @@ pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<E
             started = Gateway::start(settings.clone(), reload::fixed(&settings)) => started?,
             () = stop.more_than(0) => return Err(INTERRUPTED.to_owned()),
         };
-        let played = play(&settings, options, &plan, &gateway, (&temporary.path, stop)).await;
+        let played = match is_otel {
+            true => otel::play(&settings, arguments, &gateway, stop).await,
+            false => play(&settings, options, &plan, &gateway, (&temporary.path, stop)).await,
+        };
         let clean = gateway.stop().await;
         played.map(|()| clean)
     })?;
@@ -148,6 +157,9 @@ impl Plan {
             Some(Scene::Waiting) => Plan { through: true, straight: false, inserts: Inserts::Waiting, probes: 500 },
             Some(Scene::NotWaiting) => {
                 Plan { through: true, straight: false, inserts: Inserts::NotWaiting, probes: 500 }
+            }
+            Some(Scene::Otel) => {
+                Plan { through: true, straight: false, inserts: Inserts::Waiting, probes: otel::AGENTS }
             }
             None => Plan {
                 through: true,

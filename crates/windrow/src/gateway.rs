@@ -37,6 +37,8 @@ const LAST_GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Gateway {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// Those of OTLP: gRPC, then HTTP, as far as they are open.
+    pub(crate) otlp: Vec<SocketAddr>,
     data: Arc<DataServer>,
     appends: Appends,
     flight: Option<FlightServer>,
@@ -132,6 +134,7 @@ impl Gateway {
             (!at.is_empty()).then(|| at.join(","))
         };
         let (native_at, otlp_at) = (all_at(&native), all_at(&otlp));
+        let otlp_addresses = otlp.iter().map(|(listener, _)| address(listener)).collect::<Result<_, _>>()?;
         native.into_iter().chain(otlp).for_each(|(listener, port)| data.start(listener, port));
         let flight_at = flight.as_ref().map(|flight| tracing::field::display(flight.address()));
         tracing::info!(%http, %admin, native = native_at, flight = flight_at, otlp = otlp_at, backend = backend.name, "windrow is ready");
@@ -141,6 +144,7 @@ impl Gateway {
         Ok(Gateway {
             http,
             admin,
+            otlp: otlp_addresses,
             data,
             appends,
             flight,

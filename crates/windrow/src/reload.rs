@@ -66,13 +66,14 @@ impl Reload {
 /// The certificates of the ports, as they are in their files now.
 pub(crate) fn certificates(settings: &Settings) -> Result<Certificates, String> {
     let http = certificate(settings.http.tls.as_ref(), "http")?;
+    let otlp = certificate(settings.otlp.tls.as_ref(), "http")?;
     let native = certificate(settings.native.tls.as_ref(), "native")?;
     if settings.native.tls_listen.is_some() && native.is_none() {
         return Err("`native.tls_listen` needs a certificate: name PEM files in `native.tls_certificate` and \
                     `native.tls_key`"
             .to_owned());
     }
-    Ok(Certificates { http, native })
+    Ok(Certificates { http, otlp, native })
 }
 
 fn certificate(files: Option<&TlsFiles>, section: &str) -> Result<Option<ServerTls>, String> {

@@ -16,6 +16,8 @@ pub enum DemoError {
     Interrupted,
     /// The run ended, and rows are missing or inserts failed.
     Incomplete(Box<DemoSummary>),
+    /// The same of telemetry.
+    TelemetryIncomplete,
 }
 
 impl fmt::Display for DemoError {
@@ -25,6 +27,7 @@ impl fmt::Display for DemoError {
             Self::Sites(error) => write!(f, "cannot serve the demo's sites on loopback: {error}"),
             Self::Unusable { whose, what, reason } => write!(f, "{whose}: cannot {what}: {reason}"),
             Self::Interrupted => f.write_str("interrupted before all rows were looked up"),
+            Self::TelemetryIncomplete => f.write_str("telemetry is missing, or was refused: the summary says which"),
             Self::Incomplete(_) => f.write_str("rows are missing, or inserts failed: the summary says which"),
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! `probe.rs` is the life of one probe; `side.rs` is one way for its rows to go; `watch.rs` asks the database what came
 //! of them; `observer.rs` makes one picture of all that; `run.rs` ties them together; the rest are their parts, most of
-//! them pure.
+//! them pure. `otel/` is another scene: agents that send OpenTelemetry's logs, traces and metrics.
 
 mod calendar;
 mod cities;
@@ -19,6 +19,7 @@ mod errors;
 mod local_server;
 mod observer;
 mod options;
+mod otel;
 mod page;
 mod percentiles;
 mod plain;
@@ -41,6 +42,7 @@ mod watch;
 pub use engine::Engine;
 pub use errors::DemoError;
 pub use options::{Browser, DemoOptions, Destination, Inserts, Output, PidSource};
+pub use otel::{run_otel, OtelOptions, OtelSummary};
 pub use run::run;
 pub use snapshot::Averages;
 pub use stop::StopRequests;

@@ -123,7 +123,7 @@ impl Probe {
 }
 
 /// Waits for the word to stop, or for its sender to be gone.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stopped| *stopped).await;
 }
 

@@ -214,7 +214,7 @@ async fn summarise_side(side: &Side, average: Averages, elapsed: Duration) -> Si
     }
 }
 
-async fn reached(deadline: Option<Instant>) {
+pub(crate) async fn reached(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

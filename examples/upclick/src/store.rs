@@ -88,7 +88,7 @@ impl RunId {
         }
     }
 
-    fn text(self) -> String {
+    pub fn text(self) -> String {
         format!("{:015x}", self.0)
     }
 

@@ -145,6 +145,11 @@ impl DeadLetters {
         self.shared.lock().index.all()
     }
 
+    /// Whether the bound is reached.
+    pub fn is_full(&self) -> bool {
+        self.shared.is_full.load(Ordering::Acquire)
+    }
+
     /// How many of these dead letters, from the first on, have at most so many bytes of payload. At least one.
     pub fn how_many(&self, ids: &[DeadLetterId], max_dead_letters: usize, max_bytes: u64) -> usize {
         let state = self.shared.lock();
@@ -308,7 +313,7 @@ impl DeadLetterStore for DeadLetters {
 
     fn refuses(&self, table: &TableKey) -> Option<DeadLettersFull> {
         let shared = &self.shared;
-        if !shared.is_full.load(Ordering::Acquire) {
+        if !self.is_full() {
             return None;
         }
         let state = shared.lock();

@@ -11,6 +11,7 @@ use windrow_engine::{Gatherer, JournalUsage, LatencyCounts, TableFigures};
 use super::process::{process_usage, ProcessUsage};
 use crate::backend::BackendSink;
 use crate::metrics::TallyCounts;
+use crate::otlp::{SignalCounts, SIGNALS};
 use crate::state::State;
 
 const STEP: Duration = Duration::from_secs(1);
@@ -63,7 +64,15 @@ struct Ring {
     /// When the last of them was taken.
     last_ms: u64,
     /// Of the last minute, the oldest first.
-    tallies: VecDeque<TallyCounts>,
+    tallies: VecDeque<Tallied>,
+}
+
+/// What was counted for the figures of the last minute.
+#[derive(Clone)]
+pub(super) struct Tallied {
+    pub(super) at: Instant,
+    pub(super) counts: TallyCounts,
+    pub(super) otlp: [SignalCounts; SIGNALS.len()],
 }
 
 /// What counters said at one moment.
@@ -81,7 +90,8 @@ struct Counted {
 impl Default for History {
     fn default() -> History {
         // At the start nothing has been counted.
-        let tallies = VecDeque::from([TallyCounts::default()]);
+        let start = Tallied { at: Instant::now(), counts: TallyCounts::default(), otlp: Default::default() };
+        let tallies = VecDeque::from([start]);
         History { ring: Mutex::new(Ring { samples: VecDeque::with_capacity(STEPS), last_ms: 0, tallies }) }
     }
 }
@@ -104,14 +114,15 @@ impl History {
                 if ring.tallies.len() == TALLIES {
                     ring.tallies.pop_front();
                 }
-                ring.tallies.push_back(state.metrics.tally_counts());
+                let (counts, otlp) = (state.metrics.tally_counts(), state.otlp.counts());
+                ring.tallies.push_back(Tallied { at: Instant::now(), counts, otlp });
             }
         }
     }
 
     /// What was counted a minute ago, or at the start.
-    pub(super) fn tallies_before(&self) -> TallyCounts {
-        self.lock().tallies.front().cloned().unwrap_or_default()
+    pub(super) fn tallied_before(&self) -> Option<Tallied> {
+        self.lock().tallies.front().cloned()
     }
 
     /// The samples that were taken after `since_ms`.

@@ -48,7 +48,7 @@ pub const MAX_ADMIN_CONNECTIONS: usize = 500;
 
 const PATHS: &str =
     "there are / (the dashboard), /healthz, /readyz, /metrics, and under /api/v1/: status, history, tables, \
-     refusals, appends, settings, buffers, cluster, kafka, replicas, dead-letters and reload\n";
+     refusals, appends, settings, buffers, cluster, kafka, otlp, replicas, dead-letters and reload\n";
 const FROM_ELSEWHERE: &str =
     "without the setting admin.token this port answers to its own page, and by its address or as \
      localhost: not to other sites, nor by another name";
@@ -197,6 +197,7 @@ impl AdminServer {
             "/api/v1/buffers" => Answer::json(200, &self.buffers()),
             "/api/v1/replicas" => Answer::json(200, &json!({ "replicas": replicas::shown(&self.state.backend) })),
             "/api/v1/cluster" => Answer::json(200, &Cluster::shown(self.state.cluster.as_ref())),
+            "/api/v1/otlp" => Answer::json(200, &overview::otlp(&self.state, &self.history)),
             "/api/v1/kafka" => Answer::json(200, &pipelines_json(&self.state.pipelines.get())),
             _ => page::file(path).unwrap_or_else(|| Answer::text(404, PATHS)),
         })

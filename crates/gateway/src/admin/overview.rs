@@ -8,6 +8,7 @@ use super::history::History;
 use super::replicas;
 use crate::backend::{Backend, BackendSink};
 use crate::metrics::{Tallies, TallyCounts};
+use crate::otlp::{signal_name, SIGNALS};
 use crate::state::State;
 
 const MAX_TABLES_SHOWN: usize = 1000;
@@ -137,7 +138,7 @@ fn table(row: &Row, has_parts: bool) -> Value {
 
 /// What does not go the usual way.
 pub(super) fn refusals(state: &State, history: &History) -> Value {
-    let before: TallyCounts = history.tallies_before();
+    let before: TallyCounts = history.tallied_before().map(|tallied| tallied.counts).unwrap_or_default();
     let Tallies { forwarded, errors } = state.metrics.tallies();
     let errors = errors.into_iter().map(|(code, tally)| {
         let counted_before = before.errors.get(&code).copied().unwrap_or_default();
@@ -154,6 +155,37 @@ pub(super) fn refusals(state: &State, history: &History) -> Value {
         json!({ "reason": reason, "count": count, "last_minute": count.saturating_sub(counted_before), "help": meaning_of(reason) })
     });
     json!({ "errors": errors.collect::<Vec<_>>(), "forwarded": forwarded.collect::<Vec<_>>() })
+}
+
+/// What comes by OTLP, signal by signal; nothing where its ports are closed.
+pub(super) fn otlp(state: &State, history: &History) -> Value {
+    let settings = state.options.settings.get();
+    if settings.otlp.grpc_listen.or(settings.otlp.http_listen).is_none() {
+        return json!({ "signals": [] });
+    }
+    let before = history.tallied_before();
+    let seconds = before.as_ref().map_or(1.0, |before| before.at.elapsed().as_secs_f64().max(1.0));
+    let before = before.map(|before| before.otlp).unwrap_or_default();
+    let signals = SIGNALS.into_iter().zip(state.otlp.counts()).zip(before).map(|((signal, now), before)| {
+        let per_second = |now: u64, before: u64| (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0;
+        let ages = now.ages.since(&before.ages);
+        json!({
+            "signal": signal_name(signal),
+            "requests": now.requests,
+            "rows": now.rows,
+            "bytes": now.bytes,
+            "rejected_rows": now.rejected,
+            "refused_requests": now.refused,
+            "last_minute": {
+                "requests_per_second": per_second(now.requests, before.requests),
+                "rows_per_second": per_second(now.rows, before.rows),
+                "bytes_per_second": per_second(now.bytes, before.bytes),
+                "refused_requests": now.refused.saturating_sub(before.refused),
+                "age_seconds": { "p50": ages.quantile_seconds(0.5), "p99": ages.quantile_seconds(0.99) },
+            },
+        })
+    });
+    json!({ "signals": signals.collect::<Vec<_>>() })
 }
 
 /// ClickHouse's name of an error's code; of one that is not known here, it stands at the end of ClickHouse's own texts.

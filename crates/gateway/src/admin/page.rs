@@ -8,10 +8,10 @@ macro_rules! files {
     ($($path:literal)*) => { [$(($path, include_bytes!(concat!("../../../../dashboard", $path)).as_slice()),)*] };
 }
 
-const FILES: [(&str, &[u8]); 23] = files! {
+const FILES: [(&str, &[u8]); 24] = files! {
     "/api.js" "/appends.js" "/charts.js" "/dead_letters.js" "/dom.js" "/favicon.svg" "/figures.js"
     "/format.js" "/health.js" "/history.js" "/index.html" "/main.js" "/opened_dead_letter.js"
-    "/pipelines.js" "/polling.js" "/refusals.js" "/settings.js" "/style.css" "/table.js" "/tables.js"
+    "/otlp.js" "/pipelines.js" "/polling.js" "/refusals.js" "/settings.js" "/style.css" "/table.js" "/tables.js"
     "/theme.js" "/vendor/uplot/uPlot.iife.min.js" "/vendor/uplot/uPlot.min.css"
 };
 

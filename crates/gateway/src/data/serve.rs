@@ -42,6 +42,7 @@ pub struct DataServer {
     /// The same of the native port that speaks TLS.
     native_tls: Live<Option<TlsAcceptor>>,
     /// The data port's certificate, for gRPC.
+    otlp_tls: Live<Option<TlsAcceptor>>,
     grpc_tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
     connection_limit: Arc<ConnectionLimit>,
@@ -63,6 +64,7 @@ pub enum Port {
 #[derive(Default)]
 pub struct Certificates {
     pub http: Option<Arc<rustls::ServerConfig>>,
+    pub otlp: Option<Arc<rustls::ServerConfig>>,
     pub native: Option<Arc<rustls::ServerConfig>>,
 }
 
@@ -170,7 +172,8 @@ impl DataServer {
         }
         DataServer {
             state: Arc::new(state),
-            grpc_tls: Live::new(certificates.http.as_ref().map(for_grpc)),
+            grpc_tls: Live::new(certificates.otlp.as_ref().map(for_grpc)),
+            otlp_tls: Live::new(certificates.otlp.map(TlsAcceptor::from)),
             tls: Live::new(certificates.http.map(TlsAcceptor::from)),
             native_tls: Live::new(certificates.native.map(TlsAcceptor::from)),
             stop: watch::Sender::new(false),
@@ -201,8 +204,9 @@ impl DataServer {
         if concerns_inserts {
             self.state.admission.settings_changed();
         }
-        let Certificates { http, native } = certificates;
-        http.iter().for_each(|tls| self.grpc_tls.set(Some(for_grpc(tls))));
+        let Certificates { http, otlp, native } = certificates;
+        otlp.iter().for_each(|tls| self.grpc_tls.set(Some(for_grpc(tls))));
+        otlp.into_iter().for_each(|tls| self.otlp_tls.set(Some(TlsAcceptor::from(tls))));
         http.into_iter().for_each(|tls| self.tls.set(Some(TlsAcceptor::from(tls))));
         native.into_iter().for_each(|tls| self.native_tls.set(Some(TlsAcceptor::from(tls))));
     }
@@ -259,7 +263,8 @@ impl DataServer {
                 continue;
             };
             let tls = match port {
-                Port::Http | Port::OtlpHttp => self.tls.get(),
+                Port::Http => self.tls.get(),
+                Port::OtlpHttp => self.otlp_tls.get(),
                 Port::OtlpGrpc => self.grpc_tls.get(),
                 Port::Native => None,
                 Port::NativeTls => self.native_tls.get(),

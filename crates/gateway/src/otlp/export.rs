@@ -5,16 +5,19 @@
 //! request is to come again; what was kept of it is known then by its token, if it has one.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::future::join_all;
 use windrow_clickhouse::{Call, CallError};
 use windrow_compression::cityhash128;
+use windrow_engine::sink::TableKey;
+use windrow_engine::FailedInsert;
 use windrow_otlp::answer::PartialSuccess;
-use windrow_otlp::{decode, DecodeError, Encoding, Kind, Limits, Request, Signal};
+use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, Request, Signal};
 use windrow_sql::backquote;
 
+use super::dead_letters::{self, Rejected};
 use super::metrics::Taken;
 use super::refused::{Refused, Why};
 use super::sender::Sender;
@@ -47,12 +50,17 @@ struct Part {
     tenant: Option<String>,
     kind: Kind,
     rows: usize,
-    table: Arc<Table>,
+    key: TableKey,
+    /// Or why they can't go there.
+    table: Result<Arc<Table>, Refused>,
     request: Request,
     token: Option<String>,
+    /// Their share of the request.
+    payload_bytes: u64,
 }
 
-/// What became of the rows for one table.
+/// What became of the rows for one table, or of all.
+#[derive(Default)]
 struct Outcome {
     rows: usize,
     rejected: usize,
@@ -70,9 +78,9 @@ pub(super) async fn export(
     let outcome = taken(state, sender, export, origin).await;
     let metrics = &state.otlp.metrics;
     match outcome {
-        Ok(outcome) => {
+        Ok((outcome, last_time)) => {
             let (rows, rejected) = (outcome.rows as u64, outcome.rejected as u64);
-            metrics.taken(signal, Taken { rows, rejected, bytes });
+            metrics.taken(signal, Taken { rows, rejected, bytes, age: last_time.map(age) });
             let message = outcome.because.unwrap_or_default();
             Ok((rejected > 0).then_some(PartialSuccess { rejected: outcome.rejected, message }))
         }
@@ -83,19 +91,20 @@ pub(super) async fn export(
     }
 }
 
+/// With the time of its last record.
 async fn taken(
     state: &Arc<State>,
     sender: &Sender,
     export: Export<'_>,
     origin: Origin<'_>,
-) -> Result<Outcome, Refused> {
+) -> Result<(Outcome, Option<u64>), Refused> {
     let settings = state.options.settings.get();
     let limits = Limits { max_unfolded_bytes: settings.http.max_decompressed_bytes, ..Limits::default() };
     let read = || decode(export.signal, export.encoding, &export.payload, &limits);
     let request = aside(export.payload.len(), read).map_err(unreadable)?;
     let id = id_of(&export, settings.otlp.deduplicate_by_bytes)?;
-    let all_rows = request.rows();
-    let mut outcomes = Vec::new();
+    let (all_rows, last_time) = (request.rows(), request.last_time());
+    let share = |rows: usize| (export.payload.len() as u64 * rows as u64) / all_rows.max(1) as u64;
     let mut parts = Vec::new();
     for OfTenant { tenant, request } in by_tenant(request, export.tenant, &settings.otlp.tenants)? {
         for (kind, rows) in request.kinds() {
@@ -103,50 +112,60 @@ async fn taken(
             let (database, table) = names(&settings.otlp.tables, kind, tenant.as_deref());
             let params = params(&settings.otlp.ack, token.as_deref());
             let has_token = token.is_some();
-            let search = Search { state, sender, kind, database, table, params: &params, has_token };
-            match search.find().await {
-                Ok(table) => {
-                    let (tenant, request) = (tenant.clone(), request.clone());
-                    parts.push(Part { tenant, kind, rows, table, request, token });
-                }
-                Err(refused) if refused.why.is_passing() => return Err(refused),
-                Err(refused) => outcomes.push(Err((rows, refused))),
+            let key = TableKey { database, table };
+            let search = Search { state, sender, kind, key: &key, params: &params, has_token };
+            let table = search.find().await;
+            if let Some(refused) = table.as_ref().err().filter(|refused| refused.why.is_passing()) {
+                return Err(refused.clone());
             }
+            let (tenant, request, payload_bytes) = (tenant.clone(), request.clone(), share(rows));
+            parts.push(Part { tenant, kind, rows, key, table, request, token, payload_bytes });
         }
     }
     origin.mark("admit");
-    let share = |rows: usize| (export.payload.len() as u64 * rows as u64) / all_rows.max(1) as u64;
-    let stored = parts.iter().map(|part| part.hand_over(state, sender, &settings.otlp.ack, share(part.rows), origin));
-    for (part, stored) in parts.iter().zip(join_all(stored).await) {
-        outcomes.push(stored.map_err(|refused| (part.rows, refused)));
+    let is_some_for_nothing = parts.iter().any(|part| part.table.is_err());
+    if is_some_for_nothing && parts.iter().any(|part| part.table.is_ok()) {
+        dead_letters::have_room(state)?;
     }
-    together(outcomes)
+    let outcomes = join_all(parts.iter().map(|part| part.hand_over(state, sender, &settings.otlp.ack, origin))).await;
+    let whole = together(parts.iter().map(|part| part.rows).zip(&outcomes))?;
+    let mut rejected = Vec::new();
+    for (part, outcome) in parts.iter().zip(&outcomes) {
+        part.add_dead_letters(state, sender, outcome, &mut rejected);
+    }
+    dead_letters::keep(state, rejected).await?;
+    Ok((whole, last_time))
 }
 
 /// What is said of the whole request. Who has to send it again hears nothing of what will never be taken.
-fn together(outcomes: Vec<Result<Outcome, (usize, Refused)>>) -> Result<Outcome, Refused> {
-    let mut whole = Outcome { rows: 0, rejected: 0, because: None };
-    let (mut passing, mut refused_for_good, mut is_any_taken) = (None, None, outcomes.is_empty());
-    for outcome in outcomes {
+fn together<'o>(outcomes: impl Iterator<Item = (usize, &'o Result<Outcome, Refused>)>) -> Result<Outcome, Refused> {
+    let mut whole = Outcome::default();
+    let (mut passing, mut refused_for_good, mut is_any_taken) = (None, None, false);
+    for (sent, outcome) in outcomes {
         match outcome {
             Ok(Outcome { rows, rejected, because }) => {
                 is_any_taken = true;
                 (whole.rows, whole.rejected) = (whole.rows + rows, whole.rejected + rejected);
-                whole.because = whole.because.or(because);
+                whole.because = whole.because.or_else(|| because.clone());
             }
-            Err((_, refused)) if refused.why.is_passing() => passing = passing.or(Some(refused)),
-            Err((rows, refused)) => {
-                whole.rejected += rows;
+            Err(refused) if refused.why.is_passing() => passing = passing.or(Some(refused)),
+            Err(refused) => {
+                whole.rejected += sent;
                 whole.because.get_or_insert_with(|| refused.message.clone());
                 refused_for_good = refused_for_good.or(Some(refused));
             }
         }
     }
     match (passing, refused_for_good) {
-        (Some(refused), _) => Err(refused),
-        (None, Some(refused)) if !is_any_taken => Err(refused),
+        (Some(refused), _) => Err(refused.clone()),
+        (None, Some(refused)) if !is_any_taken => Err(refused.clone()),
         (None, _) => Ok(whole),
     }
+}
+
+/// Of what happened then; a sender's clock may be ahead.
+fn age(time_ns: u64) -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_nanos(time_ns)).unwrap_or_default()
 }
 
 /// Runs something that may take a while, for so many bytes, where it holds up no other connection.
@@ -201,26 +220,25 @@ impl Part {
         state: &Arc<State>,
         sender: &Sender,
         ack: &str,
-        payload_bytes: u64,
         origin: Origin<'_>,
     ) -> Result<Outcome, Refused> {
-        let layout = &self.table.layout;
-        let block = aside(payload_bytes as usize, || self.request.block(layout));
+        let table = self.table.as_ref().map_err(Refused::clone)?;
+        let block = self.block(table);
         let (rows, rejected) = (block.rows(), block.rejected);
         let because = block.rejected_because.map(str::to_owned);
         let outcome = Outcome { rows, rejected, because };
         if rejected > 0 {
-            self.tell_of_rejected(&outcome);
+            dead_letters::have_room(state)?;
         }
         if rows == 0 {
             return Ok(outcome);
         }
         let params = params(ack, self.token.as_deref());
-        let candidate = self.table.candidate(sender, &params);
-        let Some(prepared) = &self.table.prepared else {
-            return self.post(state, sender, &params, &block.native()).await.map(|()| outcome);
+        let candidate = table.candidate(sender, &params);
+        let Some(prepared) = &table.prepared else {
+            return self.post(state, sender, table, &params, &block.native()).await.map(|()| outcome);
         };
-        let parsed = candidate.admitted_as(prepared.clone()).take(state, block.columns, payload_bytes);
+        let parsed = candidate.admitted_as(prepared.clone()).take(state, block.columns, self.payload_bytes);
         origin.mark("parse");
         let is_elsewhere = |parsed: &crate::insert::Parsed| {
             state.cluster.as_ref().is_some_and(|cluster| parsed.owner_elsewhere(cluster).is_some())
@@ -234,20 +252,26 @@ impl Part {
             }
             Err(NotGathered::Forward("too_large")) => return Err(Refused::new(Why::TooLarge, TOO_LARGE)),
             Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
-            _ => self.post(state, sender, &params, &self.request.block(layout).native()).await?,
+            _ => self.post(state, sender, table, &params, &self.block(table).native()).await?,
         }
         Ok(outcome)
     }
 
     /// Sends the rows as an insert to the data port, which knows the way of what can't be gathered here.
-    async fn post(&self, state: &State, sender: &Sender, params: &[Param<'_>], native: &[u8]) -> Result<(), Refused> {
+    async fn post(
+        &self,
+        state: &State,
+        sender: &Sender,
+        table: &Table,
+        params: &[Param<'_>],
+        native: &[u8],
+    ) -> Result<(), Refused> {
         let Some(client) = state.own_http.get().filter(|_| !state.is_closing()) else {
             return Err(Refusal::unreachable("the gateway is starting or ending").into());
         };
-        let columns: Vec<String> = self.table.layout.columns().map(backquote).collect();
-        let database = self.table.name.database.iter().map(|name| backquote(name) + ".").collect::<String>();
-        let table = backquote(&self.table.name.table);
-        let statement = format!("INSERT INTO {database}{table} ({}) FORMAT Native\n", columns.join(", "));
+        let columns: Vec<String> = table.layout.columns().map(backquote).collect();
+        let (database, table) = (backquote(&self.key.database), backquote(&self.key.table));
+        let statement = format!("INSERT INTO {database}.{table} ({}) FORMAT Native\n", columns.join(", "));
         let body = [statement.as_bytes(), native];
         let wait_ms = state.options.settings.get().gather.wait_for_async_insert_timeout_ms;
         let call = Call::new(&sender.given, "").body(&body).timeout(Duration::from_millis(wait_ms) + GRACE);
@@ -260,16 +284,70 @@ impl Part {
         }
     }
 
-    fn tell_of_rejected(&self, outcome: &Outcome) {
+    fn block<'t>(&self, table: &'t Table) -> Block<'t> {
+        aside(self.payload_bytes as usize, || self.request.block(&table.layout))
+    }
+
+    /// Of those of its rows that were rejected, where their sender is told that the others were taken. Who may not write
+    /// into the table has no right to have rows kept for it.
+    fn add_dead_letters(
+        &self,
+        state: &State,
+        sender: &Sender,
+        outcome: &Result<Outcome, Refused>,
+        dead_letters: &mut Vec<FailedInsert>,
+    ) {
+        let refused = outcome.as_ref().err();
+        let (rows, because) = match outcome {
+            Ok(Outcome { rejected, because, .. }) => (*rejected, because.as_deref().unwrap_or_default()),
+            Err(refused) => (self.rows, refused.message.as_str()),
+        };
+        if rows == 0 {
+            return;
+        }
+        let is_kept = refused.is_none_or(|refused| !matches!(refused.why, Why::Forbidden | Why::Unauthenticated));
         tracing::warn!(
             kind = self.kind.as_str(),
             tenant = self.tenant,
-            table = self.table.name.table,
-            rows = outcome.rejected,
-            because = outcome.because,
-            "rows of OTLP can never be stored in their table; their sender was told"
+            database = self.key.database,
+            table = self.key.table,
+            rows,
+            because,
+            "rows of OTLP can never be stored in their table: their sender was told{}",
+            if is_kept { ", and they become a dead letter" } else { "" }
         );
+        let table = self.table.as_ref().ok();
+        let layout = table.map(|table| table.layout.clone()).or_else(|| natural_layout(state, self.kind));
+        let Some(layout) = layout.filter(|_| is_kept) else { return };
+        let rejected = Rejected {
+            key: &self.key,
+            prepared: table.and_then(|table| table.prepared.as_deref()),
+            credentials: &sender.credentials,
+            token: self.token.as_deref(),
+            payload_bytes: self.payload_bytes,
+        };
+        let mut unfit = rows;
+        if let Some(refused) = refused {
+            let block = aside(self.payload_bytes as usize, || self.request.block(&layout));
+            unfit = block.rejected;
+            if block.rows() > 0 {
+                dead_letters.push(rejected.dead_letter(block, &refused.message));
+            }
+        }
+        if unfit > 0 {
+            let block = aside(self.payload_bytes as usize, || self.request.rejected_block(&layout));
+            let because = block.rejected_because.unwrap_or_default();
+            dead_letters.push(rejected.dead_letter(block, because));
+        }
     }
+}
+
+/// Of rows without a table that they fit into.
+fn natural_layout(state: &State, kind: Kind) -> Option<Layout> {
+    let settings = state.options.settings.get();
+    let mapping = settings.otlp.mappings.iter().find(|mapping| mapping.kind == kind.as_str());
+    let mapped = mapping.and_then(|mapping| Layout::natural(kind, Some(&mapping.columns)).ok());
+    mapped.or_else(|| Layout::natural(kind, None).ok())
 }
 
 const TOO_LARGE: &str = "the rows of this request are more than may be held for their table; send fewer in a request";
@@ -278,17 +356,24 @@ const TOO_LARGE: &str = "the rows of this request are more than may be held for 
 mod tests {
     use super::*;
 
-    fn ok(rows: usize, rejected: usize) -> Result<Outcome, (usize, Refused)> {
-        Ok(Outcome { rows, rejected, because: (rejected > 0).then(|| "unfit".to_owned()) })
+    type Told = (usize, Result<Outcome, Refused>);
+
+    fn ok(rows: usize, rejected: usize) -> Told {
+        let because = (rejected > 0).then(|| "unfit".to_owned());
+        (rows + rejected, Ok(Outcome { rows, rejected, because }))
     }
 
-    fn no(rows: usize, why: Why) -> Result<Outcome, (usize, Refused)> {
-        Err((rows, Refused::new(why, why.as_str())))
+    fn no(rows: usize, why: Why) -> Told {
+        (rows, Err(Refused::new(why, why.as_str())))
+    }
+
+    fn all(outcomes: Vec<Told>) -> Result<Outcome, Refused> {
+        together(outcomes.iter().map(|(rows, outcome)| (*rows, outcome)))
     }
 
     #[test]
     fn what_may_pass_decides_over_what_was_taken() {
-        let refused = |outcomes| together(outcomes).err().map(|refused| refused.why);
+        let refused = |outcomes| all(outcomes).err().map(|refused| refused.why);
         assert_eq!(refused(vec![ok(3, 0), no(2, Why::Unavailable)]), Some(Why::Unavailable));
         assert_eq!(refused(vec![no(1, Why::NoTable), no(2, Why::Unavailable)]), Some(Why::Unavailable));
         assert_eq!(refused(vec![no(1, Why::NoTable)]), Some(Why::NoTable));
@@ -297,9 +382,9 @@ mod tests {
 
     #[test]
     fn rows_of_one_table_may_be_rejected_beside_those_of_another() {
-        let whole = together(vec![ok(3, 1), no(2, Why::NoTable), ok(5, 0)]).unwrap_or_else(|_| panic!("taken"));
+        let whole = all(vec![ok(3, 1), no(2, Why::NoTable), ok(5, 0)]).unwrap_or_else(|_| panic!("taken"));
         assert_eq!((whole.rows, whole.rejected, whole.because.as_deref()), (8, 3, Some("unfit")));
-        let unfit = together(vec![ok(0, 4)]).unwrap_or_else(|_| panic!("nothing to send again"));
+        let unfit = all(vec![ok(0, 4)]).unwrap_or_else(|_| panic!("nothing to send again"));
         assert_eq!((unfit.rows, unfit.rejected), (0, 4));
     }
 }

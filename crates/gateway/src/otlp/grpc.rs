@@ -42,6 +42,14 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 const PING: Duration = Duration::from_secs(30);
 /// A connection on which nobody has called as a user is closed after this time.
 const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
+/// A name of a service is all that it has.
+const MAX_HEALTH_BYTES: usize = 128;
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
+const SERVICES: [(&str, Signal); 3] = [
+    ("opentelemetry.proto.collector.logs.v1.LogsService", Signal::Logs),
+    ("opentelemetry.proto.collector.trace.v1.TraceService", Signal::Traces),
+    ("opentelemetry.proto.collector.metrics.v1.MetricsService", Signal::Metrics),
+];
 /// A flag and a length stand before each message.
 const PREFIX_BYTES: usize = 5;
 
@@ -110,6 +118,12 @@ struct Whole {
 
 impl Call {
     async fn answer(self, request: Request<Incoming>) -> Response<Reply> {
+        if is_call(&request) && request.uri().path() == HEALTH {
+            return match self.health(request).await {
+                Ok(status) => taken(vec![1 << 3, status]),
+                Err(refused) => refusal(&refused),
+            };
+        }
         let state = self.state.clone();
         let signal = match signal(&request) {
             Ok(signal) => signal,
@@ -125,6 +139,26 @@ impl Call {
                 state.otlp.metrics.refused(signal, refused.why);
                 refusal(&refused)
             }
+        }
+    }
+
+    /// Whether requests are taken. Balancers and Kubernetes ask, who are nobody's users.
+    async fn health(&self, request: Request<Incoming>) -> Result<u8, Refused> {
+        const SERVING: u8 = 1;
+        const NOT_SERVING: u8 = 2;
+        let (head, body) = request.into_parts();
+        let (asked, _read) = message(&self.state, body, packing(&head.headers)?, MAX_HEALTH_BYTES).await?;
+        // The one field of the message: a service's name.
+        let service = match &asked[..] {
+            [] => "",
+            [0x0a, length, name @ ..] if name.len() == usize::from(*length) => std::str::from_utf8(name).unwrap_or("?"),
+            _ => return Err(Refused::new(Why::Malformed, "not a request of grpc.health.v1")),
+        };
+        let is_known = service.is_empty() || SERVICES.iter().any(|(known, _)| *known == service);
+        match is_known {
+            true if self.state.is_closing() => Ok(NOT_SERVING),
+            true => Ok(SERVING),
+            false => Err(Refused::new(Why::UnknownService, format!("there is no service {service}"))),
         }
     }
 
@@ -152,7 +186,8 @@ impl Call {
         let packing = packing(&head.headers)?;
         let sender = sender(&self.state, &self.peer, &head.headers).await?;
         self.peer.permit.is_of_user();
-        let (payload, _read) = message(&self.state, body, packing).await?;
+        let limit = self.state.options.settings.get().otlp.max_grpc_message_bytes;
+        let (payload, _read) = message(&self.state, body, packing, limit).await?;
         Ok(Whole { sender, signal, payload, fields: head.headers, _read })
     }
 }
@@ -165,16 +200,18 @@ fn trace(state: &State, fields: &HeaderMap, arrived: Instant) -> Option<RequestT
 }
 
 fn signal(request: &Request<Incoming>) -> Result<Signal, Refused> {
-    let is_grpc = request.headers().text("content-type").is_some_and(|kind| kind.starts_with("application/grpc"));
-    if !is_grpc || request.method() != Method::POST {
+    if !is_call(request) {
         return Err(Refused::new(Why::Unsupported, "this port takes calls of gRPC; OTLP over HTTP has one of its own"));
     }
-    match request.uri().path() {
-        "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Ok(Signal::Logs),
-        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Ok(Signal::Traces),
-        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Ok(Signal::Metrics),
-        path => Err(Refused::new(Why::NoService, format!("there is no method {path}"))),
-    }
+    let path = request.uri().path();
+    let service = path.strip_prefix('/').and_then(|path| path.strip_suffix("/Export"));
+    let known = service.and_then(|service| SERVICES.iter().find(|(known, _)| *known == service));
+    known.map(|(_, signal)| *signal).ok_or_else(|| Refused::new(Why::NoService, format!("there is no method {path}")))
+}
+
+fn is_call(request: &Request<Incoming>) -> bool {
+    let is_grpc = request.headers().text("content-type").is_some_and(|kind| kind.starts_with("application/grpc"));
+    is_grpc && request.method() == Method::POST
 }
 
 /// How messages are packed that say that they are.
@@ -192,8 +229,12 @@ fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
 }
 
 /// The message of a call, unpacked, and what holds room for it.
-async fn message(state: &State, mut body: Incoming, packing: Option<Packing>) -> Result<(Bytes, Read), Refused> {
-    let limit = state.options.settings.get().otlp.max_grpc_message_bytes;
+async fn message(
+    state: &State,
+    mut body: Incoming,
+    packing: Option<Packing>,
+    limit: usize,
+) -> Result<(Bytes, Read), Refused> {
     let mut come = BytesMut::new();
     let mut room = Room::default();
     let patience = state.options.limits.body_idle_timeout;

@@ -74,6 +74,13 @@ async fn exchange(
     (origin, peer): (Origin<'_>, &Peer),
     out: &mut Vec<u8>,
 ) -> After {
+    let settings = state.options.settings.get();
+    let page = allowed_page(head, &settings.otlp.allowed_origins);
+    if let (Method::Options, Some(page), Some(_)) = (head.method(), page, signal_at(path(head))) {
+        let after = if connection.body_is_done() { after(head, connection) } else { After::Close };
+        preflight(out, head, page, after);
+        return if connection.send(out).await.is_ok() { after } else { After::Close };
+    }
     // Whoever sends something else may read JSON.
     let encoding = head.text("content-type").and_then(encoding).unwrap_or(Encoding::Json);
     let answer = match signal(head) {
@@ -100,7 +107,7 @@ async fn exchange(
         // What is left of the body is not worth reading.
         false => After::Close,
     };
-    write(out, head, encoding, refused.as_ref(), &body, after);
+    write(out, head, page, encoding, refused.as_ref(), &body, after);
     match connection.send(out).await {
         Ok(()) => after,
         Err(_) => After::Close,
@@ -143,17 +150,42 @@ async fn answer(
     Ok(success(signal, encoding, partial.as_ref()))
 }
 
+/// The page that sends from within a browser, if pages of its site may.
+fn allowed_page<'h>(head: &'h RequestHead, allowed: &[String]) -> Option<&'h str> {
+    head.text("origin").filter(|origin| allowed.iter().any(|one| one == "*" || one.eq_ignore_ascii_case(origin)))
+}
+
+/// A browser asks before it lets a page send, and names the fields that the page would send.
+fn preflight(out: &mut Vec<u8>, head: &RequestHead, page: &str, after: After) {
+    let response = ResponseBuilder::new(out, 204)
+        .date()
+        .field("Access-Control-Allow-Origin", page)
+        .field("Access-Control-Allow-Methods", "POST")
+        .field("Access-Control-Allow-Headers", head.text("access-control-request-headers").unwrap_or_default())
+        .field("Access-Control-Max-Age", "7200")
+        .field("Vary", "Origin");
+    response.field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" }).end();
+}
+
+fn path(head: &RequestHead) -> &str {
+    head.target().split(['?', '#']).next().unwrap_or_default()
+}
+
+fn signal_at(path: &str) -> Option<Signal> {
+    match path {
+        "/v1/logs" => Some(Signal::Logs),
+        "/v1/traces" => Some(Signal::Traces),
+        "/v1/metrics" => Some(Signal::Metrics),
+        _ => None,
+    }
+}
+
 fn signal(head: &RequestHead) -> Result<Signal, Refused> {
-    let path = head.target().split(['?', '#']).next().unwrap_or_default();
-    let signal = match path {
-        "/v1/logs" => Signal::Logs,
-        "/v1/traces" => Signal::Traces,
-        "/v1/metrics" => Signal::Metrics,
-        _ => {
-            let text = format!("there is nothing at {path}: send to /v1/logs, /v1/traces or /v1/metrics");
-            return Err(Refused::new(Why::NoService, text));
-        }
-    };
+    let path = path(head);
+    let signal = signal_at(path).ok_or_else(|| {
+        let text = format!("there is nothing at {path}: send to /v1/logs, /v1/traces or /v1/metrics");
+        Refused::new(Why::NoService, text)
+    })?;
     match head.method() {
         Method::Post => Ok(signal),
         _ => Err(Refused::new(Why::Method, format!("{path} takes POST alone"))),
@@ -205,6 +237,7 @@ fn not_read(error: ReadError) -> Answer {
 fn write(
     out: &mut Vec<u8>,
     head: &RequestHead,
+    page: Option<&str>,
     encoding: Encoding,
     refused: Option<&Refused>,
     body: &[u8],
@@ -218,6 +251,12 @@ fn write(
     let mut response = ResponseBuilder::new(out, status).date().field("Content-Type", kind);
     if let Some(seconds) = refused.and_then(Refused::retry_after) {
         response = response.number("Retry-After", seconds.as_secs());
+    }
+    if let Some(page) = page {
+        response = response
+            .field("Access-Control-Allow-Origin", page)
+            .field("Access-Control-Expose-Headers", "Retry-After")
+            .field("Vary", "Origin");
     }
     response = match status {
         401 => response.field("WWW-Authenticate", "Basic realm=\"Windrow\""),

@@ -1,9 +1,13 @@
 //! What the receivers of OTLP count.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
+use windrow_engine::{LatencyCounts, LatencyHistogram};
 use windrow_otlp::Signal;
 
 use super::refused::Why;
@@ -25,7 +29,12 @@ pub(super) struct Metrics {
     bytes: Family<OfSignal, Counter>,
     rejected: Family<OfSignal, Counter>,
     refused: Family<OfRefused, Counter>,
+    /// All statuses together.
+    refused_of: [AtomicU64; SIGNALS.len()],
+    ages: Family<OfSignal, LatencyHistogram>,
 }
+
+pub(crate) const SIGNALS: [Signal; 3] = [Signal::Logs, Signal::Traces, Signal::Metrics];
 
 /// What was taken of a request.
 #[derive(Debug, Default, Clone, Copy)]
@@ -33,6 +42,19 @@ pub(super) struct Taken {
     pub(super) rows: u64,
     pub(super) rejected: u64,
     pub(super) bytes: u64,
+    /// Of its last record.
+    pub(super) age: Option<Duration>,
+}
+
+/// What was counted of a signal up to one moment.
+#[derive(Default, Clone)]
+pub(crate) struct SignalCounts {
+    pub(crate) requests: u64,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) rejected: u64,
+    pub(crate) refused: u64,
+    pub(crate) ages: LatencyCounts,
 }
 
 impl Metrics {
@@ -43,6 +65,8 @@ impl Metrics {
             bytes: Family::default(),
             rejected: Family::default(),
             refused: Family::default(),
+            refused_of: Default::default(),
+            ages: Family::default(),
         };
         registry.register("windrow_otlp_requests", "Requests of OTLP that were taken", metrics.requests.clone());
         let help = "Log records, spans and points of metrics that were taken by OTLP";
@@ -53,33 +77,53 @@ impl Metrics {
         registry.register("windrow_otlp_rejected_rows", help, metrics.rejected.clone());
         let help = "Requests of OTLP that were refused, by gRPC's name of the status";
         registry.register("windrow_otlp_refused_requests", help, metrics.refused.clone());
+        let help = "Age of a request's last record of OTLP when the request is acknowledged";
+        registry.register_with_unit("windrow_otlp_record_age", help, Unit::Seconds, metrics.ages.clone());
         // What appears with its first count is no rise to whoever reads series.
-        for signal in [Signal::Logs, Signal::Traces, Signal::Metrics] {
-            let of = OfSignal { signal: name(signal) };
+        for signal in SIGNALS {
+            let of = OfSignal { signal: signal_name(signal) };
             for family in [&metrics.requests, &metrics.rows, &metrics.bytes, &metrics.rejected] {
                 drop(family.get_or_create(&of));
             }
+            drop(metrics.ages.get_or_create(&of));
             drop(metrics.refused.get_or_create(&OfRefused { signal: of.signal, status: Why::Unavailable.as_str() }));
         }
         metrics
     }
 
     pub(super) fn taken(&self, signal: Signal, taken: Taken) {
-        let of = OfSignal { signal: name(signal) };
+        let of = OfSignal { signal: signal_name(signal) };
         self.requests.get_or_create(&of).inc();
         self.rows.get_or_create(&of).inc_by(taken.rows);
         self.bytes.get_or_create(&of).inc_by(taken.bytes);
         if taken.rejected > 0 {
             self.rejected.get_or_create(&of).inc_by(taken.rejected);
         }
+        if let Some(age) = taken.age {
+            self.ages.get_or_create(&of).observe(age);
+        }
+    }
+
+    pub(super) fn counts(&self, signal: Signal) -> SignalCounts {
+        let of = OfSignal { signal: signal_name(signal) };
+        let count = |family: &Family<OfSignal, Counter>| family.get_or_create(&of).get();
+        SignalCounts {
+            requests: count(&self.requests),
+            rows: count(&self.rows),
+            bytes: count(&self.bytes),
+            rejected: count(&self.rejected),
+            refused: self.refused_of[signal as usize].load(Ordering::Relaxed),
+            ages: self.ages.get_or_create(&of).counts(),
+        }
     }
 
     pub(super) fn refused(&self, signal: Signal, why: Why) {
-        self.refused.get_or_create(&OfRefused { signal: name(signal), status: why.as_str() }).inc();
+        self.refused_of[signal as usize].fetch_add(1, Ordering::Relaxed);
+        self.refused.get_or_create(&OfRefused { signal: signal_name(signal), status: why.as_str() }).inc();
     }
 }
 
-fn name(signal: Signal) -> &'static str {
+pub(crate) fn signal_name(signal: Signal) -> &'static str {
     match signal {
         Signal::Logs => "logs",
         Signal::Traces => "traces",

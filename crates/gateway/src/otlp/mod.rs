@@ -5,12 +5,14 @@
 //! - `sender.rs`: on whose behalf it comes, before anything of its body is read.
 //! - `export.rs`: what is in it is cut by tenants (`tenants.rs`) and tables, and handed over.
 //! - `tables.rs`: what is known of a table that rows go into; `create.rs` makes one that is missing.
-//! - `refused.rs`: what a sender is told that has to send again, or not.
+//! - `refused.rs`: what a sender is told that has to send again, or not; `dead_letters.rs` keeps rows that it drops, though
+//!   others of its request were taken.
 //!
 //! Senders repeat what was not answered, and drop what was refused for good. So nothing is answered as taken before it has
 //! its ack level, and an error that may pass is never one that makes a sender drop its rows.
 
 mod create;
+mod dead_letters;
 mod export;
 mod grpc;
 mod http;
@@ -26,6 +28,7 @@ use prometheus_client::registry::Registry;
 use self::metrics::Metrics;
 use self::tables::Tables;
 
+pub(crate) use self::metrics::{signal_name, SignalCounts, SIGNALS};
 pub(crate) use self::{grpc::serve as serve_grpc, http::serve as serve_http};
 
 /// What all connections share.
@@ -37,6 +40,11 @@ pub(crate) struct Otlp {
 impl Otlp {
     pub(crate) fn register(registry: &mut Registry) -> Otlp {
         Otlp { tables: Tables::new(), metrics: Metrics::register(registry) }
+    }
+
+    /// What was counted of each of [`SIGNALS`].
+    pub(crate) fn counts(&self) -> [SignalCounts; SIGNALS.len()] {
+        SIGNALS.map(|signal| self.metrics.counts(signal))
     }
 
     /// Lets go of tables that have not been used since the last time but one.

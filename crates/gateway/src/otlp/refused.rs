@@ -30,6 +30,8 @@ pub(super) enum Why {
     Throttled,
     /// It is worth sending again.
     Unavailable,
+    /// A service whose health is asked for, and that is not here.
+    UnknownService,
     /// Nothing here has this address.
     NoService,
     /// Not by this method of HTTP.
@@ -48,6 +50,7 @@ impl Why {
     fn grpc(self) -> (i32, &'static str) {
         match self {
             Why::Malformed => (3, "invalid_argument"),
+            Why::UnknownService => (5, "not_found"),
             Why::Forbidden => (7, "permission_denied"),
             Why::TooLarge | Why::Throttled => (8, "resource_exhausted"),
             Why::NoTable => (9, "failed_precondition"),
@@ -70,7 +73,7 @@ impl Why {
             Why::Malformed => 400,
             Why::Unauthenticated => 401,
             Why::Forbidden => 403,
-            Why::NoTable | Why::NoService => 404,
+            Why::NoTable | Why::NoService | Why::UnknownService => 404,
             Why::Method => 405,
             Why::TooLarge => 413,
             Why::Unsupported => 415,
@@ -136,6 +139,7 @@ mod tests {
             Why::NoTable,
             Why::Throttled,
             Why::Unavailable,
+            Why::UnknownService,
             Why::NoService,
             Why::Method,
             Why::Unsupported,

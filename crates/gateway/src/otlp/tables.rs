@@ -45,8 +45,7 @@ pub(super) struct Search<'s> {
     pub(super) state: &'s Arc<State>,
     pub(super) sender: &'s Sender,
     pub(super) kind: Kind,
-    pub(super) database: String,
-    pub(super) table: String,
+    pub(super) key: &'s TableKey,
     /// Of the insert that they are to be.
     pub(super) params: &'s [Param<'s>],
     /// Whether a token is among them.
@@ -94,7 +93,7 @@ impl Table {
 impl Search<'_> {
     pub(super) async fn find(&self) -> Result<Arc<Table>, Refused> {
         let tables = &self.state.otlp.tables;
-        let key = self.key();
+        let key = self.known_by();
         let known = tables.known.get(&key[..]);
         if let Some(known) = known.as_ref().filter(|known| known.holds(self.state)) {
             return Ok(known.clone());
@@ -104,10 +103,10 @@ impl Search<'_> {
         Ok(found)
     }
 
-    fn key(&self) -> Vec<u8> {
+    fn known_by(&self) -> Vec<u8> {
         let credentials = &self.sender.credentials;
         let mut key = vec![self.kind as u8, u8::from(self.has_token)];
-        for part in [&credentials.user, &credentials.password, &self.database, &self.table] {
+        for part in [&credentials.user, &credentials.password, &self.key.database, &self.key.table] {
             key.extend_from_slice(&(part.len() as u32).to_le_bytes());
             key.extend_from_slice(part.as_bytes());
         }
@@ -142,12 +141,11 @@ impl Search<'_> {
 
     /// The table as the backend has it, made if it is missing.
     async fn described(&self) -> Result<Table, Refused> {
-        let key = TableKey { database: self.database.clone(), table: self.table.clone() };
-        let admission = &self.state.admission;
-        let described = match admission.table(&key, &self.sender.key).await {
+        let (admission, key) = (&self.state.admission, self.key);
+        let described = match admission.table(key, &self.sender.key).await {
             Err(NotAdmitted::Forward(_)) if self.may_be_made() => {
-                self.state.otlp.tables.creating.make(self.state, self.sender, &key, self.kind).await?;
-                admission.table(&key, &self.sender.key).await
+                self.state.otlp.tables.creating.make(self.state, self.sender, key, self.kind).await?;
+                admission.table(key, &self.sender.key).await
             }
             described => described,
         };
@@ -173,7 +171,7 @@ impl Search<'_> {
     }
 
     fn missing(&self) -> Refused {
-        let (database, table) = (&self.database, &self.table);
+        let TableKey { database, table } = self.key;
         let text = format!(
             "The table {database}.{table} is missing, or the user may not see it: make it, or set otlp.create_schema"
         );
@@ -187,14 +185,14 @@ impl Search<'_> {
             None => Layout::new(self.kind, &columns),
         };
         let layout = layout.map_err(|error| {
-            let text = format!("Rows can't be written into {}.{}: {error}", self.database, self.table);
+            let text = format!("Rows can't be written into {}.{}: {error}", self.key.database, self.key.table);
             Refused::new(Why::NoTable, text)
         })?;
-        let name = TableName { database: Some(self.database.clone()), table: self.table.clone() };
+        let name = TableName { database: Some(self.key.database.clone()), table: self.key.table.clone() };
         let statement = InsertStatement {
             table: InsertTable {
-                database: Some(Identifier::Name(self.database.clone())),
-                table: Identifier::Name(self.table.clone()),
+                database: Some(Identifier::Name(self.key.database.clone())),
+                table: Identifier::Name(self.key.table.clone()),
             },
             columns: Some(layout.columns().map(str::to_owned).collect()),
             except: Vec::new(),

@@ -6,7 +6,7 @@ use crate::kind::Kind;
 
 #[derive(Clone, Copy)]
 pub(super) struct ColumnDef {
-    name: &'static str,
+    pub(super) name: &'static str,
     type_text: &'static str,
     /// The resource's attribute that it is worked out from.
     copies: Option<&'static str>,

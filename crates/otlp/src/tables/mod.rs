@@ -9,6 +9,7 @@ use indexes::{indexes, TRACE_TIMES_INDEXES};
 use windrow_columns::write_identifier;
 
 use crate::kind::Kind;
+use crate::source::fields_in;
 
 /// What the times of metrics are kept as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,15 +83,24 @@ pub fn create_database_statement(options: &TableOptions) -> String {
     format!("CREATE DATABASE IF NOT EXISTS {}{}", identifier(&options.database), options.on_cluster())
 }
 
-/// What makes the table of a kind, and what stands beside it; each statement does nothing where it is there already.
-pub fn create_statements(kind: Kind, options: &TableOptions) -> Vec<String> {
-    let columns = match (kind, options.json) {
+/// The columns of the exporter's table that are filled, those of a Nested by their own names.
+pub(crate) fn filled_columns(kind: Kind) -> impl Iterator<Item = &'static str> {
+    columns(kind, false, MetricTime::default()).into_iter().flat_map(move |column| fields_in(kind, column.name))
+}
+
+fn columns(kind: Kind, json: bool, metric_time: MetricTime) -> Vec<ColumnDef> {
+    match (kind, json) {
         (Kind::Logs, false) => logs(),
         (Kind::Logs, true) => json_logs(),
         (Kind::Traces, false) => traces(),
         (Kind::Traces, true) => json_traces(),
-        (kind, _) => metrics(kind, options.metric_time),
-    };
+        (kind, _) => metrics(kind, metric_time),
+    }
+}
+
+/// What makes the table of a kind, and what stands beside it; each statement does nothing where it is there already.
+pub fn create_statements(kind: Kind, options: &TableOptions) -> Vec<String> {
+    let columns = columns(kind, options.json, options.metric_time);
     let indexes = indexes(kind, options);
     let mut statements = vec![create_table("", &columns, indexes, &order(kind, options.json), options)];
     if kind == Kind::Traces && options.trace_id_ts {

@@ -1,0 +1,119 @@
+//! Rows that can never be stored, of a request of which something else was taken: the sender is told, and drops them. So they
+//! are kept as dead letters, which is where somebody finds them who can put them right, or their table.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use windrow_clickhouse::{Credentials, Exception};
+use windrow_columns::Rows;
+use windrow_engine::sink::{BatchId, Destination, Form};
+use windrow_engine::{AckLevel, DataKind, DeadLetterStore, DedupKeys, FailedInsert, InsertError, InsertKind, TableKey};
+use windrow_otlp::Block;
+use windrow_sql::backquote_if_need;
+
+use super::refused::{Refused, Why};
+use crate::insert::{random_query_id, Prepared};
+use crate::state::State;
+
+/// Where rejected rows were to go, and as whose.
+pub(super) struct Rejected<'r> {
+    pub(super) key: &'r TableKey,
+    /// Where the table is known.
+    pub(super) prepared: Option<&'r Prepared>,
+    pub(super) credentials: &'r Credentials,
+    /// By which a repeat of the request is known.
+    pub(super) token: Option<&'r str>,
+    pub(super) payload_bytes: u64,
+}
+
+impl Rejected<'_> {
+    /// Rows of one block, all of them rejected for this.
+    pub(super) fn dead_letter(&self, block: Block<'_>, because: &str) -> FailedInsert {
+        let destination = self.destination(&block);
+        let now_micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
+        let own = Exception { code: 0, line: because.to_owned(), before_writing: true };
+        FailedInsert {
+            dedup: self.token.map(|token| dedup(token, because, &destination)),
+            kind: Arc::new(self.kind(&destination)),
+            destination: Arc::new(destination),
+            rows: Rows::Parsed(block.columns),
+            query_id: random_query_id(),
+            payload_bytes: self.payload_bytes,
+            ack: AckLevel::Disk,
+            journal_id: None,
+            arrived_wall_micros: now_micros,
+            failed_wall_micros: now_micros,
+            attempts: 0,
+            batch: BatchId(0),
+            error: InsertError::Exception(Exception::parse(because.as_bytes()).unwrap_or(own)),
+        }
+    }
+
+    /// What else is to be known of the table is looked up when its dead letter is retried.
+    fn destination(&self, block: &Block<'_>) -> Destination {
+        let TableKey { database, table } = self.key;
+        let plain = || Destination {
+            database: database.clone(),
+            table: table.clone(),
+            columns: Vec::new(),
+            form: Form::Native { types: Vec::new() },
+            credentials: self.credentials.clone(),
+            own_account: false,
+            roles: Vec::new(),
+            quota_key: String::new(),
+            settings: Vec::new(),
+            deduplicates: false,
+            is_replicated: false,
+            has_views: false,
+            hands_on: false,
+            partitioning: None,
+            shard: None,
+        };
+        Destination {
+            columns: block.names.to_vec(),
+            form: Form::Native { types: block.types.to_vec() },
+            ..self.prepared.map_or_else(plain, |prepared| (**prepared.destination()).clone())
+        }
+    }
+
+    fn kind(&self, destination: &Destination) -> InsertKind {
+        if let Some(prepared) = self.prepared {
+            return (*prepared.kind).clone();
+        }
+        let (database, table) = (backquote_if_need(&self.key.database), backquote_if_need(&self.key.table));
+        let columns: Vec<String> = destination.columns.iter().map(|name| backquote_if_need(name)).collect();
+        InsertKind {
+            query: format!("INSERT INTO {database}.{table} ({}) FORMAT Native", columns.join(", ")),
+            format: "Native".to_owned(),
+            data_kind: DataKind::Preprocessed,
+            limits: Default::default(),
+        }
+    }
+}
+
+/// A request with a name that comes again makes another dead letter; retried, both are one insert.
+fn dedup(token: &str, because: &str, destination: &Destination) -> DedupKeys {
+    let key = BatchId(0).derived(token.bytes().chain([0]).chain(because.bytes()));
+    DedupKeys::of_dead_letter(key.0, destination)
+}
+
+/// Whether there is room for dead letters, as far as one knows before the request's other rows are taken.
+pub(super) fn have_room(state: &State) -> Result<(), Refused> {
+    match state.dead_letters.is_full() {
+        true => Err(not_kept("there is no room for more (`dead_letters.max_bytes`)")),
+        false => Ok(()),
+    }
+}
+
+pub(super) async fn keep(state: &State, dead_letters: Vec<FailedInsert>) -> Result<(), Refused> {
+    if dead_letters.is_empty() {
+        return Ok(());
+    }
+    state.dead_letters.keep(dead_letters).await.map_err(|error| not_kept(&error.why))
+}
+
+/// Nothing is thrown away for lack of room: the sender keeps the request.
+fn not_kept(why: &str) -> Refused {
+    let text = format!("rows of this request can never be stored, and can't be kept as a dead letter for now: {why}");
+    Refused::new(Why::Unavailable, text)
+}
