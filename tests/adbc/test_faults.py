@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,12 +140,3 @@ def test_mistakes_are_told_at_the_start(backend: str, words: str, tmp_path: Path
     done = subprocess.run(command, capture_output=True, text=True, env={**inherited_environment(), **environment}, timeout=60)
     assert done.returncode != 0
     assert words in done.stdout + done.stderr
-
-
-def test_ordered_appends_are_refused_with_the_reason(pair: Pair) -> None:
-    connection = http.client.HTTPConnection(pair.http.host, pair.http.port, timeout=60)
-    connection.request("POST", "/windrow/v1/appends?table=t", headers=pair.http.with_auth(None))
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    assert (answer.status, "with ClickHouse and DuckDB only" in text) == (501, True), text

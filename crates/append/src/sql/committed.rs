@@ -1,29 +1,35 @@
-//! The appends that are committed, as the database itself remembers them: `windrow.appends`.
+//! The appends that are committed, as the database itself remembers them: `windrow.appends` in a DuckDB,
+//! `windrow_appends` elsewhere.
 //!
 //! A row is written in the transaction that stores an append, so it is there if and only if the append is. The oldest
-//! are forgotten, here as each new one comes, in the database once in a while.
+//! are forgotten, here as each new one comes, in the database once in a while. A DuckDB is this process's own, so what
+//! is known here is all there is; before others stand other gateways as well.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::RecordBatch;
+use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::Exception;
-use windrow_duckdb::{DuckDb, RecordStream};
 use windrow_sql::Dialect;
 
 use crate::answer::{Atomicity, Committed, State};
 use crate::id::AppendId;
 use crate::target::Outcome;
 
-const COLUMNS: &str =
+const DUCKDBS_COLUMNS: &str =
     "(id UUID PRIMARY KEY, \"user\" VARCHAR NOT NULL, \"table\" VARCHAR NOT NULL, rows UBIGINT NOT NULL, \
                        bytes UBIGINT NOT NULL, batches UBIGINT NOT NULL, seconds DOUBLE NOT NULL, \
                        committed_at TIMESTAMPTZ NOT NULL)";
+/// In words that most databases know.
+const COLUMNS: &str = "(id VARCHAR(36) PRIMARY KEY, {user} VARCHAR(1000) NOT NULL, {table} VARCHAR(1000) NOT NULL, \
+                       {rows} BIGINT NOT NULL, bytes BIGINT NOT NULL, batches BIGINT NOT NULL, \
+                       seconds DOUBLE PRECISION NOT NULL, committed_at TIMESTAMP NOT NULL)";
 /// So many are remembered, none for longer than a week.
 const REMEMBERED: usize = 100_000;
+const UNKNOWN_TABLE: i32 = 60;
 /// After so many commits the table is looked through.
 const PRUNED_EVERY: u64 = 1000;
 
@@ -61,13 +67,16 @@ pub(super) struct Entry {
 }
 
 impl CommittedAppends {
-    /// Makes the table, forgets what is old, and learns the others.
-    pub(super) async fn load(duckdb: &DuckDb) -> Result<CommittedAppends, Exception> {
-        run(duckdb, &format!("CREATE TABLE IF NOT EXISTS {} {COLUMNS}", table(duckdb))).await?;
-        prune(duckdb, REMEMBERED).await?;
+    /// Of a DuckDB: makes the table, forgets what is old, and learns the others. Elsewhere nothing is made before there
+    /// is an append, and the database is asked about each.
+    pub(super) async fn load(database: &SqlDatabase) -> Result<CommittedAppends, Exception> {
         let this = CommittedAppends::default();
-        for entry in ask(duckdb, &format!("{} ORDER BY committed_at", list(duckdb))).await? {
-            this.insert(entry);
+        if let SqlDatabase::DuckDb(_) = database {
+            make(database).await?;
+            prune(database, REMEMBERED).await?;
+            for entry in ask(database, &format!("{} ORDER BY committed_at", list(database))).await? {
+                this.insert(entry);
+            }
         }
         Ok(this)
     }
@@ -81,15 +90,15 @@ impl CommittedAppends {
     }
 
     /// One was committed. Now and then, beside everything else, the table is looked through.
-    pub(super) fn committed(&self, duckdb: &DuckDb, entry: Entry) {
+    pub(super) fn committed(&self, database: &SqlDatabase, entry: Entry) {
         self.insert(entry);
         if self.since_pruned.fetch_add(1, Ordering::Relaxed) + 1 < PRUNED_EVERY {
             return;
         }
         self.since_pruned.store(0, Ordering::Relaxed);
-        let duckdb = duckdb.clone();
+        let database = database.clone();
         tokio::spawn(async move {
-            if let Err(exception) = prune(&duckdb, REMEMBERED).await {
+            if let Err(exception) = prune(&database, REMEMBERED).await {
                 tracing::warn!(%exception, "committed appends could not be pruned");
             }
         });
@@ -102,66 +111,83 @@ impl CommittedAppends {
         }
     }
 
-    /// Asks the database: for a commit whose answer was unclear.
-    pub(super) async fn look_up(&self, duckdb: &DuckDb, id: AppendId) -> Result<Outcome, Exception> {
-        for entry in ask(duckdb, &format!("{} WHERE id = '{id}'", list(duckdb))).await? {
+    /// Asks the database. Where it knows of none: whether that is certain.
+    pub(super) async fn look_up(&self, database: &SqlDatabase, id: AppendId) -> Result<(Outcome, bool), Exception> {
+        match self.look(database, id).await {
+            Ok(is_certain) => Ok((self.get(id), is_certain)),
+            // There was none yet, or somebody has dropped what they were known by; or there can't be any.
+            Err(exception) if exception.code == UNKNOWN_TABLE || !database.has_transactions() => {
+                Ok((Outcome::Nothing, true))
+            }
+            Err(exception) => Err(exception),
+        }
+    }
+
+    async fn look(&self, database: &SqlDatabase, id: AppendId) -> Result<bool, Exception> {
+        let is_certain = database.wait_for(&insert_statement(database, &Entry::nobodys(id), "")).await?;
+        for entry in ask(database, &format!("{} WHERE id = '{id}'", list(database))).await? {
             self.insert(entry);
         }
-        Ok(self.get(id))
+        Ok(is_certain)
     }
 }
 
-fn table(duckdb: &DuckDb) -> String {
-    duckdb.own_table("appends")
+impl Entry {
+    fn nobodys(id: AppendId) -> Entry {
+        let (state, atomic) = (State::Committed, Atomicity::All);
+        let committed = Committed { id, state, rows: 0, bytes: 0, batches: 0, seconds: 0.0, atomic };
+        Entry { committed, user: String::new() }
+    }
 }
 
-async fn prune(duckdb: &DuckDb, remembered: usize) -> Result<(), Exception> {
-    let table = table(duckdb);
-    let newest = format!("SELECT id FROM {table} ORDER BY committed_at DESC LIMIT {remembered}");
-    let old = "committed_at < now() - INTERVAL 7 DAY";
-    run(duckdb, &format!("DELETE FROM {table} WHERE {old} OR id NOT IN ({newest})")).await
+pub(super) async fn make(database: &SqlDatabase) -> Result<(), Exception> {
+    let columns = match database {
+        SqlDatabase::DuckDb(_) => DUCKDBS_COLUMNS.to_owned(),
+        SqlDatabase::Adbc(_) => ["user", "table", "rows"]
+            .iter()
+            .fold(COLUMNS.to_owned(), |text, name| text.replace(&format!("{{{name}}}"), &database.name(name))),
+    };
+    database.own_execute(&format!("CREATE TABLE IF NOT EXISTS {} {columns}", database.appends())).await
 }
 
-fn list(duckdb: &DuckDb) -> String {
-    format!("SELECT id::VARCHAR, \"user\", rows, bytes, batches, seconds FROM {}", table(duckdb))
+async fn prune(database: &SqlDatabase, remembered: usize) -> Result<(), Exception> {
+    let (table, week_ago) = (database.appends(), database.week_ago());
+    let newest = format!("SELECT committed_at FROM {table} ORDER BY committed_at DESC LIMIT 1 OFFSET {remembered}");
+    let old = format!("committed_at < {week_ago} OR committed_at <= ({newest})");
+    database.own_execute(&format!("DELETE FROM {table} WHERE {old}")).await
+}
+
+/// As texts: whose numbers are how wide differs.
+fn list(database: &SqlDatabase) -> String {
+    let (user, rows) = (database.name("user"), database.name("rows"));
+    let columns = ["id", &user, &rows, "bytes", "batches", "seconds"].map(|name| format!("CAST({name} AS VARCHAR)"));
+    format!("SELECT {} FROM {}", columns.join(", "), database.appends())
 }
 
 /// What writes an append's row.
-pub(super) fn insert_statement(duckdb: &DuckDb, entry: &Entry, target: &str) -> String {
+pub(super) fn insert_statement(database: &SqlDatabase, entry: &Entry, target: &str) -> String {
     let Committed { id, rows, bytes, batches, seconds, .. } = &entry.committed;
     let text = |of: &str| Dialect::DuckDb.text(of);
-    let (own, user, target) = (table(duckdb), text(&entry.user), text(target));
-    format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {rows}, {bytes}, {batches}, {seconds:?}, now())")
+    let (own, user, target) = (database.appends(), text(&entry.user), text(target));
+    let numbers = format!("{rows}, {bytes}, {batches}, {seconds:?}");
+    format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {numbers}, CURRENT_TIMESTAMP)")
 }
 
-async fn run(duckdb: &DuckDb, sql: &str) -> Result<(), Exception> {
-    collect(duckdb.own_query(sql).await?).await.map(|_| ())
-}
-
-async fn ask(duckdb: &DuckDb, sql: &str) -> Result<Vec<Entry>, Exception> {
-    let batches = collect(duckdb.own_query(sql).await?).await?;
+async fn ask(database: &SqlDatabase, sql: &str) -> Result<Vec<Entry>, Exception> {
+    let batches = database.own_rows(sql).await?;
     Ok(batches.iter().flat_map(|batch| (0..batch.num_rows()).filter_map(|row| entry(batch, row))).collect())
-}
-
-async fn collect(mut stream: RecordStream) -> Result<Vec<RecordBatch>, Exception> {
-    let mut batches = Vec::new();
-    while let Some(batch) = stream.next().await {
-        batches.push(batch?);
-    }
-    Ok(batches)
 }
 
 fn entry(batch: &RecordBatch, row: usize) -> Option<Entry> {
     let text = |at: usize| Some(batch.columns().get(at)?.as_string_opt::<i32>()?.value(row));
-    let number = |at: usize| Some(batch.columns().get(at)?.as_primitive_opt::<UInt64Type>()?.value(row));
-    let seconds = batch.columns().get(5)?.as_primitive_opt::<Float64Type>()?.value(row);
+    let number = |at: usize| text(at)?.parse().ok();
     let committed = Committed {
         id: text(0)?.parse().ok()?,
         state: State::Committed,
         rows: number(2)?,
         bytes: number(3)?,
         batches: number(4)?,
-        seconds,
+        seconds: text(5)?.parse().ok()?,
         atomic: Atomicity::All,
     };
     Some(Entry { committed, user: text(1)?.to_owned() })
@@ -170,7 +196,7 @@ fn entry(batch: &RecordBatch, row: usize) -> Option<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_duckdb::DuckDbOptions;
+    use windrow_duckdb::{DuckDb, DuckDbOptions};
 
     fn entry(id: u128) -> Entry {
         let (state, atomic) = (State::Committed, Atomicity::All);
@@ -179,9 +205,9 @@ mod tests {
         Entry { committed, user: "joe's".to_owned() }
     }
 
-    fn duckdb() -> DuckDb {
+    fn duckdb() -> SqlDatabase {
         let library = std::env::var_os("WINDROW_DUCKDB_LIBRARY").map(Into::into);
-        DuckDb::open(DuckDbOptions { library, ..DuckDbOptions::default() }).unwrap()
+        SqlDatabase::DuckDb(DuckDb::open(DuckDbOptions { library, ..DuckDbOptions::default() }).unwrap())
     }
 
     #[test]
@@ -199,11 +225,14 @@ mod tests {
     async fn the_database_forgets_by_age_and_number() {
         let duckdb = duckdb();
         let appends = CommittedAppends::load(&duckdb).await.unwrap();
-        let own = table(&duckdb);
+        let own = duckdb.appends();
         for id in 0..10 {
-            run(&duckdb, &insert_statement(&duckdb, &entry(id), "main.t")).await.unwrap();
+            duckdb.own_execute(&insert_statement(&duckdb, &entry(id), "main.t")).await.unwrap();
         }
-        run(&duckdb, &format!("UPDATE {own} SET committed_at = committed_at - to_days(8) WHERE id::VARCHAR LIKE '%9'"))
+        duckdb
+            .own_execute(&format!(
+                "UPDATE {own} SET committed_at = committed_at - to_days(8) WHERE id::VARCHAR LIKE '%9'"
+            ))
             .await
             .unwrap();
         let ids = async || {
@@ -216,11 +245,11 @@ mod tests {
         assert_eq!(ids().await, (0..9).collect::<Vec<_>>(), "a week is over");
         prune(&duckdb, 3).await.unwrap();
         assert_eq!(ids().await.len(), 3);
-        run(&duckdb, &format!("DELETE FROM {own}")).await.unwrap();
+        duckdb.own_execute(&format!("DELETE FROM {own}")).await.unwrap();
         for id in 0..PRUNED_EVERY {
             let insert = format!("INSERT INTO {own} SELECT uuid(), 'u', 't', 1, 1, 1, 1, now() - INTERVAL 8 DAY");
             if id == 0 {
-                run(&duckdb, &insert).await.unwrap();
+                duckdb.own_execute(&insert).await.unwrap();
             }
             appends.committed(&duckdb, entry(u128::from(id)));
         }
