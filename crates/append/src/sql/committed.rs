@@ -30,6 +30,7 @@ const COLUMNS: &str = "(id VARCHAR(36) PRIMARY KEY, {user} VARCHAR(1000) NOT NUL
 /// So many are remembered, none for longer than a week.
 const REMEMBERED: usize = 100_000;
 const UNKNOWN_TABLE: i32 = 60;
+pub(super) const VIOLATED_CONSTRAINT: i32 = 469;
 /// After so many commits the table is looked through.
 const PRUNED_EVERY: u64 = 1000;
 
@@ -147,7 +148,12 @@ pub(super) async fn make(database: &SqlDatabase) -> Result<(), Exception> {
             .iter()
             .fold(COLUMNS.to_owned(), |text, name| text.replace(&format!("{{{name}}}"), &database.name(name))),
     };
-    database.own_execute(&format!("CREATE TABLE IF NOT EXISTS {} {columns}", database.appends())).await
+    let statement = format!("CREATE TABLE IF NOT EXISTS {} {columns}", database.appends());
+    match database.own_execute(&statement).await {
+        // PostgreSQL says so where somebody else has just made it.
+        Err(exception) if exception.code == VIOLATED_CONSTRAINT => database.own_execute(&statement).await,
+        made => made,
+    }
 }
 
 async fn prune(database: &SqlDatabase, remembered: usize) -> Result<(), Exception> {

@@ -26,7 +26,7 @@ use windrow_clickhouse::Exception;
 use windrow_duckdb::{CommitError, TableRef, UserPermit, UserPermits};
 
 use self::blame::{place_of, Culprit, Tried};
-use self::committed::{insert_statement, CommittedAppends, Entry};
+use self::committed::{insert_statement, CommittedAppends, Entry, VIOLATED_CONSTRAINT};
 use self::table::SqlTable;
 use crate::answer::{Atomicity, Column, Committed, State};
 use crate::error::AppendError;
@@ -38,7 +38,6 @@ use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transact
 /// Appends that are written at once. Others keep their batches meanwhile. Fewer than DuckDB's transactions, so that
 /// appends whose clients are slow leave some to the small inserts.
 const MAX_TRANSACTIONS: usize = 20;
-const VIOLATED_CONSTRAINT: i32 = 469;
 
 pub(crate) struct SqlTarget {
     database: SqlDatabase,
