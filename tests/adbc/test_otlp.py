@@ -21,11 +21,11 @@ traces_table = "spans"
 
 [[otlp.mappings]]
 kind = "logs"
-columns = { at = "Timestamp", message = "Body", level = "SeverityNumber", resource = "ResourceAttributes" }
+columns = { moment = "Timestamp", message = "Body", level = "SeverityNumber", resource = "ResourceAttributes" }
 
 [[otlp.mappings]]
 kind = "traces"
-columns = { at = "Timestamp", name = "SpanName", took = "Duration", service = "ServiceName" }
+columns = { moment = "Timestamp", name = "SpanName", took = "Duration", service = "ServiceName" }
 """
 RESOURCE = {"postgresql": "jsonb", "sqlite": "text", "duckdb": "JSON"}
 
@@ -34,7 +34,7 @@ RESOURCE = {"postgresql": "jsonb", "sqlite": "text", "duckdb": "JSON"}
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdbcGateway]:
     store = SqlStore(request.param, tmp_path_factory.mktemp("store"))
     started = store.gateway(tmp_path_factory.mktemp("otlp") / "gateway", CONFIG)
-    columns = f"at timestamp, message text NOT NULL, level integer, resource {RESOURCE[request.param]}, more text"
+    columns = f"moment timestamp, message text NOT NULL, level integer, resource {RESOURCE[request.param]}, more text"
     started.http.sql(f"CREATE TABLE logs ({columns})")
     yield started
     assert started.stop() == 0
@@ -46,17 +46,17 @@ def test_a_mapping_fills_a_table_of_ones_own(gateway: AdbcGateway) -> None:
         told = way.send("logs", logs(["one", "two"]))
         assert told.is_taken, told
     eventually(lambda: counted(gateway.http, "logs") == 4, "all are stored")
-    columns = "CAST(at AS VARCHAR), message, level, CAST(resource AS VARCHAR), more"
+    columns = "CAST(moment AS VARCHAR), message, level, CAST(resource AS VARCHAR), more"
     rows = gateway.http.sql(f"SELECT {columns} FROM logs ORDER BY message FORMAT JSONCompactEachRow")
-    at, message, level, resource, more = json.loads(rows.splitlines()[0])
-    assert (at.replace("T", " ")[:19], message, int(level), more) == ("2026-01-01 12:00:00", "one", 9, None)
+    moment, message, level, resource, more = json.loads(rows.splitlines()[0])
+    assert (moment.replace("T", " ")[:19], message, int(level), more) == ("2026-01-01 12:00:00", "one", 9, None)
     assert json.loads(resource) == {"service.name": "shop"}
 
 
 def test_a_table_that_is_missing_is_asked_for(gateway: AdbcGateway) -> None:
     told = OverHttp(gateway).send("traces", spans(["a"]))
     assert (told.status, "is missing" in told.message) == (404, True), told
-    gateway.http.sql("CREATE TABLE spans (at timestamp NOT NULL, name text, took bigint, service text)")
+    gateway.http.sql("CREATE TABLE spans (moment timestamp NOT NULL, name text, took bigint, service text)")
     eventually(lambda: OverHttp(gateway).send("traces", spans(["a"])).is_taken, "it is seen")
     eventually(lambda: counted(gateway.http, "spans") >= 1, "they are stored")
     assert gateway.http.sql("SELECT name, took, service FROM spans LIMIT 1") == "a\t1000\tshop"
