@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +128,7 @@ def test_passwords_are_not_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("backend", "words"),
     [
+        ("adbc:sqlite:a.db --otlp-http 127.0.0.1:0", "make tables of your own, and say in `[[otlp.mappings]]`"),
         ("adbc:", "must be followed by the database's address"),
         ("adbc:nosuch://x", "pip install adbc-driver-nosuch"),
         ("adbc:sqlite::memory:", "must be followed by a file"),
@@ -137,16 +137,7 @@ def test_passwords_are_not_told(tmp_path: Path) -> None:
 def test_mistakes_are_told_at_the_start(backend: str, words: str, tmp_path: Path) -> None:
     environment = {"WINDROW_ADBC_DRIVER": DRIVERS["sqlite"]()} if "sqlite" in backend else {}
     ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--native", "127.0.0.1:0", "--flight", ""]
-    command = [str(gateway_binary()), "serve", "--backend", backend, "--data-dir", str(tmp_path), *ports]
+    command = [str(gateway_binary()), "serve", "--backend", *backend.split(), "--data-dir", str(tmp_path), *ports]
     done = subprocess.run(command, capture_output=True, text=True, env={**inherited_environment(), **environment}, timeout=60)
     assert done.returncode != 0
     assert words in done.stdout + done.stderr
-
-
-def test_ordered_appends_are_refused_with_the_reason(pair: Pair) -> None:
-    connection = http.client.HTTPConnection(pair.http.host, pair.http.port, timeout=60)
-    connection.request("POST", "/windrow/v1/appends?table=t", headers=pair.http.with_auth(None))
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    assert (answer.status, "with ClickHouse and DuckDB only" in text) == (501, True), text

@@ -12,6 +12,7 @@ from harness.dead_letters import DeadLetters
 from harness.duckdb import DuckDbGateway
 from harness.eventually import eventually
 from harness.gateway import Gateway, flat
+from harness.ordered import Append, native
 from harness.users import TESTER
 
 AT_LEAST_ONCE = "stored at least once here, not exactly once"
@@ -65,6 +66,14 @@ def test_a_batch_fails_as_a_whole(before_duckdb: AdbcGateway) -> None:
     assert counted(http, table) == 0
     assert http.insert(f"INSERT INTO {table} FORMAT CSV", "13\n").code == 469
     assert http.insert("INSERT INTO nowhere FORMAT CSV", "13\n").code == 60
+
+
+def test_ordered_appends_are_refused_with_the_reason(before_duckdb: AdbcGateway) -> None:
+    append = Append(before_duckdb.http, create(before_duckdb.http, "n BIGINT"))
+    reply = append.put(0, native(n=[1]))
+    assert (reply.status, reply.code) == (501, 48), reply.text
+    assert "needs transactions, and this database's ADBC driver has none" in reply.text
+    assert counted(before_duckdb.http, append.table) == 0
 
 
 def test_clickhouse_behind_another_gateway(tmp_path: Path, gateway: Gateway, database: str) -> None:

@@ -12,6 +12,7 @@ from harness.dead_letters import DeadLetters
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import flat
+from harness.ordered import Append, native
 from harness.postgres import Postgres
 
 DISK = {"wait_for_async_insert": 0}
@@ -54,6 +55,18 @@ def test_bad_rows_are_found(other: Endpoint, other_server: AdbcGateway) -> None:
     eventually(lambda: counted(other, table) == 18, "the good ones are stored")
     letters = DeadLetters(other_server, "default")
     eventually(lambda: sum(one["table"] == table for one in letters.all()) == 2, "the bad ones are dead letters")
+
+
+def test_an_append_lands_as_a_whole(other: Endpoint) -> None:
+    table = create(other, "n bigint CHECK (n <> 25), more text DEFAULT 'x'")
+    for last, status in ((20, 200), (30, 500)):
+        append = Append(other, table)
+        for number in (1, 0, 2):
+            assert append.put(number, native(n=range(number * 10, min(number * 10 + 10, last)))).status == 200
+        reply = append.commit(3)
+        assert reply.status == status, reply.text
+    assert (reply.code, reply.headers["x-windrow-batch"], reply.headers["x-windrow-row"]) == (469, "2", "5")
+    assert other.sql(f"SELECT count(*), count(more) FROM {table}") == "20\t20"
 
 
 def test_a_type_that_is_not_arrows_takes_no_values(other: Endpoint) -> None:

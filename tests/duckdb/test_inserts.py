@@ -10,6 +10,7 @@ import pytest
 from harness.duckdb import READER, DuckDbGateway
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
+from harness.every_format import FORMATS, expect_the_rows_of, source_of_everything
 from harness.dead_letters import DeadLetters
 
 # Columns in ClickHouse, in DuckDB, and expressions of a number in ClickHouse's SQL.
@@ -25,35 +26,11 @@ COLUMNS = [
     ("u", "Nullable(UUID)", "UUID", "toUUID(concat('61f0c404-5cb3-11e7-907b-a6006ad3d', toString(100 + number)))"),
     ("l", "Array(Nullable(Int32))", "INTEGER[]", "[toInt32(number), NULL, -1]"),
 ]
-ROWS = 300
-FORMATS = [
-    "JSONEachRow",
-    "JSONCompactEachRow",
-    "JSONCompactEachRowWithNamesAndTypes",
-    "CSV",
-    "CSVWithNames",
-    "CSVWithNamesAndTypes",
-    "TSV",
-    "TSVWithNames",
-    "TSVWithNamesAndTypes",
-    "Values",
-    "RowBinary",
-    "RowBinaryWithNames",
-    "RowBinaryWithNamesAndTypes",
-    "Native",
-    "ArrowStream",
-    "Parquet",
-]
 
 
 @pytest.fixture(scope="session")
 def source(oracle: Endpoint) -> Endpoint:
-    """A ClickHouse whose table `source` has a row of everything."""
-    columns = ", ".join(f"{name} {kind}" for name, kind, _, _ in COLUMNS)
-    oracle.sql(f"CREATE TABLE source ({columns}) ENGINE = Memory")
-    values = ", ".join(value for _, _, _, value in COLUMNS)
-    oracle.sql(f"INSERT INTO source SELECT {values} FROM numbers({ROWS})")
-    return oracle
+    return source_of_everything(oracle, COLUMNS)
 
 
 def create(duck: Endpoint, columns: str) -> str:
@@ -68,14 +45,8 @@ def counted(duck: Endpoint, table: str) -> int:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_rows_of_every_format_are_those_that_clickhouse_has(form: str, duck: Endpoint, source: Endpoint) -> None:
-    query = f"SELECT * FROM source ORDER BY n FORMAT {form}"
-    payload = source.request(query, settings={"output_format_arrow_string_as_string": 1})
     table = create(duck, ", ".join(f"{name} {kind}" for name, _, kind, _ in COLUMNS))
-    reply = duck.insert(f"INSERT INTO {table} FORMAT {form}", payload.body)
-    assert reply.status == 200, reply.text
-    assert reply.summary["written_rows"] == str(ROWS)
-    rows = "SELECT * FROM {} ORDER BY n FORMAT JSONCompactEachRow"
-    assert duck.sql(rows.format(table)) == source.sql(rows.format("source"))
+    expect_the_rows_of(source, form, duck, table)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import uuid
 from pathlib import Path
 
 from adbc_driver_postgresql import dbapi
@@ -63,6 +64,12 @@ class Postgres:
     def url(self) -> str:
         return f"postgresql://{self.user}@127.0.0.1:{self.port}/postgres"
 
+    def new_database(self) -> str:
+        """The address of a database that nobody else uses."""
+        name = f"d_{uuid.uuid4().hex[:12]}"
+        self.sql(f"CREATE DATABASE {name}")
+        return self.url.removesuffix("postgres") + name
+
     def _as_account(self, program: str, *arguments: str) -> list[str]:
         command = [str(programs() / program), *arguments]
         if not self.account:
@@ -85,11 +92,11 @@ class Postgres:
             return False
         return True
 
-    def connect(self) -> dbapi.Connection:
-        return dbapi.connect(self.url, autocommit=True)
+    def connect(self, url: str = "") -> dbapi.Connection:
+        return dbapi.connect(url or self.url, autocommit=True)
 
-    def sql(self, statement: str) -> list[tuple]:
-        with self.connect() as connection, connection.cursor() as cursor:
+    def sql(self, statement: str, url: str = "") -> list[tuple]:
+        with self.connect(url) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return cursor.fetchall()
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from harness.adbc import DRIVERS
 from harness.browser import NARROW, WIDE, Watched, chromium, expect_accessible
 from harness.duckdb import duckdb_library
 from harness.eventually import eventually
 from harness.gateway import engine_environment
 from harness.paths import gateway_binary
+from harness.postgres import Postgres
 from harness.process import Child, inherited_environment
 from harness.terminal import on_terminal
 
@@ -112,6 +114,21 @@ def test_duckdb_has_one_way_only() -> None:
     for more in (["--compare"], ["--scene", "synchronous"]):
         refused = in_a_pipe("--backend", "duckdb::memory:", *more)
         assert refused.returncode == 1 and "all go through Windrow" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["PostgreSQL", "SQLite"])
+def test_other_databases_have_one_way_only(name: str, tmp_path: Path) -> None:
+    postgres = Postgres(tmp_path / "postgres") if name == "PostgreSQL" else None
+    url = postgres.url if postgres else f"sqlite://{tmp_path / 'a.db'}"
+    environment = {**inherited_environment(), **ENVIRONMENT, "WINDROW_ADBC_DRIVER": DRIVERS[name.lower()]()}
+    asked = command("--backend", f"adbc:{url}", *SMALL, "--for", "3")
+    ended = subprocess.run(asked, capture_output=True, text=True, check=False, env=environment)
+    if postgres:
+        postgres.stop()
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    told = figures(ended.stdout)
+    assert told[f"found in {name}"] == told["rows inserted"] and len(told["rows inserted"]) == 1
+    assert int(told["batches created"][0].split()[0]) > 0
 
 
 @pytest.mark.parametrize(("columns", "arguments", "sides"), [(100, [], 2), (80, [], 1), (80, ["--compare"], 2)])

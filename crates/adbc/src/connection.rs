@@ -147,13 +147,32 @@ impl Connection {
 
     /// Appends rows, whose columns are those of the table that have their names.
     pub(crate) fn ingest(&mut self, table: &TableRef, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+        let schema = Some(table.schema.as_str()).filter(|schema| !schema.is_empty());
+        self.ingest_into(&table.table, schema.map(|schema| (OptionStatement::TargetDbSchema, schema)), batches)
+    }
+
+    /// As [`ingest`](Connection::ingest), into a temporary table.
+    pub(crate) fn ingest_temporary(&mut self, table: &str, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+        let place = match self.system {
+            System::Sqlite => (OptionStatement::Temporary, "true"),
+            System::PostgreSql | System::Other { .. } => (OptionStatement::TargetDbSchema, self.system.temporary()),
+        };
+        self.ingest_into(table, Some(place), batches)
+    }
+
+    fn ingest_into(
+        &mut self,
+        table: &str,
+        place: Option<(OptionStatement, &str)>,
+        batches: Vec<RecordBatch>,
+    ) -> Result<(), Exception> {
         let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(()) };
         let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
         let done = self.inner.new_statement().and_then(|mut statement| {
             let text = |text: &str| OptionValue::String(text.to_owned());
-            statement.set_option(OptionStatement::TargetTable, text(&table.table))?;
-            if !table.schema.is_empty() {
-                statement.set_option(OptionStatement::TargetDbSchema, text(&table.schema))?;
+            statement.set_option(OptionStatement::TargetTable, text(table))?;
+            if let Some((option, value)) = place {
+                statement.set_option(option, text(value))?;
             }
             statement.set_option(OptionStatement::IngestMode, IngestMode::Append.into())?;
             statement.bind_stream(Box::new(reader))?;

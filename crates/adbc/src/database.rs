@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use arrow_array::RecordBatch;
+use tokio::sync::{oneshot, Mutex, OwnedMutexGuard};
 use windrow_clickhouse::Exception;
-use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, UserPermit, UserPermits};
+use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, Transaction, UserPermit, UserPermits};
 
 use crate::batches::{self, Batches};
 use crate::connection::Connection;
@@ -14,8 +15,9 @@ use crate::errors::NETWORK_ERROR;
 use crate::options::AdbcOptions;
 use crate::pool::Pool;
 use crate::query;
-use crate::system::System;
+use crate::system::{System, APPENDS, BATCHES};
 use crate::tables::Tables;
+use crate::transaction::Work;
 
 /// A database behind an ADBC driver. Clones are of the same one.
 #[derive(Clone)]
@@ -29,14 +31,18 @@ struct Inner {
     stores: Pool,
     /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
     lookups: Pool,
+    transactions: Pool,
+    turn: Arc<Mutex<()>>,
     query_permits: UserPermits,
-    max_queries: usize,
+    max_connections: usize,
     tables: Tables,
     batches: Batches,
     has_transactions: OnceLock<bool>,
 }
 
 const MAX_LOOKUPS: usize = 4;
+/// Appends that have failed look for the row in transactions beside their own: some are left for that.
+const SPARE_TRANSACTIONS: usize = 2;
 /// How long a query waits for one that runs, and who asks about a table for its answer.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const CLOSES_WITHIN: Duration = Duration::from_secs(5);
@@ -56,8 +62,10 @@ impl Adbc {
             system,
             stores: pool(count),
             lookups: pool(MAX_LOOKUPS),
+            transactions: pool(count + SPARE_TRANSACTIONS),
+            turn: Arc::default(),
             query_permits: UserPermits::new(count, (count - count / 4).max(1)),
-            max_queries: count,
+            max_connections: count,
             tables: Tables::default(),
             batches: Batches::default(),
             has_transactions: OnceLock::new(),
@@ -81,14 +89,14 @@ impl Adbc {
 
     /// Whether a table is one that Windrow keeps for itself.
     pub fn is_windrows(table: &str) -> bool {
-        table.eq_ignore_ascii_case(crate::system::BATCHES)
+        [BATCHES, APPENDS].iter().any(|own| table.eq_ignore_ascii_case(own))
     }
 
     /// Whether it answers.
     pub async fn ping(&self) -> Result<(), Exception> {
         self.look(|database, connection| {
             connection.execute("SELECT 1")?;
-            database.has_transactions(connection).map(|_| ())
+            database.look_for_transactions(connection).map(|_| ())
         })
         .await
     }
@@ -97,14 +105,14 @@ impl Adbc {
     pub async fn table(&self, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
         let name = name.clone();
         let found = self.look(move |database, connection| {
-            database.has_transactions(connection)?;
+            database.look_for_transactions(connection)?;
             database.tables().look_up(connection, &name)
         });
         Ok(found.await?.map(|table| table.info.clone()))
     }
 
-    /// Whether a batch that comes again is recognised. Known as soon as a table is.
-    pub fn deduplicates(&self) -> bool {
+    /// Whether rows can be stored as a whole, and a batch that comes again is recognised. Known as soon as a table is.
+    pub fn has_transactions(&self) -> bool {
         self.inner.has_transactions.get().copied().unwrap_or(true)
     }
 
@@ -112,6 +120,40 @@ impl Adbc {
     pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
         let permit = self.query_permit(&session.user).await?;
         query::run(self.clone(), permit, sql, session).await
+    }
+
+    /// Begins a transaction on a connection and a thread of its own.
+    pub async fn begin(&self) -> Result<Transaction, Exception> {
+        let permit = self.inner.transactions.permit().await.ok_or_else(|| self.closed())?;
+        let database = self.clone();
+        let begin = move || Work::begin(database);
+        Transaction::begin(self.closed(), self.inner.version.clone(), permit, begin).await
+    }
+
+    /// Transactions that may be open at once, beside those of small inserts.
+    pub fn max_transactions(&self) -> usize {
+        self.inner.max_connections
+    }
+
+    /// Runs a statement of Windrow's own, which may run twice. Nothing that comes from outside may stand in it but as a
+    /// literal.
+    pub async fn own_execute(&self, sql: &str) -> Result<(), Exception> {
+        let sql = sql.to_owned();
+        self.look(move |database, connection| {
+            database.look_for_transactions(connection)?;
+            connection.execute(&sql).map(|_| ())
+        })
+        .await
+    }
+
+    /// As [`own_execute`](Adbc::own_execute), for the rows of a small result.
+    pub async fn own_rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
+        let sql = sql.to_owned();
+        self.look(move |database, connection| {
+            database.look_for_transactions(connection)?;
+            connection.rows(&sql)
+        })
+        .await
     }
 
     /// A query of one column: the names of the tables in a schema.
@@ -136,6 +178,7 @@ impl Adbc {
         let closed = async {
             self.inner.query_permits.close().await;
             self.inner.stores.close().await;
+            self.inner.transactions.close().await;
             self.inner.lookups.close().await;
         };
         if tokio::time::timeout(CLOSES_WITHIN, closed).await.is_err() {
@@ -156,6 +199,15 @@ impl Adbc {
         &self.inner.stores
     }
 
+    pub(crate) fn transactions(&self) -> &Pool {
+        &self.inner.transactions
+    }
+
+    /// Of those who write one after the other. Blocks.
+    pub(crate) fn take_turn(&self) -> OwnedMutexGuard<()> {
+        self.inner.turn.clone().blocking_lock_owned()
+    }
+
     pub(crate) fn tables(&self) -> &Tables {
         &self.inner.tables
     }
@@ -169,7 +221,7 @@ impl Adbc {
     }
 
     /// Found out once, with the first connection.
-    pub(crate) fn has_transactions(&self, connection: &mut Connection) -> Result<bool, Exception> {
+    pub(crate) fn look_for_transactions(&self, connection: &mut Connection) -> Result<bool, Exception> {
         if let Some(known) = self.inner.has_transactions.get() {
             return Ok(*known);
         }
@@ -254,7 +306,7 @@ impl Adbc {
         let text = format!(
             "Too many simultaneous queries for {} s. Maximum: {} (adbc.max_connections), three quarters of them for one user",
             MAX_WAIT.as_secs(),
-            self.inner.max_queries
+            self.inner.max_connections
         );
         Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, &self.inner.version)
     }

@@ -63,10 +63,17 @@ fn sqlstate(error: &Error) -> String {
 
 fn worded(code: i32, told: &str, version: &str) -> Exception {
     let text = text(told);
-    match copied_row(text) {
-        Some(row) => Exception::new(code, &format!("{text}: (at row {row})"), version),
-        None => Exception::new(code, text, version),
-    }
+    let exception = Exception::new(code, text, version);
+    copied_row(text).map_or(exception.clone(), |row| at_row(&exception, row))
+}
+
+/// Says in which row of what was sent an error lies, in the words by which ClickHouse says it.
+pub(crate) fn at_row(exception: &Exception, row: u64) -> Exception {
+    let place = match exception.code {
+        VIOLATED_CONSTRAINT => format!("DB::Exception: A constraint is violated at row {row}: "),
+        _ => format!("DB::Exception: (at row {row}) "),
+    };
+    Exception { line: exception.line.replacen("DB::Exception: ", &place, 1), ..exception.clone() }
 }
 
 /// Without what drivers put around it: the statement, which may hold anything, and the SQLSTATE.

@@ -99,7 +99,7 @@ impl Attempt {
     }
 
     fn store(&self, connection: &mut Connection, batches: &[RecordBatch]) -> Result<(), StoreError> {
-        let transactions = self.database.has_transactions(connection).map_err(not_sent)?;
+        let transactions = self.database.look_for_transactions(connection).map_err(not_sent)?;
         let name = TableRef::new(Adbc::schema_of(&self.destination.database), &self.destination.table);
         let tables = self.database.tables();
         let known = tables.known(&name);

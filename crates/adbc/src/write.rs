@@ -2,21 +2,19 @@
 //!
 //! They go in by the driver's bulk ingestion. Where a column is of a type that PostgreSQL's driver does not write, all
 //! rows go into a temporary table first, in which that column is a text, and from there by one statement that casts it.
+//! SQLite's rows may wait in one as well (`transaction.rs`).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use windrow_clickhouse::Exception;
-use windrow_duckdb::{ColumnInfo, NotHeld, TableInfo, TableRef};
+use windrow_duckdb::NotHeld;
 
 use crate::connection::Connection;
 use crate::errors::TYPE_MISMATCH;
 use crate::system::System;
 use crate::table::Table;
 
-const STAGING: &str = "windrow_staging";
-/// Where PostgreSQL keeps a connection's temporary tables. Without it the driver would look among the others.
-const TEMPORARY: &str = "pg_temp";
 const VALUE_IS_OUT_OF_RANGE: i32 = 321;
 
 /// Rows in the form of the columns that they go into.
@@ -27,7 +25,7 @@ pub(crate) fn fitted(
     batches: &[RecordBatch],
 ) -> Result<Vec<RecordBatch>, NotHeld> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
-    let fitting = given(&table.info, columns).fitting_in_order(first.schema_ref(), Some(columns))?;
+    let fitting = table.info.given(columns).fitting_in_order(first.schema_ref(), Some(columns))?;
     let fit = |batch: &RecordBatch| {
         let fitted = fitting.apply(batch)?;
         match system {
@@ -36,12 +34,6 @@ pub(crate) fn fitted(
         }
     };
     batches.iter().map(fit).collect()
-}
-
-/// Columns that an insert doesn't name are not written at all: what they become is the database's to say.
-fn given(info: &TableInfo, columns: &[String]) -> TableInfo {
-    let same = |column: &ColumnInfo| columns.iter().any(|name| name.to_lowercase() == column.name.to_lowercase());
-    TableInfo { columns: info.columns.iter().filter(|column| same(column)).cloned().collect(), ..info.clone() }
 }
 
 /// SQLite would keep NULL in its place.
@@ -57,40 +49,75 @@ fn without_nan(batch: &RecordBatch) -> Result<(), NotHeld> {
     Ok(())
 }
 
+/// The columns of rows that [`fitted`] has made.
+pub(crate) fn names(fitted: &[RecordBatch]) -> Vec<String> {
+    let fields = fitted.first().into_iter().flat_map(|first| first.schema_ref().fields());
+    fields.map(|field| field.name().clone()).collect()
+}
+
 /// `batches` as [`fitted`] has made them.
 pub(crate) fn write(connection: &mut Connection, table: &Table, batches: Vec<RecordBatch>) -> Result<(), Exception> {
-    let Some(first) = batches.first() else { return Ok(()) };
     check_shape(connection, table)?;
-    let names: Vec<String> = first.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
+    let names = names(&batches);
     if names.iter().all(|name| table.cast(name).is_none()) {
         return connection.ingest(&table.info.name, batches);
     }
-    let system = connection.system();
-    connection.execute(&staging_statement(system, table, &names))?;
-    connection.ingest(&TableRef::new(TEMPORARY, STAGING), batches)?;
-    connection.execute(&cast_statement(system, table, &names)).map(|_| ())
+    let staging = Staging::make(connection, table, names, 0)?;
+    staging.add(connection, batches)?;
+    staging.move_to(connection, table, "")?;
+    staging.clear(connection)
 }
 
-/// The transaction's end drops the table.
-fn staging_statement(system: System, table: &Table, names: &[String]) -> String {
-    let column = |name: &String| match table.cast(name) {
-        Some(_) => format!("CAST(NULL AS text) AS {}", system.name(name)),
-        None => system.name(name),
-    };
-    let columns: Vec<String> = names.iter().map(column).collect();
-    let from = system.table(&table.info.name);
-    format!("CREATE TEMP TABLE {STAGING} ON COMMIT DROP AS SELECT {} FROM {from} WHERE false", columns.join(", "))
+/// A temporary table of the connection's own, for rows that don't go straight to theirs.
+pub(crate) struct Staging {
+    name: String,
+    pub(crate) names: Vec<String>,
 }
 
-fn cast_statement(system: System, table: &Table, names: &[String]) -> String {
-    let value = |name: &String| match table.cast(name) {
-        Some(own_type) => format!("CAST({} AS {own_type})", system.name(name)),
-        None => system.name(name),
-    };
-    let values: Vec<String> = names.iter().map(value).collect();
-    let names: Vec<String> = names.iter().map(|name| system.name(name)).collect();
-    let into = system.table(&table.info.name);
-    format!("INSERT INTO {into} ({}) SELECT {} FROM {STAGING}", names.join(", "), values.join(", "))
+impl Staging {
+    /// `number` is that of no other one of the connection.
+    pub(crate) fn make(
+        connection: &mut Connection,
+        table: &Table,
+        names: Vec<String>,
+        number: usize,
+    ) -> Result<Staging, Exception> {
+        let (system, name) = (connection.system(), format!("windrow_staging_{number}"));
+        let column = |name: &String| match table.cast(name) {
+            Some(_) => format!("CAST(NULL AS text) AS {}", system.name(name)),
+            None => system.name(name),
+        };
+        let columns: Vec<String> = names.iter().map(column).collect();
+        let (columns, from) = (columns.join(", "), system.table(&table.info.name));
+        connection.execute(&format!("CREATE TEMP TABLE {name} AS SELECT {columns} FROM {from} WHERE false"))?;
+        Ok(Staging { name, names })
+    }
+
+    pub(crate) fn add(&self, connection: &mut Connection, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+        connection.ingest_temporary(&self.name, batches)
+    }
+
+    /// `or` is what SQLite does with a row that violates a constraint.
+    pub(crate) fn move_to(&self, connection: &mut Connection, table: &Table, or: &str) -> Result<(), Exception> {
+        let system = connection.system();
+        let value = |name: &String| match table.cast(name) {
+            Some(own_type) => format!("CAST({} AS {own_type})", system.name(name)),
+            None => system.name(name),
+        };
+        let values: Vec<String> = self.names.iter().map(value).collect();
+        let names: Vec<String> = self.names.iter().map(|name| system.name(name)).collect();
+        let (into, from) = (system.table(&table.info.name), self.whole_name(connection));
+        let (names, values) = (names.join(", "), values.join(", "));
+        connection.execute(&format!("INSERT {or} INTO {into} ({names}) SELECT {values} FROM {from}")).map(|_| ())
+    }
+
+    fn clear(self, connection: &mut Connection) -> Result<(), Exception> {
+        connection.execute(&format!("DROP TABLE {}", self.whole_name(connection))).map(|_| ())
+    }
+
+    fn whole_name(&self, connection: &Connection) -> String {
+        format!("{}.{}", connection.system().temporary(), self.name)
+    }
 }
 
 fn check_shape(connection: &mut Connection, table: &Table) -> Result<(), Exception> {

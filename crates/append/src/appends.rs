@@ -8,18 +8,17 @@ use prometheus_client::registry::Registry;
 use crate::admission::{Admission, Admitted};
 use crate::answer::{Committed, Opened, Progress, Put, State, Status};
 use crate::clickhouse::ClickHouse;
-use crate::duckdb::DuckDbTarget;
 use crate::ended::End;
 use crate::error::AppendError;
 use crate::errors;
 use crate::id::AppendId;
 use crate::metrics::{register_room, Metrics};
 use crate::options::{AppendOptions, Store};
-use crate::refusing::Refusing;
 use crate::request::{OpenRequest, Payload};
 use crate::room::Room;
 use crate::service::{Found, Service};
 use crate::spool::Spool;
+use crate::sql::SqlTarget;
 use crate::target::Target;
 
 /// All appends of this process.
@@ -56,8 +55,7 @@ impl Appends {
         register_room(registry, &room);
         let metrics = Metrics::register(registry);
         let service: Arc<dyn AppendService> = match store {
-            Store::DuckDb(duckdb) => started(DuckDbTarget::new(duckdb), options, spool, room, metrics),
-            Store::None => Arc::new(Refusing),
+            Store::Sql(database) => started(SqlTarget::new(database), options, spool, room, metrics),
             Store::ClickHouse { client, own } => {
                 let target = ClickHouse::open(&options.directory, client, own)?;
                 started(target, options, spool, room, metrics)

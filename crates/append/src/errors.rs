@@ -1,5 +1,7 @@
 //! The words of our own errors.
 
+use windrow_clickhouse::Exception;
+
 use crate::error::AppendError;
 use crate::id::AppendId;
 use crate::progress::NoEnd;
@@ -16,10 +18,31 @@ const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const NOT_ENOUGH_SPACE: i32 = 243;
 const ACCESS_DENIED: i32 = 497;
 const LOGICAL_ERROR: i32 = 49;
+const NETWORK_ERROR: i32 = 210;
+const UNKNOWN_STATUS_OF_INSERT: i32 = 319;
 
-pub(crate) fn not_taken_here() -> AppendError {
-    let text = "Ordered appends are taken with ClickHouse and DuckDB only; with this backend, use inserts";
-    AppendError::new(NOT_IMPLEMENTED, text)
+/// `version` is what stands behind the texts of errors.
+pub(crate) fn no_transactions(version: &str) -> AppendError {
+    let text = "Ordered appends are all or nothing, which needs transactions, and this database's ADBC driver has none: \
+                what was written of an append that fails could not be taken back. Use inserts, or a driver with transactions";
+    AppendError::from(Exception::new(NOT_IMPLEMENTED, text, version))
+}
+
+/// Of a question that comes before anything is taken: while the database is away it may be asked again.
+pub(crate) fn of_asking(exception: Exception) -> AppendError {
+    let error = AppendError::from(exception);
+    match error.exception.code {
+        NETWORK_ERROR => AppendError { status: 503, retry_after_seconds: Some(1), ..error },
+        _ => error,
+    }
+}
+
+pub(crate) fn nobody_knows(id: AppendId) -> AppendError {
+    let text = format!(
+        "The connection was lost while the append {id} was committed, and this database doesn't tell whether that goes \
+         on: look at the table before anything is sent again"
+    );
+    AppendError::new(UNKNOWN_STATUS_OF_INSERT, &text)
 }
 
 pub(crate) fn gone(id: AppendId) -> AppendError {

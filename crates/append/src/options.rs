@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::{Client, Credentials};
-use windrow_duckdb::DuckDb;
 
 #[derive(Clone, Debug)]
 pub struct AppendOptions {
@@ -31,9 +31,7 @@ pub struct AppendOptions {
 /// Where the rows go.
 #[derive(Clone)]
 pub enum Store {
-    DuckDb(DuckDb),
-    /// Nowhere: this backend takes no ordered appends.
-    None,
+    Sql(SqlDatabase),
     ClickHouse {
         client: Arc<Client>,
         /// The gateway's own account.

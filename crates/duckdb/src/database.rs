@@ -16,6 +16,7 @@ use crate::table::{self, own_functions, own_schema, own_table, TableInfo, TableR
 use crate::tables::Tables;
 use crate::transaction::Transaction;
 use crate::user_permits::UserPermit;
+use crate::work::Work;
 
 /// A DuckDB database. Clones are of the same one.
 #[derive(Clone)]
@@ -98,8 +99,9 @@ impl DuckDb {
 
     /// Begins a transaction on a connection and a thread of its own.
     pub async fn begin(&self) -> Result<Transaction, Exception> {
-        let permit = self.transaction_permit().await?;
-        Transaction::begin(self.clone(), permit).await
+        let (permit, database) = (self.transaction_permit().await?, self.clone());
+        let begin = move || Work::begin(database);
+        Transaction::begin(self.closed(), self.version_suffix().to_owned(), permit, begin).await
     }
 
     /// Waits for what is under way, writes all into the database's file and closes it. Calls that come later fail.

@@ -38,6 +38,6 @@ pub use sink::{schema_of, DuckDbSink};
 pub use stream::{Answering, Handing, RecordStream, StopSignal};
 pub use table::{is_windrows, ColumnInfo, TableInfo, TableRef};
 pub use tables::may_change as may_change_tables;
-pub use transaction::Transaction;
+pub use transaction::{Transaction, TransactionWork};
 pub use types::{clickhouse_type, duckdb_type_of_arrow};
 pub use user_permits::{UserPermit, UserPermits};

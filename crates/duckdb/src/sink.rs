@@ -27,6 +27,7 @@ use crate::database::{spawn, DuckDb};
 use crate::errors::{is_fatal, CommitError};
 use crate::rows::record_batch;
 use crate::table::TableRef;
+use crate::transaction::TransactionWork;
 use crate::work::Work;
 
 /// Stores batches of parsed rows.
@@ -120,7 +121,7 @@ impl Attempt {
         let stored = Batches::insert(&self.database, self.id);
         let written = work.ingest(&table, Some(columns), batches).and_then(|_| work.execute(&stored));
         if let Err(exception) = written {
-            return self.concluded(work.rollback(), exception);
+            return self.concluded(work.undone(), exception);
         }
         match work.commit() {
             Ok(()) => Ok(()),

@@ -70,6 +70,14 @@ pub struct TableInfo {
     pub columns: Vec<ColumnInfo>,
 }
 
+impl TableInfo {
+    /// The table as if it had these columns only. What the others become is left to the database.
+    pub fn given(&self, columns: &[String]) -> TableInfo {
+        let same = |column: &ColumnInfo| columns.iter().any(|name| name.to_lowercase() == column.name.to_lowercase());
+        TableInfo { columns: self.columns.iter().filter(|column| same(column)).cloned().collect(), ..self.clone() }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnInfo {
     pub name: String,

@@ -1,15 +1,38 @@
 //! A transaction: a thread and a connection of its own, told what to do through a channel.
 
 use arrow_array::RecordBatch;
-use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit};
+use tokio::sync::{mpsc, oneshot};
 use windrow_clickhouse::Exception;
 
-use crate::database::{spawn, DuckDb};
+use crate::database::spawn;
 use crate::errors::CommitError;
 use crate::query::Session;
 use crate::single;
 use crate::table::TableRef;
-use crate::work::Work;
+
+/// A transaction as its thread sees it: blocking, on one connection. After an error everything but a rollback fails.
+pub trait TransactionWork {
+    /// For statements that come.
+    fn use_schema(&mut self, schema: &str) -> Result<(), Exception>;
+
+    fn execute(&mut self, sql: &str) -> Result<u64, Exception>;
+
+    fn ingest(
+        &mut self,
+        table: &TableRef,
+        columns: Option<&[String]>,
+        batches: &[RecordBatch],
+    ) -> Result<u64, Exception>;
+
+    /// Brings rows to their tables that were kept elsewhere until now.
+    fn write_held(&mut self) -> Result<(), Exception> {
+        Ok(())
+    }
+
+    fn commit(self) -> Result<(), CommitError>;
+
+    fn rollback(self);
+}
 
 /// Dropping it rolls back. After an error everything but a rollback fails.
 pub struct Transaction {
@@ -21,6 +44,7 @@ pub struct Transaction {
 enum Order {
     Ingest { table: TableRef, columns: Option<Vec<String>>, batches: Vec<RecordBatch>, reply: Reply<u64> },
     Execute { sql: String, schema: Option<String>, reply: Reply<u64> },
+    WriteHeld { reply: Reply<u64> },
     Commit { reply: oneshot::Sender<Result<(), CommitError>> },
     Rollback { reply: Reply<u64> },
 }
@@ -28,12 +52,18 @@ enum Order {
 type Reply<T> = oneshot::Sender<Result<T, Exception>>;
 
 impl Transaction {
-    pub(crate) async fn begin(database: DuckDb, permit: OwnedSemaphorePermit) -> Result<Transaction, Exception> {
-        let (gone, version) = (database.closed(), database.version_suffix().to_owned());
+    /// `gone` is the error if the thread ends without a word, `version` what stands behind the texts of errors. The
+    /// permit is kept until the thread ends.
+    pub async fn begin<W: TransactionWork>(
+        gone: Exception,
+        version: String,
+        permit: impl Send + 'static,
+        begin: impl FnOnce() -> Result<W, Exception> + Send + 'static,
+    ) -> Result<Transaction, Exception> {
         let (orders, received) = mpsc::channel(1);
         let (begun, answer) = oneshot::channel();
         let job = move || {
-            match Work::begin(database) {
+            match begin() {
                 Ok(work) => {
                     if begun.send(Ok(())).is_ok() {
                         serve(work, received);
@@ -73,6 +103,11 @@ impl Transaction {
         self.order(|reply| Order::Execute { sql, schema: None, reply }).await
     }
 
+    /// Brings rows to their tables that were kept elsewhere until now: what is wrong with them shows here.
+    pub async fn write_held(&mut self) -> Result<(), Exception> {
+        self.order(|reply| Order::WriteHeld { reply }).await.map(|_| ())
+    }
+
     /// All is stored, and visible to whoever begins now, when this says so.
     pub async fn commit(self) -> Result<(), CommitError> {
         let (reply, answer) = oneshot::channel();
@@ -93,7 +128,7 @@ impl Transaction {
     }
 }
 
-fn serve(mut work: Work, mut orders: mpsc::Receiver<Order>) {
+fn serve(mut work: impl TransactionWork, mut orders: mpsc::Receiver<Order>) {
     while let Some(order) = orders.blocking_recv() {
         match order {
             Order::Ingest { table, columns, batches, reply } => {
@@ -103,6 +138,7 @@ fn serve(mut work: Work, mut orders: mpsc::Receiver<Order>) {
                 let begun = schema.map_or(Ok(()), |schema| work.use_schema(&schema));
                 drop(reply.send(begun.and_then(|()| work.execute(&sql))));
             }
+            Order::WriteHeld { reply } => drop(reply.send(work.write_held().map(|()| 0))),
             Order::Commit { reply } => return drop(reply.send(work.commit())),
             Order::Rollback { reply } => {
                 work.rollback();

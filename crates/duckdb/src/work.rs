@@ -20,6 +20,7 @@ use crate::fit::Fitted;
 use crate::single::not_taken;
 use crate::table::{is_windrows, quoted, TableInfo, TableRef};
 use crate::tables::may_change;
+use crate::transaction::TransactionWork;
 
 pub(crate) struct Work {
     database: DuckDb,
@@ -43,54 +44,8 @@ impl Work {
         Ok(Work { database, connection, tables: HashMap::new(), failed: None, has_changed: false })
     }
 
-    /// For statements that come.
-    pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
-        self.alive()?;
-        let done = self.connection.use_schema(schema);
-        done.inspect_err(|exception| self.failed = Some(exception.clone()))
-    }
-
-    pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
-        self.alive()?;
-        if may_change(sql) {
-            self.tables.clear();
-            self.has_changed = true;
-        }
-        let done = self.connection.execute(sql);
-        done.inspect_err(|exception| self.failed = Some(exception.clone()))
-    }
-
-    pub(crate) fn ingest(
-        &mut self,
-        name: &TableRef,
-        columns: Option<&[String]>,
-        batches: &[RecordBatch],
-    ) -> Result<u64, Exception> {
-        self.alive()?;
-        if is_windrows(&name.schema) {
-            return Err(not_taken(NotTaken::Windrows, self.connection.version()));
-        }
-        let done = self.append(name, columns, batches);
-        done.inspect_err(|exception| self.failed = Some(exception.clone()))
-    }
-
-    pub(crate) fn commit(mut self) -> Result<(), CommitError> {
-        if let Err(exception) = self.alive() {
-            let _ = self.connection.execute("ROLLBACK");
-            return Err(CommitError::Refused(exception));
-        }
-        let done = self.connection.execute("COMMIT").map(|_| ());
-        if self.has_changed {
-            self.database.tables().have_changed();
-        }
-        done.map_err(|exception| match is_fatal(&exception) {
-            true => CommitError::Unknown(exception),
-            false => CommitError::Refused(exception),
-        })
-    }
-
     /// The connection, for whoever wants to ask it something else.
-    pub(crate) fn rollback(mut self) -> Connection {
+    pub(crate) fn undone(mut self) -> Connection {
         // Fails where DuckDB has rolled back by itself.
         let _ = self.connection.execute("ROLLBACK");
         self.connection
@@ -188,5 +143,56 @@ impl Work {
         let info = info.ok_or(unknown)?;
         self.tables.insert(name.clone(), info.clone());
         Ok(info)
+    }
+}
+
+impl TransactionWork for Work {
+    fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
+        self.alive()?;
+        let done = self.connection.use_schema(schema);
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
+        self.alive()?;
+        if may_change(sql) {
+            self.tables.clear();
+            self.has_changed = true;
+        }
+        let done = self.connection.execute(sql);
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
+    fn ingest(
+        &mut self,
+        name: &TableRef,
+        columns: Option<&[String]>,
+        batches: &[RecordBatch],
+    ) -> Result<u64, Exception> {
+        self.alive()?;
+        if is_windrows(&name.schema) {
+            return Err(not_taken(NotTaken::Windrows, self.connection.version()));
+        }
+        let done = self.append(name, columns, batches);
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
+    fn commit(mut self) -> Result<(), CommitError> {
+        if let Err(exception) = self.alive() {
+            let _ = self.connection.execute("ROLLBACK");
+            return Err(CommitError::Refused(exception));
+        }
+        let done = self.connection.execute("COMMIT").map(|_| ());
+        if self.has_changed {
+            self.database.tables().have_changed();
+        }
+        done.map_err(|exception| match is_fatal(&exception) {
+            true => CommitError::Unknown(exception),
+            false => CommitError::Refused(exception),
+        })
+    }
+
+    fn rollback(self) {
+        drop(self.undone());
     }
 }

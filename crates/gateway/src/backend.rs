@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 
-use windrow_adbc::AdbcSink;
+use windrow_adbc::{AdbcSink, SqlDatabase};
 use windrow_clickhouse::{Client, Cluster, Credentials};
 use windrow_duckdb::DuckDbSink;
 use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
 
 use crate::native::NativeBackend;
-use crate::sql_database::SqlDatabase;
 use crate::users::Users;
 
 #[derive(Clone)]

@@ -108,6 +108,8 @@ fn target(shape: Shape, data_type: &DataType) -> Option<Target> {
         (Shape::Integers, _) => element(Shape::Integer, data_type),
         (Shape::Floats, _) => element(Shape::Float, data_type),
         (Shape::ListsOfAttributes, _) => element(Shape::Attributes, data_type),
+        // None of the values is NULL.
+        (_, Nullable(inner)) => target(shape, inner),
         _ => None,
     }
 }
@@ -118,6 +120,7 @@ pub(crate) const NANOSECONDS: i64 = 1_000_000_000;
 fn sent(data_type: &DataType) -> DataType {
     match data_type {
         text if is_text(text) => DataType::String,
+        DataType::Nullable(inner) => sent(inner),
         DataType::Array(inner) => DataType::Array(Box::new(sent(inner))),
         DataType::Map(key, value) => DataType::Map(Box::new(sent(key)), Box::new(sent(value))),
         other => other.clone(),

@@ -157,12 +157,18 @@ pub(crate) fn problems(layers: &Layers) -> Vec<String> {
     problems
 }
 
-/// The tables are ClickHouse's: of types that no other database has.
+/// The exporter's tables are ClickHouse's, of types that no other database has.
 fn backend(layers: &Layers) -> Option<String> {
     let named =
         ["otlp.grpc_listen", "otlp.http_listen"].into_iter().find(|path| layers.optional_address(path).is_some())?;
     let is_clickhouse = matches!(layers.backend(), Backend::Embedded | Backend::ClickHouse(_));
-    (!is_clickhouse).then(|| format!("`{named}` is set, and `backend` is no ClickHouse; OTLP needs one"))
+    let is_mapped = !layers.entries.otlp_mappings.is_empty();
+    (!is_clickhouse && !is_mapped).then(|| {
+        format!(
+            "`{named}` is set, and `backend` is no ClickHouse, where alone the exporter's tables are made; make tables of \
+             your own, and say in `[[otlp.mappings]]` what their columns are filled with"
+        )
+    })
 }
 
 /// Someone who names an authority believes that senders are checked.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use windrow_append::{AppendOptions, Appends, Store};
-use windrow_gateway::{Backend, ClickHouse, SqlDatabase};
+use windrow_gateway::{Backend, ClickHouse};
 use windrow_settings::Settings;
 
 /// Ordered appends, for every port that takes some.
@@ -20,10 +20,7 @@ pub(crate) fn start(settings: &Settings, backend: &Backend, registry: &mut Regis
         max_open_per_user: of.max_open_per_user,
     };
     let store = match backend {
-        Backend::Sql(backend) => match &backend.database {
-            SqlDatabase::DuckDb(duckdb) => Store::DuckDb(duckdb.clone()),
-            SqlDatabase::Adbc(_) => Store::None,
-        },
+        Backend::Sql(backend) => Store::Sql(backend.database.clone()),
         Backend::ClickHouse(ClickHouse { client, .. }) => {
             Store::ClickHouse { client: client.clone(), own: client.endpoint().credentials.clone() }
         }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{watch, Notify};
-use windrow_adbc::{Adbc, AdbcOptions};
+use windrow_adbc::{Adbc, AdbcOptions, SqlDatabase};
 use windrow_clickhouse::{
     Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, SrvRecord,
     TlsError,
 };
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, SqlBackend, SqlDatabase, Users, MARKED_WINDOW};
+use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, SqlBackend, Users, MARKED_WINDOW};
 use windrow_settings::{AdbcUrl, Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice, Settings};
 
 /// Whether the backend answers; the sentence says why not.
@@ -161,7 +161,7 @@ impl RunningBackend {
         let opened = tokio::task::spawn_blocking(move || Adbc::open(&options)).await;
         let adbc = opened.map_err(|error| error.to_string())??;
         if settings.flight.listen.is_some() {
-            tracing::info!("Arrow Flight SQL and ordered appends are not served before a database behind ADBC");
+            tracing::info!("Arrow Flight SQL is not served before a database behind ADBC");
         }
         Ok(RunningBackend {
             available: ask_adbc_now_and_then(adbc.clone()).await,

@@ -145,12 +145,8 @@ impl Plan {
     }
 
     fn chosen(settings: &Settings, arguments: &DemoArguments) -> Result<Plan, String> {
-        if let Backend::Adbc(_) = settings.backend {
-            return Err(
-                "the demo's queries are for ClickHouse and DuckDB: choose one of them with --backend".to_owned()
-            );
-        }
-        let is_duckdb = matches!(settings.backend, Backend::DuckDb(_));
+        let engine = engine(&settings.backend)?;
+        let is_clickhouse = engine == Engine::ClickHouse;
         let fits = terminal_columns().is_none_or(|columns| columns >= COMPARES_FROM_COLUMNS);
         let plan = match arguments.scene {
             Some(Scene::Synchronous) => Plan { through: false, straight: true, inserts: Inserts::Waiting, probes: 200 },
@@ -163,17 +159,35 @@ impl Plan {
             }
             None => Plan {
                 through: true,
-                straight: arguments.compare.unwrap_or(fits && !is_duckdb),
+                straight: arguments.compare.unwrap_or(fits && is_clickhouse),
                 inserts: if arguments.no_wait { Inserts::NotWaiting } else { Inserts::Waiting },
                 probes: 200,
             },
         };
-        if is_duckdb && plan.straight {
-            return Err("inserts into DuckDB all go through Windrow: leave out --compare and --scene synchronous, or \
-                        choose ClickHouse with --backend"
-                .to_owned());
+        if plan.straight && !is_clickhouse {
+            return Err(format!(
+                "before {} the demo's inserts all go through Windrow: leave out --compare and --scene synchronous, or \
+                 choose ClickHouse with --backend",
+                engine.name()
+            ));
         }
         Ok(plan)
+    }
+}
+
+/// In whose SQL the demo asks.
+fn engine(backend: &Backend) -> Result<Engine, String> {
+    match backend {
+        Backend::Embedded | Backend::ClickHouse(_) => Ok(Engine::ClickHouse),
+        Backend::DuckDb(_) => Ok(Engine::DuckDb),
+        Backend::Adbc(url) => match url.scheme.as_str() {
+            "postgresql" | "postgres" => Ok(Engine::PostgreSql),
+            "sqlite" => Ok(Engine::Sqlite),
+            other => Err(format!(
+                "the demo's queries are for ClickHouse, DuckDB, PostgreSQL and SQLite, not for {other}: choose one of \
+                 them with --backend"
+            )),
+        },
     }
 }
 
@@ -183,15 +197,15 @@ fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destinat
         client: ClientOptions { is_own_port: true, ..ClientOptions::default() },
         flush_after: Duration::from_secs(if inserts == Inserts::NotWaiting { 5 } else { 1 }),
         database_pid: engine_pid(gateway.engine_state()),
+        engine: engine(&settings.backend).unwrap_or_default(),
         ..Destination::new(format!("{scheme}://{}", gateway.http), inserts)
     };
     let secret =
         |password: &Option<windrow_settings::Secret>| password.as_ref().map_or("", |secret| secret.expose()).to_owned();
     match &settings.backend {
         Backend::Embedded => Destination { password: secret(&settings.embedded.default_password), ..through },
-        Backend::DuckDb(_) | Backend::Adbc(_) => {
-            Destination { engine: Engine::DuckDb, password: secret(&settings.duckdb.default_password), ..through }
-        }
+        Backend::DuckDb(_) => Destination { password: secret(&settings.duckdb.default_password), ..through },
+        Backend::Adbc(_) => Destination { password: secret(&settings.adbc.default_password), ..through },
         Backend::ClickHouse(replicas) => {
             let first = &replicas[0];
             Destination { user: first.user.clone(), password: first.password.expose().to_owned(), ..through }

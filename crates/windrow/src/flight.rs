@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use windrow_adbc::SqlDatabase;
 use windrow_append::Appends;
 use windrow_flight::{Access, DefaultUser, FlightOptions, FlightServer, Store, TlsFiles, Users};
-use windrow_gateway::{Backend, ClickHouse, SqlBackend, SqlDatabase};
+use windrow_gateway::{Backend, ClickHouse, SqlBackend};
 use windrow_settings::Settings;
 
 use crate::backend::RunningBackend;

@@ -11,13 +11,17 @@ pub enum Engine {
     #[default]
     ClickHouse,
     DuckDb,
+    PostgreSql,
+    Sqlite,
 }
 
 impl Engine {
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::ClickHouse => "ClickHouse",
             Self::DuckDb => "DuckDB",
+            Self::PostgreSql => "PostgreSQL",
+            Self::Sqlite => "SQLite",
         }
     }
 
@@ -25,7 +29,7 @@ impl Engine {
     pub(crate) fn pieces(self) -> &'static str {
         match self {
             Self::ClickHouse => "parts",
-            Self::DuckDb => "batches",
+            Self::DuckDb | Self::PostgreSql | Self::Sqlite => "batches",
         }
     }
 
@@ -34,6 +38,7 @@ impl Engine {
         match self {
             Self::ClickHouse => format!("{}.{name}", Dialect::ClickHouse.name(database)),
             Self::DuckDb => format!("{}.{name}", duckdb_schema(database)),
+            Self::PostgreSql | Self::Sqlite => format!("{}.{name}", Dialect::ClickHouse.name(database)),
         }
     }
 
@@ -53,6 +58,11 @@ impl Engine {
                 "CREATE TABLE IF NOT EXISTS {table} (id UUID, run VARCHAR, time TIMESTAMP_MS, probe UINTEGER, \
                  city VARCHAR, country VARCHAR, latitude DOUBLE, longitude DOUBLE, url VARCHAR, latency_ms DOUBLE)"
             ),
+            Self::PostgreSql | Self::Sqlite => format!(
+                "CREATE TABLE IF NOT EXISTS {table} (id {}, run TEXT, time TIMESTAMP, probe INTEGER, city TEXT, \
+                 country TEXT, latitude DOUBLE PRECISION, longitude DOUBLE PRECISION, url TEXT, latency_ms DOUBLE PRECISION)",
+                if self == Self::PostgreSql { "UUID" } else { "TEXT" }
+            ),
         }
     }
 
@@ -65,19 +75,22 @@ impl Engine {
                 sql_text(database)
             ),
             Self::DuckDb => "SELECT count(*), count(*), count(*) FROM windrow.batches FORMAT TabSeparated".to_owned(),
+            Self::PostgreSql | Self::Sqlite => {
+                "SELECT count(*), count(*), count(*) FROM windrow_batches FORMAT TabSeparated".to_owned()
+            }
         }
     }
 
     /// By city: rows, and the average since `since`.
     pub(crate) fn cities(self, table: &str, run: &str, since: SystemTime) -> String {
-        let since = datetime64_text(since);
+        let since = self.moment(since);
         match self {
             Self::ClickHouse => format!(
-                "SELECT city, count(), avgIf(latency_ms, time >= toDateTime64('{since}', 3, 'UTC')) FROM {table} \
+                "SELECT city, count(), avgIf(latency_ms, time >= {since}) FROM {table} \
                  WHERE run = '{run}' GROUP BY city FORMAT TabSeparated"
             ),
-            Self::DuckDb => format!(
-                "SELECT city, count(*), avg(latency_ms) FILTER (WHERE time >= TIMESTAMP '{since}') FROM {table} \
+            Self::DuckDb | Self::PostgreSql | Self::Sqlite => format!(
+                "SELECT city, count(*), avg(latency_ms) FILTER (WHERE time >= {since}) FROM {table} \
                  WHERE run = '{run}' GROUP BY city FORMAT TabSeparated"
             ),
         }
@@ -85,21 +98,29 @@ impl Engine {
 
     /// By city and step of `step` seconds: the average since `since`. Step 0 begins there.
     pub(crate) fn course(self, table: &str, run: &str, since: SystemTime, step: u64) -> String {
-        let since = datetime64_text(since);
-        let (since, steps) = match self {
-            Self::ClickHouse => (
-                format!("toDateTime64('{since}', 3, 'UTC')"),
-                format!("intDiv(dateDiff('millisecond', toDateTime64('{since}', 3, 'UTC'), time), {step}000)"),
-            ),
-            Self::DuckDb => (
-                format!("TIMESTAMP '{since}'"),
-                format!("date_diff('millisecond', TIMESTAMP '{since}', time) // {step}000"),
-            ),
+        let since = self.moment(since);
+        let steps = match self {
+            Self::ClickHouse => format!("intDiv(dateDiff('millisecond', {since}, time), {step}000)"),
+            Self::DuckDb => format!("date_diff('millisecond', {since}, time) // {step}000"),
+            Self::PostgreSql => format!("CAST(floor(extract(epoch FROM time - {since}) / {step}) AS bigint)"),
+            Self::Sqlite => {
+                format!("CAST((julianday(time) - julianday({since})) * 86400 / {step} AS INTEGER)")
+            }
         };
         format!(
             "SELECT city, {steps} AS step, avg(latency_ms) FROM {table} WHERE run = '{run}' AND time >= {since} \
              GROUP BY city, step FORMAT TabSeparated"
         )
+    }
+
+    fn moment(self, at: SystemTime) -> String {
+        let text = datetime64_text(at);
+        match self {
+            Self::ClickHouse => format!("toDateTime64('{text}', 3, 'UTC')"),
+            Self::DuckDb | Self::PostgreSql => format!("TIMESTAMP '{text}'"),
+            // Its times are texts, as the driver writes them.
+            Self::Sqlite => format!("'{}'", text.replace(' ', "T")),
+        }
     }
 }
 

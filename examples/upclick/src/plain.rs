@@ -34,8 +34,8 @@ fn of_side(side: &SideView) -> String {
             let cpu = percent(side.database_cpu_percent);
             format!("parts {active} active, {all} all, {rate}/s, ClickHouse's CPU {cpu}")
         }
-        // DuckDB works in the gateway's process.
-        Engine::DuckDb => format!("batches {}, {rate}/s", count(store.all_parts)),
+        // DuckDB works in the gateway's process, SQLite too, and of a PostgreSQL that may be anywhere no CPU is known.
+        Engine::DuckDb | Engine::PostgreSql | Engine::Sqlite => format!("batches {}, {rate}/s", count(store.all_parts)),
     };
     format!(
         "{} inserts/s, rows {} inserted, {} acknowledged, {} in {}, {} failed, ack p50 {}, p99 {}, {pieces}",

@@ -117,6 +117,8 @@ fn figure_groups(snapshot: &Snapshot, side: &SideView) -> FigureGroups {
     let in_store = match side.engine {
         Engine::ClickHouse => "in ClickHouse",
         Engine::DuckDb => "in DuckDB",
+        Engine::PostgreSql => "in PostgreSQL",
+        Engine::Sqlite => "in SQLite",
     };
     FigureGroups {
         speed: vec![
@@ -135,7 +137,7 @@ fn figure_groups(snapshot: &Snapshot, side: &SideView) -> FigureGroups {
                 figure("all parts", shown(store.all_parts, |parts| parts.to_string())),
                 figure("new parts/s", rate),
             ],
-            Engine::DuckDb => vec![
+            Engine::DuckDb | Engine::PostgreSql | Engine::Sqlite => vec![
                 figure("batches", shown(store.all_parts, |batches| batches.to_string())),
                 figure("batches/s", rate),
             ],

@@ -26,6 +26,8 @@ pub(crate) enum System {
 
 /// By what stored batches are known when they come again.
 pub(crate) const BATCHES: &str = "windrow_batches";
+/// The same for ordered appends.
+pub(crate) const APPENDS: &str = "windrow_appends";
 
 impl System {
     pub(crate) fn of_scheme(scheme: &str) -> System {
@@ -94,6 +96,30 @@ impl System {
             System::Other { .. } => "id VARCHAR(36) PRIMARY KEY, stored_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
         };
         format!("CREATE TABLE IF NOT EXISTS {BATCHES} ({columns})")
+    }
+
+    /// What stands before the names of temporary tables. Without it PostgreSQL's driver would look among the others.
+    pub(crate) fn temporary(self) -> &'static str {
+        match self {
+            System::Sqlite => "temp",
+            System::PostgreSql | System::Other { .. } => "pg_temp",
+        }
+    }
+
+    /// Whether a transaction that writes keeps all others from writing until its end.
+    pub(crate) fn has_one_writer(self) -> bool {
+        matches!(self, System::Sqlite)
+    }
+
+    /// Waits, not for long, for a transaction that has written `row` and not ended: whether there is such a row is
+    /// certain then. `None`: it is certain without.
+    pub(crate) fn wait_for(self, row: &str) -> Option<String> {
+        let both = "unique_violation OR raise_exception";
+        let wait = format!(
+            "DO $$ BEGIN SET LOCAL lock_timeout = '5s'; {row}; RAISE EXCEPTION 'undone'; \
+             EXCEPTION WHEN {both} THEN NULL; END $$"
+        );
+        matches!(self, System::PostgreSql).then_some(wait)
     }
 
     /// Whether its driver has transactions. `None`: that has to be found out.

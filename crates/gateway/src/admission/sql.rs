@@ -112,7 +112,7 @@ fn schema(backend: &SqlBackend, info: TableInfo, began: Moment) -> TableSchema {
         columns: columns.collect(),
         gatherable: true,
         async_insert: false,
-        window: if backend.database.recognises_batches() { Window::Windrows } else { Window::Never },
+        window: if backend.database.has_transactions() { Window::Windrows } else { Window::Never },
         marks: None,
         uuid: 0,
         has_views: false,

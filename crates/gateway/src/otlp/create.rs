@@ -71,7 +71,12 @@ impl Creating {
 
 async fn make(state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
     let Backend::ClickHouse(clickhouse) = &state.backend else {
-        return Err(Refused::new(Why::NoTable, "tables of OTLP are made in ClickHouse alone"));
+        let text = format!(
+            "The table {}.{} is missing, and the exporter's tables are made in ClickHouse alone: make one of your own, and \
+             say in [[otlp.mappings]] what its columns are filled with",
+            key.database, key.table
+        );
+        return Err(Refused::new(Why::NoTable, text));
     };
     let user = state.admission.user(sender.key.clone()).await;
     let version = user.map_err(|_| Refused::from(Refusal::unreachable("it does not say who the user is")))?.version;

@@ -23,6 +23,7 @@ use crate::state::State;
 const MAX_ENTRIES: usize = 20_000;
 /// A table that changes more often while it is looked at is not gathered this time.
 const MAX_LOOKS: usize = 3;
+const UNKNOWN_TABLE: i32 = 60;
 
 pub(super) struct Tables {
     known: Recent<Box<[u8]>, Arc<Table>>,
@@ -90,6 +91,15 @@ impl Table {
     }
 }
 
+/// ClickHouse itself is to say that there is no such table; of other databases it is known.
+fn is_missing(why: &NotAdmitted) -> bool {
+    match why {
+        NotAdmitted::Forward(_) => true,
+        NotAdmitted::Refused(refusal) => refusal.code == UNKNOWN_TABLE,
+        NotAdmitted::Busy | NotAdmitted::Unreachable(_) => false,
+    }
+}
+
 impl Search<'_> {
     pub(super) async fn find(&self) -> Result<Arc<Table>, Refused> {
         let tables = &self.state.otlp.tables;
@@ -143,7 +153,7 @@ impl Search<'_> {
     async fn described(&self) -> Result<Table, Refused> {
         let (admission, key) = (&self.state.admission, self.key);
         let described = match admission.table(key, &self.sender.key).await {
-            Err(NotAdmitted::Forward(_)) if self.may_be_made() => {
+            Err(not_admitted) if is_missing(&not_admitted) && self.may_be_made() => {
                 self.state.otlp.tables.creating.make(self.state, self.sender, key, self.kind).await?;
                 admission.table(key, &self.sender.key).await
             }
@@ -151,8 +161,8 @@ impl Search<'_> {
         };
         match described {
             Ok(schema) => self.laid_out(schema.written_columns()),
-            Err(NotAdmitted::Forward(_)) => Err(self.missing()),
-            Err(NotAdmitted::Refused(refusal)) => Err((*refusal).clone().into()),
+            Err(NotAdmitted::Refused(refusal)) if refusal.code != UNKNOWN_TABLE => Err((*refusal).clone().into()),
+            Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) => Err(self.missing()),
             Err(NotAdmitted::Busy) => Err(Refusal::unreachable("it is too busy").into()),
             Err(NotAdmitted::Unreachable(cause)) => Err(Refusal::unreachable(&cause).into()),
         }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
+use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::Exception;
 use windrow_duckdb::results::Columns;
 use windrow_duckdb::{ColumnInfo, Session, TableInfo, TableRef};
 use windrow_sql::{About, TableName};
 
 use super::source::Source;
-use crate::sql_database::SqlDatabase;
 
 const UNKNOWN_TABLE: i32 = 60;
 const NOT_IMPLEMENTED: i32 = 48;

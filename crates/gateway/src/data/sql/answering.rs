@@ -7,6 +7,7 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
+use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::Exception;
 use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
 use windrow_engine::QueryId;
@@ -16,6 +17,7 @@ use windrow_sql::Kind;
 use super::about;
 use super::ask::{Question, Who};
 use super::head::{random_tag, Counted, Framing, Head};
+use super::install::system_view;
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
 use super::source::Source;
 use super::spool::{Spool, Whole};
@@ -26,7 +28,6 @@ use crate::data::body::Read;
 use crate::data::exchange::Exchange;
 use crate::error::Refusal;
 use crate::insert::query_id;
-use crate::sql_database::SqlDatabase;
 use crate::statement::RowRemoval;
 use crate::users::Access;
 
@@ -109,7 +110,7 @@ impl Exchange<'_> {
         };
         let user = self.credentials().map_or("default", |credentials| credentials.user.as_str());
         let who = Who { user, readonly: access.readonly };
-        let system_table = |table: &str| database.system_view(table).or_else(|| self.own_table(table, database, &who));
+        let system_table = |table: &str| system_view(database, table).or_else(|| self.own_table(table, database, &who));
         let question = match Question::of(&self.request, &text, database, &who, &system_table) {
             Ok(question) => question,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,

@@ -1,13 +1,14 @@
 //! What a request asks of the database: its text taken apart, with the settings and the format that go with it.
 
+use windrow_adbc::SqlDatabase;
 use windrow_duckdb::results::Format;
 use windrow_duckdb::{Port, Session};
 use windrow_sql::{ask, About, Asked, Kind, NotAsked};
 
+use super::parameter;
 use super::settings::Wishes;
 use crate::data::request::Request;
 use crate::error::Refusal;
-use crate::sql_database::SqlDatabase;
 
 const SYNTAX_ERROR: i32 = 62;
 const NOT_IMPLEMENTED: i32 = 48;
@@ -49,7 +50,7 @@ impl Question {
         Wishes::of(request, &[])?;
         let value = |name: &str, data_type: &str| {
             let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
-            database.parameter(given.and_then(|param| param.text()), data_type)
+            parameter(database, given.and_then(|param| param.text()), data_type)
         };
         let asked =
             ask(text, database.schema_of("default"), system_table, &value).map_err(|error| not_asked(&error))?;

@@ -3,6 +3,7 @@
 //!
 //! They are made anew at every start: a later version's replace an earlier one's.
 
+use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::Exception;
 use windrow_duckdb::DuckDb;
 use windrow_sql::Dialect;
@@ -19,8 +20,9 @@ const REVISION: u32 = 54_488;
 const SYSTEM_TABLES: [&str; 9] =
     ["one", "numbers", "databases", "tables", "columns", "settings", "functions", "build_options", "processes"];
 
-/// The view for a table of `system`.
-pub(crate) fn system_view(duckdb: &DuckDb, table: &str) -> Option<String> {
+/// What stands for a table of `system` in a statement, if anything does: a view.
+pub(super) fn system_view(database: &SqlDatabase, table: &str) -> Option<String> {
+    let SqlDatabase::DuckDb(duckdb) = database else { return None };
     SYSTEM_TABLES.contains(&table).then(|| duckdb.own_table(&format!("system_{table}")))
 }
 

@@ -26,22 +26,18 @@ mod text;
 
 pub(super) use answering::Asking;
 pub use install::install_duckdb_functions;
-pub(crate) use install::system_view;
 pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
 pub use spool::prepare_temporary_folder;
 pub(crate) use spool::TemporaryFiles;
 
+use windrow_adbc::SqlDatabase;
 use windrow_sql::Parameter;
 
-use crate::sql_database::SqlDatabase;
-
-impl SqlDatabase {
-    /// The literal for the value of a `{name:Type}`. `value` is the text of `param_name`, if there is one.
-    fn parameter(&self, value: Option<&str>, data_type: &str) -> Parameter {
-        match self {
-            SqlDatabase::DuckDb(_) => parameters::parameter(value, data_type),
-            SqlDatabase::Adbc(adbc) => portable::parameter(value, data_type, adbc.has_plain_backslashes()),
-        }
+/// The literal for the value of a `{name:Type}`. `value` is the text of `param_name`, if there is one.
+fn parameter(database: &SqlDatabase, value: Option<&str>, data_type: &str) -> Parameter {
+    match database {
+        SqlDatabase::DuckDb(_) => parameters::parameter(value, data_type),
+        SqlDatabase::Adbc(adbc) => portable::parameter(value, data_type, adbc.has_plain_backslashes()),
     }
 }

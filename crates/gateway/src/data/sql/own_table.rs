@@ -2,11 +2,11 @@
 //! place.
 
 use serde_json::Value;
+use windrow_adbc::SqlDatabase;
 
 use super::ask::Who;
 use crate::data::exchange::Exchange;
 use crate::data::own_tables::{own_rows, OwnRows, Visible};
-use crate::sql_database::SqlDatabase;
 
 impl Exchange<'_> {
     /// Who may only read sees what is its own.

@@ -1,20 +1,24 @@
-//! A DuckDB table as appends see it.
+//! A table as appends see it.
 
 use std::sync::OnceLock;
 
 use arrow_schema::{Schema, SchemaRef};
-use windrow_duckdb::{is_windrows, schema_of, DuckDb, Fitting, NotHeld, TableInfo, TableRef};
+use windrow_adbc::SqlDatabase;
+use windrow_duckdb::{Fitting, NotHeld, TableInfo};
 
 use crate::answer::Column;
 use crate::error::AppendError;
+use crate::errors;
 use crate::request::OpenRequest;
 
-pub(crate) struct DuckDbTable {
+pub(crate) struct SqlTable {
     pub(super) info: TableInfo,
     /// What the opening named.
     wanted: Option<Vec<String>>,
     /// How the first batch that was read goes into the table. It binds the others.
     bound: OnceLock<Bound>,
+    /// Whether what becomes of columns that batches haven't is left to the database. DuckDB stores whole rows faster.
+    writes_given: bool,
     version: String,
 }
 
@@ -29,16 +33,19 @@ const NOT_IMPLEMENTED: i32 = 48;
 const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
 const INCORRECT_DATA: i32 = 117;
 
-pub(super) async fn look_up(duckdb: &DuckDb, opening: &OpenRequest) -> Result<DuckDbTable, AppendError> {
-    let name = TableRef::new(schema_of(&opening.database), &opening.table);
-    let version = duckdb.version_suffix().to_owned();
+pub(super) async fn look_up(database: &SqlDatabase, opening: &OpenRequest) -> Result<SqlTable, AppendError> {
+    let name = database.table_ref(&opening.database, &opening.table);
+    let version = database.version_suffix().to_owned();
     let error = |code, text: String| AppendError::from(windrow_clickhouse::Exception::new(code, &text, &version));
     let shown = format!("{}.{}", opening.database, opening.table);
-    if is_windrows(&name.schema) {
+    if database.is_windrows(&name) {
         return Err(error(ACCESS_DENIED, format!("{shown} is Windrow's own: nothing can be appended to it")));
     }
-    let info =
-        duckdb.table(&name).await?.ok_or_else(|| error(UNKNOWN_TABLE, format!("Table {shown} does not exist")))?;
+    let info = database.table(&name).await.map_err(errors::of_asking)?;
+    if !database.has_transactions() {
+        return Err(errors::no_transactions(&version));
+    }
+    let info = info.ok_or_else(|| error(UNKNOWN_TABLE, format!("Table {shown} does not exist")))?;
     if info.is_view {
         return Err(error(NOT_IMPLEMENTED, format!("{shown} is a view: nothing can be appended to it")));
     }
@@ -49,10 +56,17 @@ pub(super) async fn look_up(duckdb: &DuckDb, opening: &OpenRequest) -> Result<Du
         let text = format!("There is no column {unknown} in table {shown} to append to");
         return Err(error(NO_SUCH_COLUMN_IN_TABLE, text).with_status(400));
     }
-    Ok(DuckDbTable { info, wanted: opening.columns.clone(), bound: OnceLock::new(), version: version.clone() })
+    let writes_given = matches!(database, SqlDatabase::Adbc(_));
+    Ok(SqlTable {
+        info,
+        wanted: opening.columns.clone(),
+        bound: OnceLock::new(),
+        writes_given,
+        version: version.clone(),
+    })
 }
 
-impl DuckDbTable {
+impl SqlTable {
     pub(super) fn columns(&self) -> usize {
         self.info.columns.len()
     }
@@ -80,7 +94,11 @@ impl DuckDbTable {
         if let Some(bound) = self.bound.get() {
             return self.bound_to(bound, schema);
         }
-        let fitting = self.info.fitting(schema, self.wanted.as_deref());
+        let given = || schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+        let fitting = match self.writes_given {
+            true => self.info.given(&given()).fitting(schema, self.wanted.as_deref()),
+            false => self.info.fitting(schema, self.wanted.as_deref()),
+        };
         let fitting = fitting.map_err(|not_held| self.not_held(&not_held))?;
         let bound = self.bound.get_or_init(|| Bound { schema: schema.clone().into(), fitting });
         self.bound_to(bound, schema)

@@ -1,11 +1,12 @@
 //! Which row a failed append failed at.
 //!
-//! DuckDB says what was violated, not by which row. So rows are tried again, in transactions that are rolled back: the
+//! A database says what was violated, often not by which row. So rows are tried again, in transactions that are rolled back: the
 //! shortest beginning of what was applied that fails ends with the row. What a row clashes with may lie in batches that
 //! were applied before and are gone; then nothing fails any more, and the row isn't known.
 
 use arrow_array::RecordBatch;
-use windrow_duckdb::{DuckDb, TableRef};
+use windrow_adbc::SqlDatabase;
+use windrow_duckdb::TableRef;
 
 use crate::target::Held;
 
@@ -17,7 +18,7 @@ pub(super) struct Culprit {
 }
 
 pub(super) struct Tried<'a> {
-    pub(super) duckdb: &'a DuckDb,
+    pub(super) database: &'a SqlDatabase,
     pub(super) table: &'a TableRef,
     pub(super) columns: Option<&'a [String]>,
     pub(super) held: &'a [Held<Vec<RecordBatch>>],
@@ -28,15 +29,15 @@ const MAX_TRIALS: u32 = 40;
 
 impl Tried<'_> {
     pub(super) async fn culprit(&self) -> Option<Culprit> {
-        let rows = self.held.iter().flat_map(|held| &held.batch).map(|batch| batch.num_rows() as u64).sum();
-        if self.passes(rows).await? {
+        let all = self.held.iter().map(rows).sum();
+        if self.passes(all).await? {
             return None;
         }
         // So many rows pass; so many fail.
-        let (mut passing, mut failing) = (0, rows);
+        let (mut passing, mut failing) = (0, all);
         for _ in 0..MAX_TRIALS {
             if failing - passing <= 1 {
-                return self.place_of(failing.checked_sub(1)?);
+                return place_of(failing.checked_sub(1)?, self.held.iter().map(|held| (held.number, rows(held))));
             }
             let middle = passing + (failing - passing) / 2;
             match self.passes(middle).await? {
@@ -49,7 +50,7 @@ impl Tried<'_> {
 
     /// Whether the first rows can be appended. `None`: that can't be tried.
     async fn passes(&self, rows: u64) -> Option<bool> {
-        let mut transaction = self.duckdb.begin().await.ok()?;
+        let mut transaction = self.database.begin().await.ok()?;
         let done = transaction.ingest(self.table, self.columns, self.first(rows)).await;
         transaction.rollback().await;
         Some(done.is_ok())
@@ -66,16 +67,20 @@ impl Tried<'_> {
         }
         first
     }
+}
 
-    fn place_of(&self, row: u64) -> Option<Culprit> {
-        let mut left = row;
-        for held in self.held {
-            let rows = held.batch.iter().map(|batch| batch.num_rows() as u64).sum();
-            if left < rows {
-                return Some(Culprit { batch: held.number, row: left });
-            }
-            left -= rows;
+pub(super) fn rows(held: &Held<Vec<RecordBatch>>) -> u64 {
+    held.batch.iter().map(|batch| batch.num_rows() as u64).sum()
+}
+
+/// Where a row of all is, given numbers and rows of the batches.
+pub(super) fn place_of(row: u64, batches: impl Iterator<Item = (u64, u64)>) -> Option<Culprit> {
+    let mut left = row;
+    for (batch, rows) in batches {
+        if left < rows {
+            return Some(Culprit { batch, row: left });
         }
-        None
+        left -= rows;
     }
+    None
 }

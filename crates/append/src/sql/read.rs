@@ -1,4 +1,4 @@
-//! Payloads as the record batches that go into a DuckDB table.
+//! Payloads as the record batches that go into a table.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -10,7 +10,7 @@ use windrow_columns::{decode_native, NativeLimits};
 use windrow_duckdb::{record_batch, Fitting};
 use windrow_interchange::{check_arrow_stream, ArrowFault};
 
-use super::table::DuckDbTable;
+use super::table::SqlTable;
 use super::unfolding::unfolded_bytes;
 use crate::error::AppendError;
 use crate::errors::unpacks_to_too_much;
@@ -22,11 +22,7 @@ use crate::target::Read;
 const MAX_GROWTH: u64 = 4;
 const INCORRECT_DATA: i32 = 117;
 
-pub(super) fn read(
-    table: &DuckDbTable,
-    payload: Payload,
-    max_bytes: u64,
-) -> Result<Read<Vec<RecordBatch>>, AppendError> {
+pub(super) fn read(table: &SqlTable, payload: Payload, max_bytes: u64) -> Result<Read<Vec<RecordBatch>>, AppendError> {
     let batches = decoded(payload, max_bytes)?;
     let mut fitted = Vec::with_capacity(batches.len());
     let (mut rows, mut held_bytes) = (0u64, 0u64);
@@ -43,12 +39,7 @@ pub(super) fn read(
     Ok(Read { batch: fitted, rows, held_bytes })
 }
 
-fn fit(
-    table: &DuckDbTable,
-    fitting: &Fitting,
-    batch: &RecordBatch,
-    rows_before: u64,
-) -> Result<RecordBatch, AppendError> {
+fn fit(table: &SqlTable, fitting: &Fitting, batch: &RecordBatch, rows_before: u64) -> Result<RecordBatch, AppendError> {
     let fitted = catch_unwind(AssertUnwindSafe(|| fitting.apply(batch)));
     let fitted = fitted.map_err(|_| bad("its values contradict each other"))?;
     fitted.map_err(|not_held| {
@@ -58,7 +49,7 @@ fn fit(
 }
 
 /// Columns that the batch hasn't are written as well, and may be wide.
-fn check_size(table: &DuckDbTable, batch: &RecordBatch, max_bytes: u64) -> Result<(), AppendError> {
+fn check_size(table: &SqlTable, batch: &RecordBatch, max_bytes: u64) -> Result<(), AppendError> {
     const BYTES_OF_A_VALUE: u64 = 16;
     let of_table = (batch.num_rows() as u64).saturating_mul(table.columns() as u64 * BYTES_OF_A_VALUE);
     let bound = max_bytes.saturating_mul(MAX_GROWTH);

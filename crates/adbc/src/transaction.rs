@@ -1,0 +1,210 @@
+//! A transaction as its thread sees it: blocking, on a connection that nobody else has had.
+//!
+//! SQLite lets one transaction write at a time, and it may take hours until the last of an append's rows has come. So
+//! there rows wait in temporary tables, which are in nobody's way, and go to their own when all are there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::RecordBatch;
+use tokio::sync::OwnedMutexGuard;
+use windrow_clickhouse::Exception;
+use windrow_duckdb::{may_change_tables, CommitError, TableRef, TransactionWork};
+use windrow_sql::NotTaken;
+
+use crate::connection::Connection;
+use crate::database::Adbc;
+use crate::errors::{self, NOT_IMPLEMENTED, UNKNOWN_TABLE};
+use crate::table::Table;
+use crate::write::{self, Staging};
+
+pub(crate) struct Work {
+    database: Adbc,
+    connection: Connection,
+    /// What tables look like in this transaction.
+    tables: HashMap<TableRef, Arc<Table>>,
+    held: Vec<Held>,
+    has_begun: bool,
+    /// Others of this process that write to a database with one writer wait here, not for its lock, which has an end.
+    turn: Option<OwnedMutexGuard<()>>,
+    failed: Option<Exception>,
+    /// Whether it may have changed tables. Others see that when it is committed.
+    has_changed: bool,
+}
+
+/// Rows that wait for the transaction to begin.
+struct Held {
+    table: Arc<Table>,
+    staging: Staging,
+}
+
+impl Work {
+    pub(crate) fn begin(database: Adbc) -> Result<Work, Exception> {
+        let mut connection = database.transactions().fresh()?;
+        if !database.look_for_transactions(&mut connection)? {
+            let text = "This database's driver has no transactions: what belongs together can't be stored as a whole";
+            return Err(Exception::new(NOT_IMPLEMENTED, text, connection.version()));
+        }
+        let mut work = Work {
+            database,
+            connection,
+            tables: HashMap::new(),
+            held: Vec::new(),
+            has_begun: false,
+            turn: None,
+            failed: None,
+            has_changed: false,
+        };
+        if !work.database.system().has_one_writer() {
+            work.start()?;
+        }
+        Ok(work)
+    }
+
+    fn start(&mut self) -> Result<(), Exception> {
+        if !self.has_begun {
+            self.turn = self.database.system().has_one_writer().then(|| self.database.take_turn());
+            self.connection.begin()?;
+            self.has_begun = true;
+        }
+        Ok(())
+    }
+
+    fn alive(&self) -> Result<(), Exception> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// After an error nothing is let through.
+    fn noted<T>(&mut self, done: Result<T, Exception>) -> Result<T, Exception> {
+        done.inspect_err(|exception| self.failed = Some(exception.clone()))
+    }
+
+    fn table(&mut self, name: &TableRef) -> Result<Arc<Table>, Exception> {
+        if let Some(table) = self.tables.get(name) {
+            return Ok(table.clone());
+        }
+        let found = self.connection.system().describe(&mut self.connection, name)?;
+        let table = Arc::new(found.ok_or_else(|| {
+            let text = format!("Table {} does not exist", self.connection.system().table(name));
+            Exception::new(UNKNOWN_TABLE, &text, self.connection.version())
+        })?);
+        self.tables.insert(name.clone(), table.clone());
+        Ok(table)
+    }
+
+    fn append(
+        &mut self,
+        name: &TableRef,
+        columns: Option<&[String]>,
+        batches: &[RecordBatch],
+    ) -> Result<u64, Exception> {
+        let Some(first) = batches.first() else { return Ok(0) };
+        let table = self.table(name)?;
+        let of_batch = || first.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
+        let columns: Vec<String> = columns.map_or_else(of_batch, <[String]>::to_vec);
+        let fitted = write::fitted(self.connection.system(), &table, &columns, batches);
+        let fitted = fitted.map_err(|not_held| not_held.exception(self.connection.version()))?;
+        match self.has_begun {
+            true => write::write(&mut self.connection, &table, fitted)?,
+            false => self.hold(table, fitted)?,
+        }
+        Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
+    }
+
+    fn hold(&mut self, table: Arc<Table>, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+        let names = write::names(&batches);
+        let known = self.held.iter().position(|held| held.table == table && held.staging.names == names);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let staging = Staging::make(&mut self.connection, &table, names, self.held.len())?;
+                self.held.push(Held { table, staging });
+                self.held.len() - 1
+            }
+        };
+        self.held[at].staging.add(&mut self.connection, batches)
+    }
+
+    fn move_held(&mut self) -> Result<(), Exception> {
+        self.start()?;
+        for held in std::mem::take(&mut self.held) {
+            let moved = held.staging.move_to(&mut self.connection, &held.table, "");
+            moved.map_err(|exception| self.located(&held, exception))?;
+        }
+        Ok(())
+    }
+
+    /// SQLite doesn't say which row violates a constraint, but can keep those before it, which are counted.
+    fn located(&mut self, held: &Held, exception: Exception) -> Exception {
+        if !exception.comes_of_values() || held.staging.move_to(&mut self.connection, &held.table, "OR FAIL").is_ok() {
+            return exception;
+        }
+        let counted = self.connection.rows("SELECT changes()").unwrap_or_default();
+        let count = counted.first().and_then(|batch| batch.columns().first()?.as_primitive_opt::<Int64Type>().cloned());
+        let row = count.and_then(|count| u64::try_from(count.iter().next()??).ok()).map(|before| before + 1);
+        row.map_or(exception.clone(), |row| errors::at_row(&exception, row))
+    }
+}
+
+impl TransactionWork for Work {
+    fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
+        self.alive()?;
+        let done = self.connection.use_schema(schema);
+        self.noted(done)
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
+        self.write_held()?;
+        if may_change_tables(sql) {
+            self.tables.clear();
+            self.has_changed = true;
+        }
+        let done = self.connection.execute(sql);
+        self.noted(done)
+    }
+
+    fn ingest(
+        &mut self,
+        name: &TableRef,
+        columns: Option<&[String]>,
+        batches: &[RecordBatch],
+    ) -> Result<u64, Exception> {
+        self.alive()?;
+        if Adbc::is_windrows(&name.table) {
+            let why = NotTaken::Windrows;
+            return Err(Exception::new(why.code(), why.text(), self.connection.version()));
+        }
+        let done = self.append(name, columns, batches);
+        self.noted(done)
+    }
+
+    fn write_held(&mut self) -> Result<(), Exception> {
+        self.alive()?;
+        let done = self.move_held();
+        self.noted(done)
+    }
+
+    fn commit(mut self) -> Result<(), CommitError> {
+        if let Err(exception) = self.write_held() {
+            self.connection.rollback();
+            return Err(CommitError::Refused(exception));
+        }
+        let done = self.connection.commit();
+        if self.has_changed {
+            self.database.tables().have_changed();
+        }
+        done.map_err(|exception| {
+            self.connection.rollback();
+            match errors::is_final(&exception) {
+                true => CommitError::Refused(exception),
+                false => CommitError::Unknown(exception),
+            }
+        })
+    }
+
+    fn rollback(mut self) {
+        self.connection.rollback();
+    }
+}
