@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: dist docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
+.PHONY: dist release-check docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -15,7 +15,10 @@ build: setup ## Build target/release/windrow
 	cargo build --release --bin windrow
 
 dist: setup ## Build target/dist/windrow, optimised as a whole: what is packaged and measured
-	cargo build --profile dist --bin windrow
+	. ./scripts/reproducible && cargo build --locked --profile dist --bin windrow
+
+release-check: setup-test ## Check all that a release is: packages, their tests, licences, and that two builds make the same bytes
+	@scripts/release-check
 
 demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
 	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
