@@ -3,7 +3,7 @@
 .PHONY: dist release-check docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
 
 help: ## List the recipes
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: ## Check what building needs, and fetch the embedded ClickHouse and DuckDB's library
 	@scripts/setup build
