@@ -1,9 +1,9 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: dist docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
+.PHONY: dist release-check docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
 
 help: ## List the recipes
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: ## Check what building needs, and fetch the embedded ClickHouse and DuckDB's library
 	@scripts/setup build
@@ -15,7 +15,10 @@ build: setup ## Build target/release/windrow
 	cargo build --release --bin windrow
 
 dist: setup ## Build target/dist/windrow, optimised as a whole: what is packaged and measured
-	cargo build --profile dist --bin windrow
+	. ./scripts/reproducible && cargo build --locked --profile dist --bin windrow
+
+release-check: setup-test ## Check all that a release is: packages, their tests, licences, and that two builds make the same bytes
+	@scripts/release-check
 
 demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
 	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
@@ -53,10 +56,11 @@ pictures: build setup-test ## Make the pictures of the dashboard and of the demo
 docs: ## Build the documentation as a site in target/site, and check its links
 	@scripts/docs
 
-lint: ## Formatting, clippy, that the fuzz targets compile, tidy
+lint: ## Formatting, clippy, that the fuzz targets compile, licences and advisories of dependencies, tidy; WINDROW_OFFLINE=1 without a new list of these
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo check --manifest-path fuzz/Cargo.toml
+	@scripts/deny
 	@scripts/tidy
 
 tidy: ## The project's own rules, checked on the files

@@ -62,11 +62,11 @@ fn open_segment<D: Disk>(disk: &D, name: &str, number: u64) -> Result<Option<Fou
         }
         Ok(header) if header.number == number && header.covers_from <= number => header,
         Ok(_) => return Err(damaged(name, 0, "its header is that of another segment", "all of it is lost")),
-        Err(HeaderFault::Version(version)) if is_empty(&file, file_bytes).map_err(failed)? => {
+        Err(HeaderFault::Version { version, .. }) if is_empty(&file, file_bytes).map_err(failed)? => {
             tracing::debug!(version, "an empty segment with half a header");
             return Ok(None);
         }
-        Err(fault @ HeaderFault::Version(_)) => {
+        Err(fault @ HeaderFault::Version { .. }) => {
             return Err(OpenError::Version { file: name.to_owned(), why: fault.to_string() })
         }
         Err(_) if is_empty(&file, file_bytes).map_err(failed)? => return Ok(None),

@@ -43,15 +43,19 @@ pub(crate) struct SegmentHeader {
 /// Why bytes are no header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
-    /// A segment, but of another version of the format.
-    Version(u32),
+    /// A segment, but of another version of the format. `is_whole`: its checksum, which every version has in this
+    /// place, is right. If not, the version may be what is damaged.
+    Version {
+        version: u32,
+        is_whole: bool,
+    },
     Damaged(&'static str),
 }
 
 impl fmt::Display for HeaderFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HeaderFault::Version(version) => {
+            HeaderFault::Version { version, .. } => {
                 write!(f, "it is of format version {version}, and this Windrow knows version {VERSION}")
             }
             HeaderFault::Damaged(why) => f.write_str(why),
@@ -91,10 +95,11 @@ impl SegmentHeader {
             return Err(HeaderFault::Damaged("it does not begin as a segment does"));
         }
         let version = u32_at(bytes, 8);
+        let is_whole = u32_at(bytes, 12) == checksum_of_header(bytes);
         if version != VERSION {
-            return Err(HeaderFault::Version(version));
+            return Err(HeaderFault::Version { version, is_whole });
         }
-        if u32_at(bytes, 12) != checksum_of_header(bytes) {
+        if !is_whole {
             return Err(HeaderFault::Damaged("the checksum of its header is wrong"));
         }
         let field = |index: usize| u64_at(bytes, 16 + 8 * index);

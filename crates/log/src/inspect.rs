@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::chain::is_empty;
-use super::format::{SegmentHeader, KIND_CLOSED, KIND_CONTEXT, SEGMENT_HEADER_BYTES};
+use super::format::{HeaderFault, SegmentHeader, KIND_CLOSED, KIND_CONTEXT, SEGMENT_HEADER_BYTES};
 use super::index::SharedFile;
 use super::salvage::{salvage, Damage};
 use super::segment::{file_name, number_of};
@@ -47,6 +47,8 @@ pub(super) struct SegmentFile {
     pub(super) number: u64,
     pub(super) file: SharedFile,
     pub(super) header: Result<SegmentHeader, String>,
+    /// Written by another version of Windrow, and whole as far as can be told.
+    pub(super) is_of_another_version: bool,
 }
 
 pub(super) fn segment_files<D: Disk>(disk: &D) -> io::Result<Vec<SegmentFile>> {
@@ -67,12 +69,14 @@ pub(super) fn segment_files<D: Disk>(disk: &D) -> io::Result<Vec<SegmentFile>> {
                 count => filled += count,
             }
         }
-        let header = match SegmentHeader::decode(&bytes) {
+        let decoded = SegmentHeader::decode(&bytes);
+        let is_of_another_version = matches!(decoded, Err(HeaderFault::Version { is_whole: true, .. }));
+        let header = match decoded {
             Ok(header) if header.number == number => Ok(header),
             Ok(_) => Err("its header is that of another segment".to_owned()),
             Err(fault) => Err(fault.to_string()),
         };
-        files.push(SegmentFile { number, file: Arc::new(file), header });
+        files.push(SegmentFile { number, file: Arc::new(file), header, is_of_another_version });
     }
     Ok(files)
 }

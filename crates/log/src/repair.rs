@@ -25,7 +25,8 @@ pub struct Repaired {
     pub damages: Vec<Damage>,
 }
 
-/// Repairs what [`inspect`] finds damaged; does nothing to a log that is all right.
+/// Repairs what [`inspect`] finds damaged; does nothing to a log that is all right, nor to one that another version of
+/// Windrow wrote.
 pub fn repair(folder: &Folder) -> io::Result<Vec<Repaired>> {
     let inspection = inspect(folder)?;
     let damages: BTreeMap<String, Vec<Damage>> = inspection
@@ -35,6 +36,10 @@ pub fn repair(folder: &Folder) -> io::Result<Vec<Repaired>> {
         .map(|segment| (segment.name, segment.damages))
         .collect();
     let files = segment_files(folder)?;
+    if let Some(SegmentFile { number, header: Err(why), .. }) = files.iter().find(|file| file.is_of_another_version) {
+        let text = format!("segment {}: {why}. It is not damaged: start the Windrow that wrote it", file_name(*number));
+        return Err(io::Error::other(text));
+    }
     let mut repaired = Vec::new();
     let mut before: Option<Before> = None;
     for (at, file) in files.iter().enumerate() {

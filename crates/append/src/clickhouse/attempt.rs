@@ -17,6 +17,9 @@ const ONE_BLOCK_ROWS: u64 = 4 << 20;
 const ONE_BLOCK_BYTES: u64 = 512 << 20;
 const MANY_BLOCKS_ROWS: &str = "1048576";
 
+const KNOWS_CHOICE_OF_SELECT: &str =
+    "SELECT count() FROM system.settings WHERE name = 'deduplicate_insert_select' FORMAT TSV";
+
 const NOT_SUPPORTED: [i32; 3] = [48, 62, 344];
 
 pub(super) fn query_id(id: AppendId) -> String {
@@ -72,8 +75,9 @@ async fn rows(
     let is_one_block = publication.rows <= ONE_BLOCK_ROWS && publication.unpacked_bytes <= ONE_BLOCK_BYTES;
     let block_rows = if is_one_block { publication.rows.max(1).to_string() } else { MANY_BLOCKS_ROWS.to_owned() };
     let token = query_id(id);
-    let settings = [
+    let mut settings = vec![
         ("insert_deduplication_token", token.as_str()),
+        ("insert_deduplicate", "1"),
         ("deduplicate_blocks_in_dependent_materialized_views", "1"),
         ("max_threads", "1"),
         ("max_insert_threads", "1"),
@@ -83,8 +87,21 @@ async fn rows(
         // All parts of a block are written before the first is kept.
         ("max_insert_delayed_streams_for_parallel_write", "100000"),
     ];
+    if publication.deduplicates && has_choice_of_select(session).await? {
+        settings.push(("deduplicate_insert_select", "enable_when_possible"));
+    }
     order(session, id, &insert_rows(staging, &publication.columns, &publication.target()), &settings).await?;
     Ok(publication.atomicity())
+}
+
+/// Since 26.2 an INSERT SELECT has a setting of its own, which the embedded ClickHouse has off for everybody else.
+async fn has_choice_of_select(session: &Session) -> Result<bool, CallError> {
+    match session.ask(KNOWS_CHOICE_OF_SELECT, &[]).await {
+        Ok(count) => Ok(count.trim() != "0"),
+        // Where the settings may not be looked at, the older one has to do.
+        Err(CallError::Exception(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 async fn order(session: &Session, id: AppendId, statement: &str, settings: &[(&str, &str)]) -> Result<(), CallError> {
