@@ -109,6 +109,17 @@ def test_its_files(folder: Path, tmp_path: Path) -> None:
     assert again.read_bytes() == (folder / again.name).read_bytes()
 
 
+def test_notices_and_the_bill_of_materials_go_along(tmp_path: Path) -> None:
+    documents = {"THIRD-PARTY-NOTICES.txt", f"windrow-{version()}.cdx.json", "LICENSE"}
+    for name in documents - {"LICENSE"}:
+        (tmp_path / name).write_text("made before")
+    packages("tar", tmp_path, (PRESENT,))
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        assert documents <= {Path(name).name for name in archive.getnames()}
+    sums = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(sums.stdout.splitlines()) == len(list(tmp_path.iterdir())) - 1
+
+
 def test_the_program_runs_wherever_glibc_is_new_enough() -> None:
     symbols = subprocess.run(["objdump", "-T", gateway_binary()], capture_output=True, text=True, check=True).stdout
     needed = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", symbols)}
