@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: dist release-check docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
+.PHONY: dist release-check package docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -19,6 +19,9 @@ dist: setup ## Build target/dist/windrow, optimised as a whole: what is packaged
 
 release-check: setup-test ## Check all that a release is: packages, their tests, licences, and that two builds make the same bytes
 	@scripts/release-check
+
+package: ## Make the packages in dist/ of target/dist/windrow; KIND="tar deb" some of them
+	@scripts/package $(KIND)
 
 demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on
 	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
@@ -70,4 +73,4 @@ fmt: ## Format the Rust code
 	cargo fmt --all
 
 clean: ## Remove what was built and fetched
-	rm -rf target .venv .cache embedded/node_modules duckdb/node_modules kafka/jars*
+	rm -rf target dist .venv .cache embedded/node_modules duckdb/node_modules kafka/jars*

@@ -33,6 +33,7 @@ BROKEN = [
     ("dockerfile", "ENTRYPOINT", "ENTRYPOINTS", "unknown instruction"),
     ("dockerfile", "COPY --from=build", "COPY --form=build", "unknown flag"),
     ("dockerfile", "FROM debian", "FROM --platform debian", "platform"),
+    ("dockerfile", "HEALTHCHECK --interval", "HEALTHCHECK --intervals", "unknown flag"),
     ("kubernetes", "terminationGracePeriodSeconds", "terminationGraceSeconds", "unknown field"),
     ("kubernetes", "failureThreshold: 60", "failureThreshold: long", "failureThreshold"),
     ("kubernetes", "  replicas: 3", "  replicas: 3\n  replicas: 2", "already set"),
@@ -136,17 +137,21 @@ def test_the_image_is_what_the_others_take_it_for() -> None:
     assert (ROOT / service["build"]["dockerfile"]).samefile(DEPLOY / "Dockerfile")
     settings_file = next(copied for copied in commands("COPY") if copied["sources"] == ["deploy/windrow.toml"])
     assert {settings_file["target"]} == {made().settings_path for made in DEPLOYED.values()}
-    made_for = next(each["words"][0] for each in commands("RUN"))
-    assert f"--uid {security['runAsUser']} " in made_for and f" {volume['value']}" in made_for
+    [made_for] = (each["words"][0] for each in commands("RUN"))
+    assert made_for.endswith(f"chown {user['value']} {volume['value']}")
+    [check] = commands("HEALTHCHECK")
+    assert check["words"] == service["healthcheck"]["test"]
 
 
 def test_the_image_is_built_of_all_that_the_build_needs() -> None:
-    build, result = read("dockerfile")
+    build, root, result = read("dockerfile")
     rust = of_workspace('rust-version = "(.*)"')
     assert build["base"] == f"rust:{rust}-bookworm"
+    # The C library that it runs with is the one that it is linked to.
+    assert root["base"] == "debian:bookworm-slim" and result["base"] == "scratch"
     copied = [
         source
-        for command in (*build["commands"], *result["commands"])
+        for command in (*build["commands"], *root["commands"], *result["commands"])
         if command["name"] == "COPY" and "from" not in command
         for source in command["sources"]
     ]
@@ -276,5 +281,5 @@ def test_what_the_page_says_of_settings_is_so(tmp_path: Path) -> None:
     examples = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)
     assert len(examples) == 4
     known = set.union(*(set(settings(example, {}, tmp_path)) for example in examples))
-    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)(?: = [^`]*)?`", PAGE)) - {"system.asynchronous_inserts"}
+    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)(?: = [^`]*)?`", PAGE)) - {"system.asynchronous_inserts", "install.sh"}
     assert len(named) > 8 and named <= known, named - known

@@ -25,6 +25,7 @@ use crate::logging;
 use crate::own_http;
 use crate::readiness::Readiness;
 use crate::reload::{self, Load, Reload};
+use crate::service_manager::{ServiceManager, READY, RELOADING, STOPPING};
 use crate::signals::{Asked, Signals};
 use crate::traces::Traces;
 
@@ -208,6 +209,7 @@ impl Gateway {
 pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> {
     logging::start(&settings.log)?;
     descriptors::raise_limit(&settings)?;
+    let manager = ServiceManager::of_process()?;
     runtime()?.block_on(async {
         // Listened for before anything starts, so that an early signal ends in order too.
         let mut signals = Signals::listen()?;
@@ -226,9 +228,21 @@ pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> 
         if has_to_reload {
             gateway.reload().await;
         }
-        while let Asked::Reload = signals.next().await {
-            gateway.reload().await;
+        manager.tell(READY);
+        loop {
+            tokio::select! {
+                () = manager.feed_watchdog() => {}
+                asked = signals.next() => match asked {
+                    Asked::Stop => break,
+                    Asked::Reload => {
+                        manager.tell(RELOADING);
+                        gateway.reload().await;
+                        manager.tell(READY);
+                    }
+                },
+            }
         }
+        manager.tell(STOPPING);
         Ok(if gateway.stop().await { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }

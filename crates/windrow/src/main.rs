@@ -22,6 +22,7 @@ mod logging;
 mod own_http;
 mod readiness;
 mod reload;
+mod service_manager;
 mod signals;
 mod status;
 mod traces;

@@ -21,7 +21,7 @@ type command struct {
 	From    string   `json:"from,omitempty"`
 	Sources []string `json:"sources,omitempty"`
 	Target  string   `json:"target,omitempty"`
-	// Of ENTRYPOINT, CMD and RUN.
+	// Of ENTRYPOINT, CMD, HEALTHCHECK and RUN.
 	Words []string `json:"words,omitempty"`
 	// Of ENV.
 	Variables map[string]string `json:"variables,omitempty"`
@@ -62,6 +62,8 @@ func readCommand(of instructions.Command) command {
 		read.Words = of.CmdLine
 	case *instructions.CmdCommand:
 		read.Words = of.CmdLine
+	case *instructions.HealthCheckCommand:
+		read.Words = of.Health.Test
 	case *instructions.RunCommand:
 		read.Words = of.CmdLine
 	case *instructions.EnvCommand:
