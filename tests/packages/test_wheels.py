@@ -66,9 +66,9 @@ def test_a_wheel_promises_no_more_than_it_holds(dist: Path, name: str) -> None:
     assert checked.returncode == 0, checked.stdout
     shown = subprocess.run([sys.executable, "-m", "auditwheel", "show", str(wheel)], capture_output=True, text=True, check=False)
     told = " ".join(shown.stdout.split())
-    assert shown.returncode == 0 and "requires no external shared libraries" in told, told + shown.stderr
-    fits = re.search(r'the following platform tag: "manylinux_2_(\d+)_x86_64"', told) or re.search(r'"manylinux_2_(\d+)_aarch64"', told)
-    assert fits, told
+    fits = re.search(r'the following platform tag: "manylinux_2_(\d+)_', told)
+    assert shown.returncode == 0 and fits, told + shown.stderr
+    assert "external shared libraries are required" not in told, told
     promised = re.search(r"manylinux_2_(\d+)_", wheel.name)
     # pip's own is for this machine alone, which promises nothing.
     assert promised is None or int(promised[1]) >= int(fits[1])
