@@ -154,14 +154,18 @@ def locked_package(folder: str, package: str, machine: str) -> Path:
     if own.is_dir():
         return own
     there = ROOT / "target" / "packages" / machine / folder
-    if not (there / "node_modules" / package).is_dir():
+    fetched = there / "node_modules" / package
+    if not fetched.is_dir():
         there.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json", ".npmrc"):
             (there / name).write_bytes((ROOT / folder / name).read_bytes())
         cpu = {"x86_64": "x64", "aarch64": "arm64"}[machine]
         wanted = ["--os=linux", f"--cpu={cpu}", "--libc=glibc"]
         subprocess.run(["npm", "ci", "--silent", "--no-audit", "--no-fund", *wanted], cwd=there, check=True)
-    return there / "node_modules" / package
+    # For npm it is optional, so that it says nothing.
+    if not fetched.is_dir():
+        raise SystemExit(f"npm could not fetch {package} {locked_version(folder, package)}: see `npm view {package}`")
+    return fetched
 
 
 def clickhouse_package(machine: str) -> str:

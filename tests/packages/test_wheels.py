@@ -20,6 +20,7 @@ OLDER = "0.0.1"
 NAMES = ("windrow-", "windrow_server-", "windrow_clickhouse-")
 CREATE = "CREATE TABLE clicks (page String, visitor UInt64) ORDER BY visitor"
 INSERT = "INSERT INTO clicks VALUES ('/', 1), ('/docs', 2)"
+SHORT = ("--for", "2", "--probes", "40", "--plain", "--no-browser")
 CLIENT = """
 import windrow
 with windrow.get_client(host={host!r}, port={port}) as client:
@@ -141,6 +142,8 @@ def test_without_a_clickhouse_rows_go_into_duckdb_and_stay_there(dist: Path, tmp
     first.http.sql(INSERT)
     assert first.http.sql("SELECT count(*) FROM clicks") == "2"
     assert first.stop() == 0
+    shown = installation.run("windrow", "demo", *SHORT, folder=tmp_path)
+    assert shown.returncode == 0 and "rows are stored in DuckDB" in shown.stdout, shown.stdout + shown.stderr
     # A password that DuckDB would not ask for is no reason to leave the port open.
     wanted = tmp_path / "wanted.toml"
     wanted.write_text('embedded.default_password = "x"\n')
@@ -175,7 +178,6 @@ def test_one_command_and_python_alone_show_the_demo(dist: Path, tmp_path: Path) 
     (programs / "python3").symlink_to(os.path.realpath(sys.executable))
     environment = {"PATH": str(programs), "HOME": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache"), "LANG": "C.UTF-8"}
     uv = [str(Path(sys.executable).with_name("uv")), "tool", "run", "--no-config", "--no-index", "--find-links", str(dist), "--no-managed-python"]
-    demo = ["windrow-server", "demo", "--for", "3", "--probes", "40", "--plain", "--no-browser"]
-    ran = subprocess.run([*uv, *demo], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run([*uv, "windrow-server", "demo", *SHORT], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "found in ClickHouse, by id, both ways." in ran.stdout
