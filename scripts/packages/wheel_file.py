@@ -120,6 +120,13 @@ def chunks(content: Path | bytes) -> Iterator[bytes]:
             yield chunk
 
 
+def program() -> Path:
+    path = Path(os.environ.get("WINDROW_BINARY", ROOT / "target" / "dist" / "windrow"))
+    if not path.is_file():
+        raise SystemExit(f"there is no program at {path}: `make dist`, or `scripts/portable`, builds one")
+    return path
+
+
 def platform_tag(binaries: list[Path]) -> str:
     """Of the machine that all are for, and the newest glibc that one of them asks for."""
     [machine] = {machine_of(path) for path in binaries}

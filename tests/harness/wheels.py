@@ -103,9 +103,9 @@ class Serving:
     def __init__(self, installation: Installation, data_dir: Path, *arguments: str):
         ports = ("--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "")
         command = [str(installation.folder / "bin" / "windrow-server"), "serve", "--data-dir", str(data_dir), *ports, *arguments]
-        # `env` clears what Child would hand down.
+        # `env` clears what Child would hand down. In another folder, as what scripts/setup fetched is found from the checkout's.
         variables = [f"{name}={value}" for name, value in installation.environment().items()]
-        self.child = Child(["/usr/bin/env", "-i", *variables, *command], data_dir.with_suffix(".log"))
+        self.child = Child(["/usr/bin/env", "-i", "-C", str(data_dir.parent), *variables, *command], new_log(data_dir))
         self.http: Endpoint = eventually(self.ready, f"{command} says that it is ready")
 
     def ready(self) -> Endpoint | None:
@@ -118,6 +118,11 @@ class Serving:
 
     def stop(self) -> int:
         return self.child.stop()
+
+
+def new_log(data_dir: Path) -> Path:
+    """Each run has its own: the last one's says that it is ready, too."""
+    return data_dir.with_name(f"{data_dir.name}-{len(list(data_dir.parent.glob(f'{data_dir.name}-*.log')))}.log")
 
 
 def program_of(pid: int) -> Path:

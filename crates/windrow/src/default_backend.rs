@@ -6,8 +6,8 @@
 
 use windrow_settings::{Backend, DuckDbPlace, Origin, Settings};
 
-/// Below the data directory.
-const FILE: &str = "windrow.duckdb";
+/// Below the data directory. Not called after Windrow: DuckDB calls a catalogue like its file, and a schema has that name.
+const FILE: &str = "rows.duckdb";
 /// The folder of the embedded ClickHouse, below the data directory.
 const CLICKHOUSE: &str = "embedded";
 

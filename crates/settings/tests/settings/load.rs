@@ -351,11 +351,11 @@ fn another_default_backend_holds_until_something_else_is_said() {
     let load = |value: Option<&str>| {
         let flag = |value: &str| Flag { path: "backend".into(), name: "--backend".into(), value: value.into() };
         let flags = value.map(flag).into_iter().collect();
-        let default_backend = Some("duckdb:///x/windrow.duckdb".to_owned());
+        let default_backend = Some("duckdb:///x/rows.duckdb".to_owned());
         Settings::load(Sources { config_path: None, env: std::iter::empty(), flags, default_backend })
     };
     let settings = load(None).expect("valid");
-    assert_eq!(settings.backend, Backend::DuckDb(DuckDbPlace::File("/x/windrow.duckdb".into())));
+    assert_eq!(settings.backend, Backend::DuckDb(DuckDbPlace::File("/x/rows.duckdb".into())));
     assert_eq!(settings.origin("backend"), Some(&Origin::Default));
     assert_eq!(load(Some("embedded")).expect("valid").backend, Backend::Embedded);
 }
