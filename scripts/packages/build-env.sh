@@ -2,6 +2,9 @@
 # Sourced by what compiles for other machines than this one, and for an older glibc than this one's.
 set -euo pipefail
 
+# In any folder the same bytes.
+if [ -f scripts/reproducible ]; then . scripts/reproducible; fi
+
 # What wheels call it: any Linux since 2018.
 # shellcheck disable=SC2034
 oldest_glibc=2.28
