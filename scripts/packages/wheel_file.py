@@ -23,6 +23,8 @@ DIST = Path(os.environ.get("DIST", ROOT / "dist"))
 OLDEST_GLIBC = (2, 28)
 MACHINES = {"Advanced Micro Devices X86-64": "x86_64", "AArch64": "aarch64"}
 CHUNK = 1 << 20
+# To compress a large library takes a minute, which tests don't have: LEVEL=0 leaves it as it is.
+COMPRESSES = os.environ.get("LEVEL") != "0"
 
 ABOUT = """\
 Metadata-Version: 2.4
@@ -100,8 +102,7 @@ def add(archive: zipfile.ZipFile, name: str, content: Path | bytes) -> str:
     entry = zipfile.ZipInfo(name, time.gmtime(seconds)[:6])
     is_program = isinstance(content, Path) and os.access(content, os.X_OK)
     entry.external_attr = (0o100755 if is_program else 0o100644) << 16
-    # Compressing a large library takes a minute, which tests don't have.
-    entry.compress_type = zipfile.ZIP_STORED if os.environ.get("WINDROW_WHEEL_STORED") else zipfile.ZIP_DEFLATED
+    entry.compress_type = zipfile.ZIP_DEFLATED if COMPRESSES else zipfile.ZIP_STORED
     size, digest = 0, hashlib.sha256()
     with archive.open(entry, "w", force_zip64=True) as written:
         for chunk in chunks(content):

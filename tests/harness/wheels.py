@@ -23,7 +23,7 @@ KINDS = ROOT / "scripts" / "packages"
 def package(kind: str, dist: Path, *arguments: str, version: str = "") -> None:
     """Made of what is built already."""
     environment = {**inherited_environment(), "DIST": str(dist), "WINDROW_BINARY": str(gateway_binary())}
-    environment |= {"MATURIN": str(Path(sys.executable).with_name("maturin")), "WINDROW_WHEEL_STORED": "1"}
+    environment |= {"MATURIN": str(Path(sys.executable).with_name("maturin")), "LEVEL": "0"}
     ran = subprocess.run(
         [str(KINDS / kind), *arguments], env={**environment, "VERSION": version}, capture_output=True, text=True, check=False
     )
