@@ -11,6 +11,11 @@ const FILE: &str = "libduckdb.so";
 
 const SYSTEM: [&str; 4] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/homebrew/lib"];
 
+/// Whether [`find`] would find one.
+pub fn library_is_there(asked: Option<&Path>) -> bool {
+    find(asked).is_ok()
+}
+
 /// The library that was asked for, or the first that is found: beside the executable, where `scripts/setup` puts it,
 /// among the system's.
 pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {

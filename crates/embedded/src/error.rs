@@ -68,7 +68,7 @@ impl fmt::Display for EmbeddedError {
         match self {
             EmbeddedError::EngineMissing { searched } => {
                 write!(f, "no ClickHouse to embed: run `make setup` (it runs `npm ci` in embedded/), ")?;
-                write!(f, "or put `clickhouse` on the PATH, or name one in `embedded.engine`, ")?;
+                write!(f, "or `pip install windrow-clickhouse`, or put `clickhouse` on the PATH, or name one in `embedded.engine`, ")?;
                 write!(f, "or give another backend with --backend. Searched:")?;
                 searched.iter().try_for_each(|path| write!(f, " {}", path.display()))
             }

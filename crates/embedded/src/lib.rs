@@ -17,7 +17,7 @@ mod engine;
 mod guard;
 
 pub use deduplication_log::{mend_deduplication_logs, Mended};
-pub use engine::run_engine_if_asked;
+pub use engine::{engine_is_missing, run_engine_if_asked};
 pub use error::EmbeddedError;
 pub use files::Endpoint;
 pub use guard::{Embedded, EngineState, StopOutcome};

@@ -33,6 +33,8 @@ pub struct Sources<E> {
     /// All variables of the process: those that aren't Windrow's are skipped.
     pub env: E,
     pub flags: Vec<Flag>,
+    /// What `backend` is if nobody says, in place of the table's default.
+    pub default_backend: Option<String>,
 }
 
 /// A checked value and where it came from.
@@ -56,6 +58,9 @@ impl Layers {
         let mut variables: Vec<(String, String)> = sources.env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
         variables.sort();
         let mut layers = Self { values: defaults(), entries: Entries::default() };
+        if let Some(backend) = sources.default_backend {
+            layers.take("backend", Raw::Word(backend), Origin::Default, errors);
+        }
         let named_by_variable = || variables.iter().find(|(name, _)| name == CONFIG_VARIABLE).map(|found| &found.1);
         if let Some(path) = sources.config_path.or_else(|| named_by_variable().map(PathBuf::from)) {
             layers.take_file(&path.display().to_string(), file::read(&path, errors), errors);

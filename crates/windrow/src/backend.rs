@@ -13,6 +13,8 @@ use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, SqlBackend, Users, MARKED_WINDOW};
 use windrow_settings::{AdbcUrl, Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice, Settings};
 
+use crate::default_backend;
+
 /// Whether the backend answers; the sentence says why not.
 pub(crate) type Availability = watch::Receiver<Result<(), String>>;
 
@@ -108,6 +110,9 @@ impl RunningBackend {
 
     /// It is in this process: it is there as long as we are.
     async fn duckdb(settings: &Settings, place: &DuckDbPlace) -> Result<RunningBackend, String> {
+        if let Some(notice) = default_backend::notice(settings) {
+            tracing::warn!("{notice}");
+        }
         let of = &settings.duckdb;
         let path = match place {
             DuckDbPlace::Memory => None,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use windrow_clickhouse::ClientOptions;
 use windrow_embedded::{Embedded, EmbeddedOptions, EngineState};
-use windrow_settings::{Backend, Settings};
+use windrow_settings::{Backend, Flag, Settings};
 use windrow_upclick::{
     terminal_columns, Browser, DemoOptions, Destination, Engine, Inserts, Output, PidSource, StopRequests,
 };
@@ -22,7 +22,7 @@ use crate::gateway::{runtime, Gateway};
 use crate::logging;
 use crate::reload;
 use crate::signals::{Asked, Signals};
-use crate::write_out;
+use crate::{default_backend, load_with, write_out};
 
 /// Narrower, the comparison leaves the cities too little room to be shown unasked.
 const COMPARES_FROM_COLUMNS: usize = 100;
@@ -30,13 +30,13 @@ const INTERRUPTED: &str = "interrupted while it started";
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// `windrow demo`: a gateway in this process, and the probes against it and against ClickHouse itself.
-pub(crate) fn run(mut settings: Settings, arguments: &DemoArguments) -> Result<ExitCode, String> {
+pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, String> {
     let temporary = TemporaryFolder::create()?;
-    if !arguments.settings.names("data_dir") {
-        settings.data_dir = temporary.path.join("windrow");
-    }
-    // Where the user has not chosen: the usual ports may be in use by a gateway that does real work.
     let flags = &arguments.settings;
+    let value = temporary.path.join("windrow").to_string_lossy().into_owned();
+    let own = Flag { path: "data_dir".to_owned(), name: "--data-dir".to_owned(), value };
+    let mut settings = load_with(flags, if flags.names("data_dir") { Vec::new() } else { vec![own] })?;
+    // Where the user has not chosen: the usual ports may be in use by a gateway that does real work.
     if !flags.names("http.listen") {
         settings.http.listen.set_port(0);
     }
@@ -99,6 +99,9 @@ async fn play(
     let through = through(settings, gateway, plan.inserts);
     let told = format!("windrow listens on {}, its dashboard is at http://{}/\n", through.url, gateway.admin);
     write_out(told.as_bytes())?;
+    if let Some(notice) = default_backend::notice(settings) {
+        write_out(format!("{notice}\n").as_bytes())?;
+    }
     let (straight, beside) = match plan.straight {
         true => tokio::select! {
             started = straight(settings, &through, temporary) => started?,

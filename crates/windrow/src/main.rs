@@ -10,6 +10,7 @@ mod cli;
 mod data_directory;
 mod dead_letters;
 mod deduplication;
+mod default_backend;
 mod demo;
 mod descriptors;
 mod drain;
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, View::Watch)),
         Command::Drain(arguments) => load(&arguments.settings).and_then(|settings| drain::run(&settings, &arguments)),
         Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
-        Command::Demo(arguments) => load(&arguments.settings).and_then(|settings| demo::run(settings, &arguments)),
+        Command::Demo(arguments) => demo::run(&arguments),
     };
     outcome.unwrap_or_else(|problem| {
         eprintln!("windrow: {problem}");
@@ -120,12 +121,21 @@ fn load(flags: &cli::SettingsFlags) -> Result<Settings, String> {
 
 /// With more flags than all commands have.
 fn load_with(flags: &cli::SettingsFlags, more: Vec<Flag>) -> Result<Settings, String> {
-    let sources = Sources {
-        config_path: flags.config.clone(),
-        env: std::env::vars_os().filter_map(text),
-        flags: flags.flags().into_iter().chain(more).collect(),
+    let load = |default_backend| {
+        let sources = Sources {
+            config_path: flags.config.clone(),
+            env: std::env::vars_os().filter_map(text),
+            flags: flags.flags().into_iter().chain(more.clone()).collect(),
+            default_backend,
+        };
+        Settings::load(sources).map_err(|errors| errors.to_string())
     };
-    Settings::load(sources).map_err(|errors| errors.to_string())
+    let settings = load(None)?;
+    match default_backend::instead_of_clickhouse(&settings) {
+        None => Ok(settings),
+        // Anew, since what goes together depends on the backend: passwords on open ports, for one.
+        duckdb => load(duckdb),
+    }
 }
 
 /// Whoever reads the output may have had enough, which is no error.

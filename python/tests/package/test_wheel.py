@@ -35,7 +35,7 @@ def test_it_needs_nothing_else() -> None:
         metadata = importlib.metadata.metadata("windrow")
         needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
         assert needed == []
-        assert set(metadata.get_all("Provides-Extra", [])) == {"numpy", "pandas", "arrow", "polars", "sqlalchemy"}
+        assert set(metadata.get_all("Provides-Extra", [])) == {"numpy", "pandas", "arrow", "polars", "sqlalchemy", "server"}
         assert metadata["Requires-Python"] == ">=3.10"
         assert metadata["License-Expression"] == "Apache-2.0"
 

@@ -1,5 +1,5 @@
-//! Finds the engine: the one in the settings, else the one in the environment, else the pinned library that `npm ci`
-//! put below the project, else a `clickhouse` on the PATH.
+//! Finds the engine: the one in the settings, else the one in the environment, else the library that was packaged with
+//! the executable, else the pinned one that `npm ci` put below the project, else a `clickhouse` on the PATH.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,21 +8,38 @@ use std::path::{Path, PathBuf};
 use crate::EmbeddedError;
 
 const VARIABLE: &str = "WINDROW_EMBEDDED_ENGINE";
+/// On every system.
+const FILE: &str = "libchdb.so";
 
 /// What is looked at; taken apart from the process so that it can be tested.
 struct SearchPath<'a> {
     settings: Option<&'a Path>,
     variable: Option<PathBuf>,
+    /// Folders that packages may have put the library into.
+    packaged: Vec<PathBuf>,
     /// Folders that may have an `embedded/` beside or above them.
     starts: Vec<PathBuf>,
     path: Vec<PathBuf>,
 }
 
 pub(crate) fn locate(settings: Option<&Path>) -> Result<PathBuf, EmbeddedError> {
-    let starts = [env::current_exe().ok(), env::current_dir().ok()].into_iter().flatten().collect();
+    let executable = env::current_exe().ok();
+    let packaged = executable.as_deref().and_then(Path::parent).map(packaged_with).unwrap_or_default();
+    let starts = [executable, env::current_dir().ok()].into_iter().flatten().collect();
     let path = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    SearchPath { settings, variable, starts, path }.search()
+    SearchPath { settings, variable, packaged, starts, path }.search()
+}
+
+/// Whether there is none in any of the usual places. One that was named and is not there is another matter.
+pub fn engine_is_missing() -> bool {
+    matches!(locate(None), Err(EmbeddedError::EngineMissing { .. }))
+}
+
+/// Beside the executable; or, as Python's packages lie side by side, in the one that brings the library.
+fn packaged_with(folder: &Path) -> Vec<PathBuf> {
+    let beside = folder.parent().map(|packages| packages.join("windrow_clickhouse"));
+    std::iter::once(folder.to_owned()).chain(beside).collect()
 }
 
 impl SearchPath<'_> {
@@ -33,9 +50,10 @@ impl SearchPath<'_> {
         if let Some(path) = &self.variable {
             return named(path, VARIABLE);
         }
+        let packaged = self.packaged.iter().map(|folder| folder.join(FILE));
         let libraries = self.starts.iter().flat_map(|start| start.ancestors()).map(library_below);
         let binaries = self.path.iter().map(|folder| folder.join("clickhouse"));
-        let candidates: Vec<PathBuf> = libraries.chain(binaries).collect();
+        let candidates: Vec<PathBuf> = packaged.chain(libraries).chain(binaries).collect();
         match candidates.iter().find(|path| path.is_file()) {
             Some(found) => Ok(absolute(found)),
             None => Err(EmbeddedError::EngineMissing { searched: candidates }),
@@ -62,7 +80,7 @@ fn library_below(folder: &Path) -> PathBuf {
         (_, "aarch64") => "linux-arm64-gnu",
         _ => "linux-x64-gnu",
     };
-    folder.join("embedded/node_modules/@chdb").join(format!("lib-{platform}")).join("libchdb.so")
+    folder.join("embedded/node_modules/@chdb").join(format!("lib-{platform}")).join(FILE)
 }
 
 /// A shared library is loaded, everything else is executed.
@@ -101,15 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_settings_variable_library_path() {
+    fn the_order_is_settings_variable_package_library_path() {
         let folder = Folder::new("order");
         let settings = folder.file(Path::new("mine/clickhouse"));
         let variable = folder.file(Path::new("env/libchdb.so"));
+        let beside = folder.file(Path::new("site-packages/windrow_server/libchdb.so"));
+        let package = folder.file(Path::new("site-packages/windrow_clickhouse/libchdb.so"));
         let library = folder.file(&library_below(Path::new("")));
         let binary = folder.file(Path::new("bin/clickhouse"));
         let mut search_path = SearchPath {
             settings: Some(&settings),
             variable: Some(variable.clone()),
+            packaged: packaged_with(&folder.0.join("site-packages/windrow_server")),
             starts: vec![folder.0.join("target/release")],
             path: vec![folder.0.join("bin")],
         };
@@ -117,6 +138,10 @@ mod tests {
         search_path.settings = None;
         assert_eq!(search_path.search().expect("found"), variable);
         search_path.variable = None;
+        for packaged in [beside, package] {
+            assert_eq!(search_path.search().expect("found"), packaged);
+            fs::remove_file(packaged).expect("it was there");
+        }
         assert_eq!(search_path.search().expect("found"), library);
         search_path.starts.clear();
         assert_eq!(search_path.search().expect("found"), binary);
@@ -130,8 +155,13 @@ mod tests {
         let folder = Folder::new("named");
         folder.file(Path::new("bin/clickhouse"));
         let missing = folder.0.join("nothing");
-        let search_path =
-            SearchPath { settings: Some(&missing), variable: None, starts: vec![], path: vec![folder.0.join("bin")] };
+        let search_path = SearchPath {
+            settings: Some(&missing),
+            variable: None,
+            packaged: vec![],
+            starts: vec![],
+            path: vec![folder.0.join("bin")],
+        };
         let error = search_path.search().expect_err("it is not there").to_string();
         assert!(error.contains("embedded.engine") && error.contains("nothing"), "{error}");
     }

@@ -7,4 +7,5 @@ mod locate;
 
 pub use child::run_engine_if_asked;
 pub(crate) use child::HIDDEN_COMMAND;
+pub use locate::engine_is_missing;
 pub(crate) use locate::locate;

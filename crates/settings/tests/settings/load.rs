@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::common::{errors_of, load, load_text, File};
 use windrow_settings::{
-    AckRule, AsyncInsertRule, Backend, DuckDbPlace, FlushPolicy, LogFormat, Origin, ReplicaChoice, Settings, Sources,
+    AckRule, AsyncInsertRule, Backend, DuckDbPlace, Flag, FlushPolicy, LogFormat, Origin, ReplicaChoice, Settings,
+    Sources,
 };
 
 #[test]
@@ -346,9 +347,24 @@ fn explain_lists_every_setting_with_its_source() {
 }
 
 #[test]
+fn another_default_backend_holds_until_something_else_is_said() {
+    let load = |value: Option<&str>| {
+        let flag = |value: &str| Flag { path: "backend".into(), name: "--backend".into(), value: value.into() };
+        let flags = value.map(flag).into_iter().collect();
+        let default_backend = Some("duckdb:///x/rows.duckdb".to_owned());
+        Settings::load(Sources { config_path: None, env: std::iter::empty(), flags, default_backend })
+    };
+    let settings = load(None).expect("valid");
+    assert_eq!(settings.backend, Backend::DuckDb(DuckDbPlace::File("/x/rows.duckdb".into())));
+    assert_eq!(settings.origin("backend"), Some(&Origin::Default));
+    assert_eq!(load(Some("embedded")).expect("valid").backend, Backend::Embedded);
+}
+
+#[test]
 fn the_example_in_the_project_loads() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../windrow.example.toml");
-    let sources = Sources { config_path: Some(path), env: std::iter::empty(), flags: Vec::new() };
+    let sources =
+        Sources { config_path: Some(path), env: std::iter::empty(), flags: Vec::new(), default_backend: None };
     let settings = Settings::load(sources).expect("the example is valid");
     assert_eq!(settings.table_rules("default", "audit_log", "x").ack, AckRule::Stored);
 }

@@ -131,7 +131,8 @@ mod tests {
             value: (*value).to_owned(),
         };
         let env = [("WINDROW_KAFKA_WINDROW_T_SASL_PASSWORD".to_owned(), "geheim".to_owned())].into_iter();
-        let sources = Sources { config_path: None, env, flags: made.iter().chain(flags).map(flag).collect() };
+        let flags = made.iter().chain(flags).map(flag).collect();
+        let sources = Sources { config_path: None, env, flags, default_backend: None };
         Settings::load(sources).expect("valid settings")
     }
 

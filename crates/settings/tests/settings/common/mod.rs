@@ -42,6 +42,7 @@ pub fn load(
                 value: value.to_string(),
             })
             .collect(),
+        default_backend: None,
     })
 }
 

@@ -1,0 +1,1 @@
+"""The library of ClickHouse that windrow-server starts: `libchdb.so`, in this folder."""

@@ -1,0 +1,3 @@
+from windrow_server import main
+
+main()
