@@ -3,7 +3,7 @@
 set -euo pipefail
 
 # In any folder the same bytes.
-if [ -f scripts/reproducible ]; then . scripts/reproducible; fi
+. scripts/reproducible
 
 # What wheels call it: any Linux since 2018.
 # shellcheck disable=SC2034
