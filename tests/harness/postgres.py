@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -104,7 +105,9 @@ class Postgres:
         """Its postmaster and all processes of connections, at once."""
         processes = [self.child.pid, *children_of(self.child.pid)]
         for pid in processes:
-            os.kill(pid, signal.SIGKILL)
+            # One of a connection that was just closed may end by itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.child.wait()
         eventually(lambda: not any(map(is_alive, processes)), "all processes of PostgreSQL are gone")
 

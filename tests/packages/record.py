@@ -116,7 +116,7 @@ def on_clickhouse(folder: Path) -> Left:
     done, half = Append(tested, "appended"), Append(tested, "appended")
     assert done.put(0, native(a=[1, 2])).status == done.put(1, native(a=[3])).status == done.commit(2).status == 200
     assert half.put(0, native(a=[10])).status == 200
-    left.appends[done.id] = {"table": "appended", "state": "committed", "batches": 2, "rows": 3}
+    # One that is committed is known by its id for a week: of that one only the rows are asked for.
     left.appends[half.id] = {"table": "appended", "state": "gone", "payloads": [[10], [11, 12]], "rows": 3}
     left.found["SELECT groupArray(a) FROM (SELECT a FROM appended ORDER BY a)"] = "[1,2,3]"
 
@@ -149,7 +149,9 @@ def on_duckdb(folder: Path) -> Left:
     tested = gateway.http
     for statement in ("CREATE TABLE t (a BIGINT)", "CREATE TABLE refused (a BIGINT CHECK (a < 1000))", "CREATE TABLE appended (a BIGINT)"):
         tested.sql(statement)
-    left.insert(tested, rows(1, 2), token("stored at once"), **WAITING)
+    # A token is known for an hour after its rows were stored, which is long over when a recording is used. Those in the journal are
+    # stored then. The index itself is the same before every database.
+    assert tested.insert(INTO_T, rows(1, 2), **WAITING).status == 200
     left.insert(tested, rows(3, 4), token("in the journal"), **HELD_NOT_WAITING)
     assert tested.insert("INSERT INTO t FORMAT CSV", "5\n6\n", **HELD_NOT_WAITING).status == 200
     left.found["SELECT list(a ORDER BY a) FROM t"] = "[1,2,3,4,5,6]"
@@ -161,7 +163,6 @@ def on_duckdb(folder: Path) -> Left:
     done, half = Append(tested, "appended"), Append(tested, "appended")
     assert done.put(0, native(a=[1, 2])).status == done.commit(1).status == 200
     assert half.put(0, native(a=[10])).status == 200
-    left.appends[done.id] = {"table": "appended", "state": "committed", "batches": 1, "rows": 2}
     left.appends[half.id] = {"table": "appended", "state": "gone", "payloads": [[10], [11, 12]], "rows": 3}
     left.found["SELECT list(a ORDER BY a) FROM appended"] = "[1,2]"
     kill(gateway)
