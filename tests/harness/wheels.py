@@ -74,7 +74,9 @@ class Installation:
     def pip(self, *arguments: str) -> None:
         # As any user's pip writes it; what this one is told elsewhere is about other packages.
         pip = [sys.executable, "-m", "pip", "--python", str(self.python), "--isolated", "--disable-pip-version-check"]
-        ran = subprocess.run([*pip, *arguments], capture_output=True, text=True, check=False)
+        # Without the tests' own path: the package on it would count as installed here.
+        environment = {name: value for name, value in inherited_environment().items() if name != "PYTHONPATH"}
+        ran = subprocess.run([*pip, *arguments], env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
     @property
