@@ -59,7 +59,7 @@ pictures: build setup-test ## Make the pictures of the dashboard and of the demo
 docs: ## Build the documentation as a site in target/site, and check its links
 	@scripts/docs
 
-lint: ## Formatting, clippy, that the fuzz targets compile, licences and advisories of dependencies, tidy; WINDROW_OFFLINE=1 without a new list of these
+lint: ## Formatting, clippy, that the fuzz targets compile, licences and known weaknesses of dependencies, tidy
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo check --manifest-path fuzz/Cargo.toml

@@ -374,6 +374,15 @@ def test_requests_may_be_known_by_their_bytes(start_gateway: Callable[..., Gatew
     assert gateway.direct.sql("SELECT Body, count() FROM otel_logs GROUP BY 1 ORDER BY 1").split() == ["a", "1", "b", "1"]
 
 
+def test_rows_that_nobody_waits_for_are_held_for_others(start_gateway: Callable[..., Gateway]) -> None:
+    gateway = start_gateway('[otlp]\nhold_ms = 3600000\n', PORTS)
+    for over in (OverHttp(gateway), OverGrpc(gateway)) * 5:
+        assert over.send("logs", logs(["a"])).is_taken
+    assert gateway.direct.sql("SELECT count() FROM otel_logs") == "0"
+    gateway.http.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert gateway.direct.sql("SELECT count(), uniqExact(_part) FROM otel_logs") == "10\t1"
+
+
 def test_tables_are_not_made_where_the_settings_have_it_so(start_gateway: Callable[..., Gateway]) -> None:
     gateway = start_gateway("[otlp]\ncreate_schema = false\n", PORTS)
     told = OverHttp(gateway).send("logs", logs(["a"]))

@@ -27,6 +27,8 @@ pub struct OtlpSettings {
     pub max_http_body_bytes: usize,
     /// As the setting `windrow_ack` of an insert has it.
     pub ack: String,
+    /// As the setting `async_insert_busy_timeout_max_ms` has it. `None`: rows are held like those of any insert.
+    pub hold_ms: Option<String>,
     pub tables: OtlpTables,
     /// By which a request names itself.
     pub request_id_header: Option<String>,
@@ -102,6 +104,7 @@ pub(crate) fn assemble(layers: &Layers) -> OtlpSettings {
         max_grpc_message_bytes: layers.count("otlp.max_grpc_message_bytes"),
         max_http_body_bytes: layers.count("otlp.max_http_body_bytes"),
         ack: text("otlp.ack"),
+        hold_ms: hold_ms(layers),
         tables: OtlpTables {
             database: text("otlp.database"),
             logs: text("otlp.logs_table"),
@@ -128,6 +131,12 @@ pub(crate) fn assemble(layers: &Layers) -> OtlpSettings {
         tokens: layers.entries.otlp_tokens.iter().map(token).collect(),
         mappings: layers.entries.otlp_mappings.iter().map(mapping).collect(),
     }
+}
+
+/// Who waits until rows are stored is not made to wait longer than by any other insert.
+fn hold_ms(layers: &Layers) -> Option<String> {
+    let ms: u64 = layers.integer("otlp.hold_ms");
+    (ms > 0 && layers.text("otlp.ack") != "stored").then(|| ms.to_string())
 }
 
 fn token(entry: &Entry) -> OtlpToken {

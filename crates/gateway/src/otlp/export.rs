@@ -15,6 +15,7 @@ use windrow_engine::sink::TableKey;
 use windrow_engine::FailedInsert;
 use windrow_otlp::answer::PartialSuccess;
 use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, Request, Signal};
+use windrow_settings::OtlpSettings;
 use windrow_sql::backquote;
 
 use super::dead_letters::{self, Rejected};
@@ -110,7 +111,7 @@ async fn taken(
         for (kind, rows) in request.kinds() {
             let token = id.as_ref().map(|id| token(id, tenant.as_deref()));
             let (database, table) = names(&settings.otlp.tables, kind, tenant.as_deref());
-            let params = params(&settings.otlp.ack, token.as_deref());
+            let params = params(&settings.otlp, token.as_deref());
             let has_token = token.is_some();
             let key = TableKey { database, table };
             let search = Search { state, sender, kind, key: &key, params: &params, has_token };
@@ -127,7 +128,7 @@ async fn taken(
     if is_some_for_nothing && parts.iter().any(|part| part.table.is_ok()) {
         dead_letters::have_room(state)?;
     }
-    let outcomes = join_all(parts.iter().map(|part| part.hand_over(state, sender, &settings.otlp.ack, origin))).await;
+    let outcomes = join_all(parts.iter().map(|part| part.hand_over(state, sender, &settings.otlp, origin))).await;
     let whole = together(parts.iter().map(|part| part.rows).zip(&outcomes))?;
     let mut rejected = Vec::new();
     for (part, outcome) in parts.iter().zip(&outcomes) {
@@ -207,10 +208,18 @@ fn token(id: &str, tenant: Option<&str>) -> String {
     }
 }
 
-fn params<'p>(ack: &'p str, token: Option<&'p str>) -> Vec<Param<'p>> {
+/// The settings of the inserts that a request becomes.
+fn params<'p>(settings: &'p OtlpSettings, token: Option<&'p str>) -> Vec<Param<'p>> {
     let param =
         |name: &'static str, value: &'p str| Param { name: name.as_bytes().into(), value: value.as_bytes().into() };
-    let named = [("async_insert", Some("1")), ("windrow_ack", Some(ack)), ("insert_deduplication_token", token)];
+    let hold = settings.hold_ms.as_deref();
+    let named = [
+        ("async_insert", Some("1")),
+        ("windrow_ack", Some(&settings.ack[..])),
+        ("windrow_flush_policy", hold.map(|_| "fixed")),
+        ("async_insert_busy_timeout_max_ms", hold),
+        ("insert_deduplication_token", token),
+    ];
     named.into_iter().filter_map(|(name, value)| Some(param(name, value?))).collect()
 }
 
@@ -219,7 +228,7 @@ impl Part {
         &self,
         state: &Arc<State>,
         sender: &Sender,
-        ack: &str,
+        settings: &OtlpSettings,
         origin: Origin<'_>,
     ) -> Result<Outcome, Refused> {
         let table = self.table.as_ref().map_err(Refused::clone)?;
@@ -233,7 +242,7 @@ impl Part {
         if rows == 0 {
             return Ok(outcome);
         }
-        let params = params(ack, self.token.as_deref());
+        let params = params(settings, self.token.as_deref());
         let candidate = table.candidate(sender, &params);
         let Some(prepared) = &table.prepared else {
             return self.post(state, sender, table, &params, &block.native()).await.map(|()| outcome);
