@@ -129,6 +129,9 @@ impl Contents {
         match self.members.is_empty() {
             // The first insert's rows become the buffer's: many are not copied, and it is they that say of which kind
             // it is.
+            // That the large blocks of later ones are kept as they are, instead of copied, was tried: inserts of 50 kB
+            // cost a seventh more CPU time, and the batch takes a third more memory, since no block is free for the
+            // next request before the batch is stored.
             true => self.rows = insert.rows,
             false => self.rows.append(&insert.rows),
         }
