@@ -25,11 +25,9 @@ from bench.base.processes import TICKS_PER_SECOND, Program, descendants, peak_by
 from bench.base.scenario import parts_created, tell
 from bench.base.stack import Server, Stack
 
-WINDROW, HELD, COLLECTOR = "Windrow", "Windrow, batches held for 1 s", "collector, batches held for 1 s"
-# Settings of the gateway.
+WINDROW, COLLECTOR = "Windrow", "collector"
+# Both hold a batch for a second, which is the gateway's default.
 CONFIG = '[otlp]\ngrpc_listen = "127.0.0.1:0"\nack = "disk"\n'
-SETTINGS = {WINDROW: CONFIG, HELD: CONFIG + '[gather]\nflush_policy = "fixed"\nasync_insert_busy_timeout_max_ms = 1000\n'}
-SIDES = (WINDROW, HELD, COLLECTOR)
 FULL, HALF = "as much as it takes", "half of that"
 TABLE = "default.otel_logs"
 WARM_UP_SECONDS = 1.0
@@ -80,8 +78,8 @@ class Side:
 def started(title: str, program: Path, batch_rows: int) -> Iterator[Side]:
     """The gateway that starts ClickHouse does nothing else where the collector is measured."""
     with tempfile.TemporaryDirectory(prefix="windrow-bench-") as name:
-        server = Server(Path(name) / "gateway", config=SETTINGS.get(title, ""))
-        if title in SETTINGS:
+        server = Server(Path(name) / "gateway", config=CONFIG if title == WINDROW else "")
+        if title == WINDROW:
             yield Side(title, server, f"127.0.0.1:{server.otlp_ports[0]}", server.child.pid)
         else:
             assert server.direct_native_port is not None, "ClickHouse listens natively"
@@ -179,7 +177,7 @@ def otlp(stack: Stack, options: Namespace) -> str:
     """Log records by OTLP over gRPC, through the gateway and through the collector."""
     program, rows, services = built(Path(stack.folder.name), "senders", "."), Rows(), Rows()
     for number in range(options.rounds):
-        for title in SIDES:
+        for title in (WINDROW, COLLECTOR):
             for row in loaded(title, program, options):
                 rows.append(row)
                 tell(f"round {number + 1}, {row['load']}", row)
@@ -210,8 +208,7 @@ def text_of(rows: Rows, services: Rows, options: Namespace) -> str:
     goals.at_least("rows per CPU second, to the collector's", 5, ours.ratio(full.where(way=COLLECTOR), "per_cpu_second"))
     goals.at_least("rows per CPU second", 500_000, ours.median("per_cpu_second"))
     goals.at_most("at half of the load, p99 ms", 50, half.median("p99_ms"))
-    for title in SETTINGS:
-        many = services.where(way=title)
-        goals.at_most(f"{title}, {options.services} services, memory, MB", 150, many.most("peak_mb"))
-        goals.at_most(f"{title}, {options.services} services, parts/s", 2, many.median("parts_per_second"))
+    many = services.where(way=WINDROW)
+    goals.at_most(f"{options.services} services, memory, MB", 150, many.most("peak_mb"))
+    goals.at_most(f"{options.services} services, parts/s", 2, many.median("parts_per_second"))
     return f"{text}\n{goals}"

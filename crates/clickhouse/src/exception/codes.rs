@@ -42,6 +42,7 @@ pub fn code_name(code: i32) -> &'static str {
         241 => "MEMORY_LIMIT_EXCEEDED",
         243 => "NOT_ENOUGH_SPACE",
         279 => "ALL_CONNECTION_TRIES_FAILED",
+        306 => "TOO_DEEP_RECURSION",
         319 => "UNKNOWN_STATUS_OF_INSERT",
         321 => "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
         349 => "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN",
