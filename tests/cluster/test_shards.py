@@ -11,6 +11,7 @@ import pytest
 from harness.eventually import eventually
 from harness.inserts import INTO_T, rows
 from harness.load import Load
+from harness.middle import Middle
 from harness.remote import RemoteGateway, backend_url
 from harness.replicas import CLUSTER, Replica, ReplicatedCluster, needs_replicas
 from harness.users import JOE, TESTER
@@ -198,6 +199,24 @@ def test_the_shards_may_be_named_in_the_settings(shards: Shards, start_gateway: 
     gateway = start_gateway(BY_SHARDS + f"shards = {named}\n")
     assert gateway.http.insert(INTO_T, rows(*range(100))).status == 200
     assert sorted(sum(synced(shards), [])) == list(range(100))
+
+
+def test_a_shard_that_goes_away_while_it_is_asked_is_none_of_another_kind(shards: Shards, start_gateway: Start) -> None:
+    make(shards)
+    first, (asked, _) = shards
+    with Middle(asked.direct.port) as middle:
+        ports = [first[0].direct.port, middle.port]
+        gateway = start_gateway(BY_SHARDS + f"shards = {[f'http://127.0.0.1:{port}' for port in ports]}\n")
+        token = {"insert_deduplication_token": "x"}
+        assert gateway.http.insert(INTO_T, rows(*range(100)), **token).status == 200
+        # It says what its table is, but not how much of it is deduplicated if the table itself does not say that.
+        middle.cuts = b"replicated_deduplication_window"
+        killed_and_started(gateway)
+        assert gateway.http.insert(INTO_T, rows(*range(100)), **token).status == 200
+        assert middle.reached.is_set()
+        middle.cuts = None
+        assert gateway.http.insert(INTO_T, rows(*range(100, 200))).status == 200
+        assert sorted(sum(synced(shards), [])) == list(range(200))
 
 
 def test_one_who_may_not_insert_into_the_shards_tables_hears_it_from_clickhouse(shards: Shards, start_gateway: Start) -> None:

@@ -66,6 +66,8 @@ class Middle(Relay):
         self.armed: dict[str, Fate] = {}
         self.reached = threading.Event()
         self.released = threading.Event()
+        #: Requests whose head has this are cut.
+        self.cuts: bytes | None = None
         self.most_requests: int | None = None
         self.closing = Closing.SAID
         self.closed = 0
@@ -129,6 +131,8 @@ class Middle(Relay):
         return is_spent
 
     def _fate_of(self, head: bytes) -> Fate | None:
+        if self.cuts is not None and self.cuts in head:
+            return Fate.CUT
         if not IS_BATCH.search(head):
             return None
         table = next((table for table in self.armed if b"%60" + table.encode() + b"%60" in head), None)

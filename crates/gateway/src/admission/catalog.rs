@@ -213,7 +213,7 @@ impl Core {
 
     async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
         let (rows, said_by) = self.rows(keys).await?;
-        let defaults = self.engine_defaults().await;
+        let defaults = self.engine_defaults().await?;
         let is_first_passed_over = self.client.replicas().is_first_passed_over();
         let refused = if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward("refused") };
         let mut answers: Answers<_, _> = keys.iter().map(|key| (key.clone(), Err(refused.clone()))).collect();
@@ -254,13 +254,13 @@ impl Core {
         Ok(self.lock().keep(key.clone(), schema, None, began))
     }
 
-    async fn engine_defaults(&self) -> EngineDefaults {
+    async fn engine_defaults(&self) -> Result<EngineDefaults, CallError> {
         let known = self.lock().engine_defaults;
         match known {
-            Some(defaults) => defaults,
+            Some(defaults) => Ok(defaults),
             None => {
-                let defaults = EngineDefaults::ask(&self.client, &self.viewer.credentials).await;
-                *self.lock().engine_defaults.insert(defaults)
+                let defaults = EngineDefaults::ask(&self.client, &self.viewer.credentials).await?;
+                Ok(*self.lock().engine_defaults.insert(defaults))
             }
         }
     }

@@ -138,7 +138,7 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
                   database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
     let engine = client.call(engine.timeout(QUESTION_TIMEOUT));
-    let defaults = async { Ok(EngineDefaults::ask(client, asker).await) };
+    let defaults = EngineDefaults::ask(client, asker);
     let (columns, engine, defaults) = tokio::try_join!(client.call(describe), engine, defaults)?;
     let said_by = engine.replica;
     let engine = Engine::read(engine.text(), defaults);
@@ -251,28 +251,34 @@ pub(super) struct EngineDefaults {
 }
 
 impl EngineDefaults {
-    /// Of each kind by itself: an account may be let see only one of them.
-    pub(super) async fn ask(client: &Client, asker: &Credentials) -> EngineDefaults {
-        let value = async |table: &str, name: &str| -> u64 {
+    /// Of each kind by itself: an account may be let see only one of them. A server that goes away in between has said
+    /// nothing: a table without its window would be stored twice, or not like that of another shard.
+    pub(super) async fn ask(client: &Client, asker: &Credentials) -> Result<EngineDefaults, CallError> {
+        let value = async |table: &str, name: &str| -> Result<u64, CallError> {
             let question = format!("SELECT value FROM system.{table} WHERE name = '{name}' FORMAT TSVRaw");
-            let answer = client.call(Call::new(asker, &question).timeout(QUESTION_TIMEOUT)).await;
-            answer.ok().and_then(|answer| answer.text().trim().parse().ok()).unwrap_or(0)
+            match client.call(Call::new(asker, &question).timeout(QUESTION_TIMEOUT)).await {
+                Ok(answer) => Ok(answer.text().trim().parse().unwrap_or(0)),
+                Err(error) => match NotAdmitted::of(&error) {
+                    NotAdmitted::Forward(_) => Ok(0),
+                    _ => Err(error),
+                },
+            }
         };
-        let (blocks, replicated_blocks, replicated_seconds, async_insert, replicated_async_insert) = tokio::join!(
+        let (blocks, replicated_blocks, replicated_seconds, async_insert, replicated_async_insert) = tokio::try_join!(
             value("merge_tree_settings", "non_replicated_deduplication_window"),
             value("replicated_merge_tree_settings", "replicated_deduplication_window"),
             value("replicated_merge_tree_settings", "replicated_deduplication_window_seconds"),
             value("merge_tree_settings", "async_insert"),
             value("replicated_merge_tree_settings", "async_insert")
-        );
-        EngineDefaults {
+        )?;
+        Ok(EngineDefaults {
             blocks,
             replicated_blocks,
             replicated_seconds,
             async_insert: async_insert > 0,
             replicated_async_insert: replicated_async_insert > 0,
             has_replicas: client.replicas().are_several(),
-        }
+        })
     }
 }
 
