@@ -11,7 +11,7 @@ use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, Transaction, Us
 use crate::batches::{self, Batches};
 use crate::connection::Connection;
 use crate::driver::Source;
-use crate::errors::NETWORK_ERROR;
+use crate::errors::{ABORTED, NETWORK_ERROR};
 use crate::options::AdbcOptions;
 use crate::pool::Pool;
 use crate::query;
@@ -31,6 +31,8 @@ struct Inner {
     stores: Pool,
     /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
     lookups: Pool,
+    /// Of questions that may have to wait for somebody's commit, so that nobody's look-ups wait behind them.
+    waits: Pool,
     transactions: Pool,
     turn: Arc<Mutex<()>>,
     query_permits: UserPermits,
@@ -41,12 +43,12 @@ struct Inner {
 }
 
 const MAX_LOOKUPS: usize = 4;
+const MAX_WAITS: usize = 4;
 /// Appends that have failed look for the row in transactions beside their own: some are left for that.
 const SPARE_TRANSACTIONS: usize = 2;
 /// How long a query waits for one that runs, and who asks about a table for its answer.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const CLOSES_WITHIN: Duration = Duration::from_secs(5);
-const ABORTED: i32 = 236;
 const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
 const CANNOT_SCHEDULE_TASK: i32 = 439;
 
@@ -62,6 +64,7 @@ impl Adbc {
             system,
             stores: pool(count),
             lookups: pool(MAX_LOOKUPS),
+            waits: pool(MAX_WAITS),
             transactions: pool(count + SPARE_TRANSACTIONS),
             turn: Arc::default(),
             query_permits: UserPermits::new(count, (count - count / 4).max(1)),
@@ -156,6 +159,21 @@ impl Adbc {
         .await
     }
 
+    /// Waits, not for long, for a transaction that has run `insert` into `table` and not ended. To try the insert as
+    /// well is the way to wait for its row; as it writes, that is done only while somebody writes into the table.
+    /// False: whether the row is there can't be certain here.
+    pub(crate) async fn wait_for(&self, table: &str, insert: &str) -> Result<bool, Exception> {
+        let system = self.system();
+        let Some((is_written, wait)) = system.is_written(table).zip(system.wait_for(insert)) else {
+            return Ok(system.keeps_ids_apart());
+        };
+        if self.own_rows(&is_written).await?.iter().all(|batch| batch.num_rows() == 0) {
+            return Ok(true);
+        }
+        let wait = move |_: &Adbc, connection: &mut Connection| connection.execute(&wait).map(|_| true);
+        self.look_in(|inner| &inner.waits, wait).await
+    }
+
     /// A query of one column: the names of the tables in a schema.
     pub fn list_tables(&self, schema: &str) -> String {
         self.inner.system.list_tables(schema)
@@ -180,6 +198,7 @@ impl Adbc {
             self.inner.stores.close().await;
             self.inner.transactions.close().await;
             self.inner.lookups.close().await;
+            self.inner.waits.close().await;
         };
         if tokio::time::timeout(CLOSES_WITHIN, closed).await.is_err() {
             tracing::warn!("connections to the database are left open: it does not answer");
@@ -203,9 +222,9 @@ impl Adbc {
         &self.inner.transactions
     }
 
-    /// Of those who write one after the other. Blocks.
-    pub(crate) fn take_turn(&self) -> OwnedMutexGuard<()> {
-        self.inner.turn.clone().blocking_lock_owned()
+    /// Of those who write one after the other, where the database has one writer. Blocks.
+    pub(crate) fn take_turn(&self) -> Option<OwnedMutexGuard<()>> {
+        self.system().has_one_writer().then(|| self.inner.turn.clone().blocking_lock_owned())
     }
 
     pub(crate) fn tables(&self) -> &Tables {
@@ -239,6 +258,7 @@ impl Adbc {
     pub(crate) fn prune(&self) {
         let database = self.clone();
         let prune = move || {
+            let _turn = database.take_turn();
             let pruned = database.stores().fresh().and_then(|mut connection| batches::prune(&mut connection));
             if let Err(exception) = pruned {
                 tracing::warn!(%exception, "ids of stored batches could not be pruned");
@@ -254,7 +274,15 @@ impl Adbc {
         &self,
         ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
     ) -> Result<T, Exception> {
-        match tokio::time::timeout(MAX_WAIT, self.look_whenever(ask)).await {
+        self.look_in(|inner| &inner.lookups, ask).await
+    }
+
+    async fn look_in<T: Send + 'static>(
+        &self,
+        pool: fn(&Inner) -> &Pool,
+        ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
+    ) -> Result<T, Exception> {
+        match tokio::time::timeout(MAX_WAIT, self.look_whenever(pool, ask)).await {
             Ok(found) => found,
             Err(_) => {
                 let text = format!("The database has not answered for {} s", MAX_WAIT.as_secs());
@@ -265,13 +293,14 @@ impl Adbc {
 
     async fn look_whenever<T: Send + 'static>(
         &self,
+        pool: fn(&Inner) -> &Pool,
         ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
     ) -> Result<T, Exception> {
-        let permit = self.inner.lookups.permit().await.ok_or_else(|| self.closed())?;
+        let permit = pool(&self.inner).permit().await.ok_or_else(|| self.closed())?;
         let (sender, answer) = oneshot::channel();
         let database = self.clone();
         let job = move || {
-            let found = database.look_now(&ask);
+            let found = database.look_now(pool(&database.inner), &ask);
             drop(permit);
             let _ = sender.send(found);
         };
@@ -279,11 +308,15 @@ impl Adbc {
         answer.await.map_err(|_| self.closed())?
     }
 
-    fn look_now<T>(&self, ask: &impl Fn(&Adbc, &mut Connection) -> Result<T, Exception>) -> Result<T, Exception> {
-        let pool = &self.inner.lookups;
+    fn look_now<T>(
+        &self,
+        pool: &Pool,
+        ask: &impl Fn(&Adbc, &mut Connection) -> Result<T, Exception>,
+    ) -> Result<T, Exception> {
         let mut connection = pool.take()?;
         let mut found = ask(self, &mut connection);
-        if found.is_err() && connection.is_used {
+        // A lock that was not to be had was waited for.
+        if found.as_ref().is_err_and(|exception| exception.code != ABORTED) && connection.is_used {
             pool.let_go();
             connection = pool.fresh()?;
             found = ask(self, &mut connection);

@@ -71,14 +71,36 @@ fn decimals(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// All rows of a small result whose columns are texts.
-pub(crate) fn texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
-    let row = |batch: &RecordBatch, row: usize| -> Vec<Option<String>> {
-        let text = |array: &ArrayRef| {
-            let texts = array.as_string_opt::<i32>()?;
+/// All rows of a small result, as texts. Drivers have several types of Arrow for one.
+pub(crate) fn texts(batches: &[RecordBatch]) -> Result<Vec<Vec<Option<String>>>, ArrowError> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns = batch.columns().iter().map(|column| cast(column, &DataType::Utf8));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let text = |column: &ArrayRef, row: usize| {
+            let texts = column.as_string::<i32>();
             texts.is_valid(row).then(|| texts.value(row).to_owned())
         };
-        batch.columns().iter().map(text).collect()
-    };
-    batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |at| row(batch, at))).collect()
+        rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| text(column, row)).collect()));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, LargeStringArray, StringArray, StringViewArray};
+
+    #[test]
+    fn texts_of_every_type_are_read() {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("a", Arc::new(StringArray::from(vec![Some("1"), None]))),
+            ("b", Arc::new(LargeStringArray::from(vec![Some("1"), None]))),
+            ("c", Arc::new(StringViewArray::from(vec![Some("1"), None]))),
+            ("d", Arc::new(Int64Array::from(vec![Some(1), None]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let expected = vec![vec![Some("1".to_owned()); 4], vec![None; 4]];
+        assert_eq!(texts(&[batch]).unwrap(), expected);
+    }
 }

@@ -142,6 +142,7 @@ impl Attempt {
                 false => StoreError::Failed(exception),
             });
         }
+        let _turn = self.database.take_turn();
         self.transaction(connection, table, batches).or_else(|failure| {
             connection.rollback();
             self.concluded(failure)

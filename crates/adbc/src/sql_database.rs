@@ -7,6 +7,8 @@ use windrow_duckdb::{DuckDb, RecordStream, Session, TableInfo, TableRef, Transac
 use windrow_sql::Dialect;
 
 use crate::database::Adbc;
+use crate::errors::STD_EXCEPTION;
+use crate::results::texts;
 use crate::system::APPENDS;
 
 #[derive(Clone)]
@@ -94,8 +96,13 @@ impl SqlDatabase {
         }
     }
 
-    /// As [`own_execute`](SqlDatabase::own_execute), for the rows of a small result.
-    pub async fn own_rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
+    /// As [`own_execute`](SqlDatabase::own_execute), for the rows of a small result, as texts.
+    pub async fn own_texts(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Exception> {
+        let rows = self.own_rows(sql).await?;
+        texts(&rows).map_err(|error| Exception::new(STD_EXCEPTION, &error.to_string(), self.version_suffix()))
+    }
+
+    async fn own_rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
         match self {
             SqlDatabase::DuckDb(duckdb) => {
                 let (mut stream, mut batches) = (duckdb.own_query(sql).await?, Vec::new());
@@ -140,13 +147,12 @@ impl SqlDatabase {
         }
     }
 
-    /// Waits, not for long, for a transaction that has run `insert` and not ended: whether its row is there is certain
-    /// then. False: it can't be certain here.
+    /// Waits, not for long, for a transaction that has run `insert` into the table of appends and not ended: whether its
+    /// row is there is certain then. False: it can't be certain here.
     pub async fn wait_for(&self, insert: &str) -> Result<bool, Exception> {
-        let SqlDatabase::Adbc(adbc) = self else { return Ok(true) };
-        match adbc.system().wait_for(insert) {
-            Some(wait) => adbc.own_execute(&wait).await.map(|()| true),
-            None => Ok(adbc.system().keeps_ids_apart()),
+        match self {
+            SqlDatabase::DuckDb(_) => Ok(true),
+            SqlDatabase::Adbc(adbc) => adbc.wait_for(APPENDS, insert).await,
         }
     }
 

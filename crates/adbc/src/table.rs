@@ -43,6 +43,10 @@ impl Table {
         let at = self.info.columns.iter().position(|known| known.name == column)?;
         self.casts.get(at)?.as_deref()
     }
+
+    pub(crate) fn casts_any(&self, columns: &[String]) -> bool {
+        columns.iter().any(|column| self.cast(column).is_some())
+    }
 }
 
 fn column(described: Described) -> ColumnInfo {

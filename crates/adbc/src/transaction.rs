@@ -1,10 +1,12 @@
 //! A transaction as its thread sees it: blocking, on a connection that nobody else has had.
 //!
 //! SQLite lets one transaction write at a time, and it may take hours until the last of an append's rows has come. So
-//! there rows wait in temporary tables, which are in nobody's way, and go to their own when all are there.
+//! there rows wait in temporary tables, which are in nobody's way, and go to their own when all are there. In PostgreSQL
+//! rows pass through temporary tables where a column has to be cast, a table for all batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -20,22 +22,27 @@ use crate::errors::{self, NOT_IMPLEMENTED, UNKNOWN_TABLE};
 use crate::table::Table;
 use crate::write::{self, Staging};
 
+/// How long a lock of others is waited for.
+const LOCKED_AT_MOST: Duration = Duration::from_secs(300);
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
 pub(crate) struct Work {
     database: Adbc,
     connection: Connection,
     /// What tables look like in this transaction.
     tables: HashMap<TableRef, Arc<Table>>,
-    held: Vec<Held>,
+    staged: Vec<Staged>,
     has_begun: bool,
-    /// Others of this process that write to a database with one writer wait here, not for its lock, which has an end.
+    /// Appends and small inserts into a database with one writer wait here for each other: its own lock they wait for
+    /// with an end.
     turn: Option<OwnedMutexGuard<()>>,
     failed: Option<Exception>,
     /// Whether it may have changed tables. Others see that when it is committed.
     has_changed: bool,
 }
 
-/// Rows that wait for the transaction to begin.
-struct Held {
+/// Where rows wait for the transaction to begin, or are cast.
+struct Staged {
     table: Arc<Table>,
     staging: Staging,
 }
@@ -51,7 +58,7 @@ impl Work {
             database,
             connection,
             tables: HashMap::new(),
-            held: Vec::new(),
+            staged: Vec::new(),
             has_begun: false,
             turn: None,
             failed: None,
@@ -65,7 +72,7 @@ impl Work {
 
     fn start(&mut self) -> Result<(), Exception> {
         if !self.has_begun {
-            self.turn = self.database.system().has_one_writer().then(|| self.database.take_turn());
+            self.turn = self.database.take_turn();
             self.connection.begin()?;
             self.has_begun = true;
         }
@@ -107,37 +114,68 @@ impl Work {
         let fitted = write::fitted(self.connection.system(), &table, &columns, batches);
         let fitted = fitted.map_err(|not_held| not_held.exception(self.connection.version()))?;
         match self.has_begun {
-            true => write::write(&mut self.connection, &table, fitted)?,
-            false => self.hold(table, fitted)?,
+            true => self.write(table, fitted)?,
+            false => {
+                let at = self.staging(table, write::names(&fitted))?;
+                self.staged[at].staging.add(&mut self.connection, fitted)?;
+            }
         }
         Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
     }
 
-    fn hold(&mut self, table: Arc<Table>, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+    fn write(&mut self, table: Arc<Table>, batches: Vec<RecordBatch>) -> Result<(), Exception> {
+        write::check_shape(&mut self.connection, &table)?;
         let names = write::names(&batches);
-        let known = self.held.iter().position(|held| held.table == table && held.staging.names == names);
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let staging = Staging::make(&mut self.connection, &table, names, self.held.len())?;
-                self.held.push(Held { table, staging });
-                self.held.len() - 1
-            }
-        };
-        self.held[at].staging.add(&mut self.connection, batches)
+        if !table.casts_any(&names) {
+            return self.connection.ingest(&table.info.name, batches);
+        }
+        let at = self.staging(table, names)?;
+        let Staged { table, staging } = &self.staged[at];
+        staging.add(&mut self.connection, batches)?;
+        staging.move_to(&mut self.connection, table, "")?;
+        staging.empty(&mut self.connection)
+    }
+
+    /// Which one is for such rows.
+    fn staging(&mut self, table: Arc<Table>, names: Vec<String>) -> Result<usize, Exception> {
+        let known = self.staged.iter().position(|staged| staged.table == table && staged.staging.names == names);
+        if let Some(at) = known {
+            return Ok(at);
+        }
+        let staging = Staging::make(&mut self.connection, &table, names, self.staged.len())?;
+        self.staged.push(Staged { table, staging });
+        Ok(self.staged.len() - 1)
     }
 
     fn move_held(&mut self) -> Result<(), Exception> {
+        if self.has_begun {
+            return Ok(());
+        }
         self.start()?;
-        for held in std::mem::take(&mut self.held) {
-            let moved = held.staging.move_to(&mut self.connection, &held.table, "");
+        for held in std::mem::take(&mut self.staged) {
+            let moved = self.in_the_end(|connection| held.staging.move_to(connection, &held.table, ""));
             moved.map_err(|exception| self.located(&held, exception))?;
         }
         Ok(())
     }
 
+    /// Another program, or somebody who reads for long, may keep a database with one writer locked for longer than its
+    /// driver waits. What was uploaded is not given up at its last step for that.
+    fn in_the_end<T>(&mut self, step: impl Fn(&mut Connection) -> Result<T, Exception>) -> Result<T, Exception> {
+        let (waits, since) = (self.database.system().has_one_writer(), Instant::now());
+        loop {
+            match step(&mut self.connection) {
+                Err(exception) if waits && exception.code == errors::ABORTED && since.elapsed() < LOCKED_AT_MOST => {
+                    tracing::warn!(%exception, "an ordered append waits for a lock that others have on the database");
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// SQLite doesn't say which row violates a constraint, but can keep those before it, which are counted.
-    fn located(&mut self, held: &Held, exception: Exception) -> Exception {
+    fn located(&mut self, held: &Staged, exception: Exception) -> Exception {
         if !exception.comes_of_values() || held.staging.move_to(&mut self.connection, &held.table, "OR FAIL").is_ok() {
             return exception;
         }
@@ -191,7 +229,7 @@ impl TransactionWork for Work {
             self.connection.rollback();
             return Err(CommitError::Refused(exception));
         }
-        let done = self.connection.commit();
+        let done = self.in_the_end(Connection::commit);
         if self.has_changed {
             self.database.tables().have_changed();
         }

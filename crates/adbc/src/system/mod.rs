@@ -111,6 +111,16 @@ impl System {
         matches!(self, System::Sqlite)
     }
 
+    /// A query that has a row if a transaction has written into `table`, or is about to, and has not ended: it holds the
+    /// table's lock until then. `None`: that can't be seen.
+    pub(crate) fn is_written(self, table: &str) -> Option<String> {
+        let query = format!(
+            "SELECT 1 FROM pg_locks WHERE relation = to_regclass('{table}') AND mode = 'RowExclusiveLock' AND \
+             database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1"
+        );
+        matches!(self, System::PostgreSql).then_some(query)
+    }
+
     /// Waits, not for long, for a transaction that has written `row` and not ended: whether there is such a row is
     /// certain then. `None`: it is certain without.
     pub(crate) fn wait_for(self, row: &str) -> Option<String> {

@@ -5,6 +5,7 @@ use windrow_duckdb::TableRef;
 use windrow_sql::Dialect;
 
 use crate::connection::Connection;
+use crate::errors;
 use crate::results::texts;
 use crate::table::{Described, Table};
 use crate::types;
@@ -23,7 +24,7 @@ const COLUMNS: &str = "\
 pub(super) fn describe(connection: &mut Connection, name: &TableRef) -> Result<Option<Table>, Exception> {
     let regclass = Dialect::DuckDb.text(&connection.system().table(name));
     let rows = connection.rows(&COLUMNS.replace("{table}", &regclass))?;
-    let rows = texts(&rows);
+    let rows = texts(&rows).map_err(|error| errors::of_arrow(&error, connection.version()))?;
     if rows.is_empty() {
         return Ok(None);
     }

@@ -5,6 +5,7 @@ use windrow_duckdb::TableRef;
 use windrow_sql::Dialect;
 
 use crate::connection::Connection;
+use crate::errors;
 use crate::results::texts;
 use crate::table::{Described, Table};
 use crate::types;
@@ -17,7 +18,7 @@ pub(super) fn describe(connection: &mut Connection, name: &TableRef) -> Result<O
          CAST(hidden AS TEXT), CAST((SELECT count(*) FROM pragma_table_xinfo({table}) WHERE pk > 0) AS TEXT) \
          FROM pragma_table_xinfo({table}) ORDER BY cid"
     ))?;
-    let rows = texts(&rows);
+    let rows = texts(&rows).map_err(|error| errors::of_arrow(&error, connection.version()))?;
     if rows.is_empty() {
         return Ok(None);
     }

@@ -9,8 +9,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use arrow_array::cast::AsArray;
-use arrow_array::RecordBatch;
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::Exception;
 use windrow_sql::Dialect;
@@ -29,6 +27,7 @@ const COLUMNS: &str = "(id VARCHAR(36) PRIMARY KEY, {user} VARCHAR(1000) NOT NUL
                        seconds DOUBLE PRECISION NOT NULL, committed_at TIMESTAMP NOT NULL)";
 /// So many are remembered, none for longer than a week.
 const REMEMBERED: usize = 100_000;
+const INCORRECT_DATA: i32 = 117;
 const UNKNOWN_TABLE: i32 = 60;
 pub(super) const VIOLATED_CONSTRAINT: i32 = 469;
 /// After so many commits the table is looked through.
@@ -124,11 +123,16 @@ impl CommittedAppends {
         }
     }
 
+    /// What is there is told at once. What isn't may be on its way: that is waited for, and looked at again.
     async fn look(&self, database: &SqlDatabase, id: AppendId) -> Result<bool, Exception> {
-        let is_certain = database.wait_for(&insert_statement(database, &Entry::nobodys(id), "")).await?;
-        for entry in ask(database, &format!("{} WHERE id = '{id}'", list(database))).await? {
-            self.insert(entry);
+        let query = format!("{} WHERE id = '{id}'", list(database));
+        let mut found = ask(database, &query).await?;
+        let mut is_certain = true;
+        if found.is_empty() {
+            is_certain = database.wait_for(&insert_statement(database, &Entry::nobodys(id), "")).await?;
+            found = ask(database, &query).await?;
         }
+        found.into_iter().for_each(|entry| self.insert(entry));
         Ok(is_certain)
     }
 }
@@ -179,13 +183,20 @@ pub(super) fn insert_statement(database: &SqlDatabase, entry: &Entry, target: &s
     format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {numbers}, CURRENT_TIMESTAMP)")
 }
 
+/// A row that can't be read is an error: to leave it out would be to say that its append is not stored.
 async fn ask(database: &SqlDatabase, sql: &str) -> Result<Vec<Entry>, Exception> {
-    let batches = database.own_rows(sql).await?;
-    Ok(batches.iter().flat_map(|batch| (0..batch.num_rows()).filter_map(|row| entry(batch, row))).collect())
+    let rows = database.own_texts(sql).await?;
+    let read = |row: &Vec<Option<String>>| {
+        entry(row).ok_or_else(|| {
+            let text = format!("A row of {} can't be read: {row:?}", database.appends());
+            Exception::new(INCORRECT_DATA, &text, database.version_suffix())
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
-fn entry(batch: &RecordBatch, row: usize) -> Option<Entry> {
-    let text = |at: usize| Some(batch.columns().get(at)?.as_string_opt::<i32>()?.value(row));
+fn entry(row: &[Option<String>]) -> Option<Entry> {
+    let text = |at: usize| row.get(at)?.as_deref();
     let number = |at: usize| text(at)?.parse().ok();
     let committed = Committed {
         id: text(0)?.parse().ok()?,
@@ -225,6 +236,15 @@ mod tests {
         }
         assert_eq!((known.by_id.len(), known.order.len()), (4, 4));
         assert!(known.by_id.contains_key(&AppendId::from_u128(6)));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_row_that_cannot_be_read_is_an_error() {
+        let duckdb = duckdb();
+        let row = |rows: &str| format!("SELECT '{}', 'joe', '{rows}', '2', '3', '0.5'", AppendId::from_u128(1));
+        assert_eq!(ask(&duckdb, &row("1")).await.unwrap().len(), 1);
+        let error = ask(&duckdb, &row("-1")).await.err().unwrap();
+        assert_eq!((error.code, error.line.contains("can't be read")), (INCORRECT_DATA, true), "{error}");
     }
 
     #[tokio::test(flavor = "multi_thread")]
