@@ -101,6 +101,8 @@ def test_kill_the_server(store: SqlStore, gateway: Gateway) -> None:
         sending.thread.join()
         expected[seed] = sending.status == 200
         assert sending.append.status()["state"] == ("committed" if expected[seed] else "failed")
+    # A connection that was refused while the server began is believed for a moment.
+    eventually(lambda: gateway.http.request(None, b"SELECT 1").status == 200, "the gateway sees its database again")
     expect_whole_appends(gateway.http, expected)
 
 
