@@ -14,13 +14,13 @@ setup-test: ## The same for the tests: Python, Node, Java, Go, PHP, promtool, Ch
 build: setup ## Build target/release/windrow
 	cargo build --release --bin windrow
 
-dist: setup ## Build target/dist/windrow, optimised as a whole: what is packaged and measured
+dist: setup ## Build target/dist/windrow, optimised as a whole, for this machine: what is measured
 	. ./scripts/reproducible && cargo build --locked --profile dist --bin windrow
 
 release-check: setup-test ## Check all that a release is: packages, their tests, licences, and that two builds make the same bytes
 	@scripts/release-check
 
-package: ## Make the packages in dist/ of target/dist/windrow; KIND="tar deb" some of them
+package: setup ## Build the program for glibc 2.28 and newer, and make the packages in dist/; KIND="tar deb" some of them
 	@scripts/package $(KIND)
 
 demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECONDS=20 ends by itself, ARGS="..." is passed on

@@ -8,11 +8,11 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use windrow_http::{ReadHalf, Stream, WriteHalf};
-use windrow_native::{
+use windrow_clickhouse::native::{
     client, read_server_packet, server, write_string, write_varint, Addendum, ClientHello, DataReader, Fault, Input,
     ServerHello, Setting, STAGE_COMPLETE,
 };
+use windrow_http::{ReadHalf, Stream, WriteHalf};
 
 use crate::load::{Answer, NEVER};
 use crate::Outcome;

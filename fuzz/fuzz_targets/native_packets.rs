@@ -2,7 +2,7 @@
 //! Packets of the native protocol, of both sides, at any revision: it makes no difference how blocks are cut.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_native::{
+use windrow_clickhouse::native::{
     client, read_server_packet, revision, write_varint, Addendum, BlockEnd, ChunkReader, DataReader, Fault, Input,
     Query, ServerHello, Startup,
 };

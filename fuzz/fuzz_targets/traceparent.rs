@@ -2,7 +2,7 @@
 //! The fields `traceparent` and `tracestate`, of any bytes: what is taken says the same when it is written and read again.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_trace::{Parent, SpanContext};
+use windrow_engine::trace::{Parent, SpanContext};
 
 fuzz_target!(|bytes: &[u8]| {
     let (field, state) = bytes.split_at(bytes.len().min(60));

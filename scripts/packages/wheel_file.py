@@ -122,9 +122,10 @@ def chunks(content: Path | bytes) -> Iterator[bytes]:
 
 
 def program() -> Path:
-    path = Path(os.environ.get("WINDROW_BINARY", ROOT / "target" / "dist" / "windrow"))
+    """scripts/package says where it is."""
+    path = Path(os.environ.get("WINDROW_BINARY", ""))
     if not path.is_file():
-        raise SystemExit(f"there is no program at {path}: `make dist`, or `scripts/portable`, builds one")
+        raise SystemExit("WINDROW_BINARY names no program: `scripts/portable` builds one, and prints where it is")
     return path
 
 

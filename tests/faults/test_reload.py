@@ -21,11 +21,13 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway, flat
 from harness.inserts import HELD_IN_MEMORY, INTO_T, ids, make_table, rows
+from harness.otlp import OverGrpc, OverHttp, logs
 from harness.raw_http import RawConnection, RawReply, head
 from harness.users import TESTER
 
 READ_ANEW = "the settings were read anew"
 TOKEN = 'token = "t0ken"\n'
+ANY_NAME = "IP:127.0.0.1,DNS:localhost"
 INSERTS = 40
 
 
@@ -121,18 +123,22 @@ def test_the_admin_port(start_gateway: Callable[..., Gateway]) -> None:
 def test_a_certificate_is_exchanged_and_no_connection_lost(start_gateway: Callable[..., Gateway], tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
-    first, second = made_in(tmp_path / "first"), made_in(tmp_path / "second")
+    first, second = made_in(tmp_path / "first", ANY_NAME), made_in(tmp_path / "second", ANY_NAME)
     settings = "[http]\ntls_certificate = '{}'\ntls_key = '{}'\n"
-    gateway = start_gateway(settings.format(*first))
+    gateway = start_gateway(settings.format(*first), ("--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"))
     request = head("GET", "/ping", (("Host", "x"),))
     with connected(gateway, first[0]) as before:
         before.sendall(request)
         assert before.recv(12) == b"HTTP/1.1 200"
         write(gateway, settings.format(*second))
+        shutil.rmtree(tmp_path / "first")
         assert hang_up(gateway).get("at_start") is None
         with connected(gateway, second[0]) as after:
             after.sendall(request)
             assert after.recv(12) == b"HTTP/1.1 200"
+        authority = second[0].read_bytes()
+        for sender in (OverHttp(gateway, authority=authority), OverGrpc(gateway, authority=authority)):
+            assert sender.send("logs", logs(["by the port's new certificate"])).is_taken
         before.sendall(request)
         eventually(lambda: b"HTTP/1.1 200" in before.recv(1000), "the first connection goes on")
     kept = tmp_path / "kept.pem"

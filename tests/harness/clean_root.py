@@ -65,6 +65,27 @@ class CleanRoot:
     def bring_duckdb(self) -> None:
         shutil.copy(duckdb_library(), self.path / "usr/lib/libduckdb.so")
 
+    def bring_systemctl(self) -> None:
+        """One that refuses all that it is asked for, of a systemd that runs."""
+        (self.path / "run/systemd/system").mkdir(parents=True)
+        program = self.path / "usr/bin/systemctl"
+        assert not program.exists(), "the root has no systemd"
+        program.write_text('#!/bin/sh\necho "$*" >>/tmp/asked-of-systemctl\nexit 1\n')
+        program.chmod(0o755)
+
+    def asked_of_systemctl(self) -> list[str]:
+        """Since the last time."""
+        asked = self.path / "tmp/asked-of-systemctl"
+        lines = asked.read_text().splitlines()
+        asked.unlink()
+        return lines
+
+    def is_secret(self, path: str) -> bool:
+        """Whether another user than the service's is kept from reading it."""
+        as_nobody = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+        read = self.run(*as_nobody, "cat", path)
+        return read.returncode != 0 and "Permission denied" in read.stderr
+
     def owner_and_mode(self, path: str) -> str:
         return self.succeed("stat", "--format=%U:%G %a", path).strip()
 
@@ -145,19 +166,22 @@ class Service(Gateway):
 
 
 OLDER, PRESENT = "0.0.9", ""
+# What goes along in each package, made before it.
+NOTICES = "THIRD-PARTY-NOTICES.txt"
+ENDS = {"deb": ".deb", "rpm": ".rpm", "tar": ".tar.gz"}
 
 
 def packages(kind: str, folder: Path, versions: tuple[str, ...] = (OLDER, PRESENT)) -> list[Path]:
     """Of the program that is tested, whatever version they name; packed quickly rather than tightly."""
     made = []
     for version in versions:
-        before = set(folder.glob("windrow*"))
+        before = set(folder.glob(f"windrow*{ENDS[kind]}"))
         own = {"DIST": str(folder), "WINDROW_BINARY": str(gateway_binary()), "LEVEL": "0", **({"VERSION": version} if version else {})}
         ended = subprocess.run(
             [ROOT / "scripts/package", kind], env={**inherited_environment(), **own}, capture_output=True, text=True, check=False
         )
         assert ended.returncode == 0, ended.stderr
-        made += set(folder.glob("windrow*")) - before
+        made += set(folder.glob(f"windrow*{ENDS[kind]}")) - before
     return made
 
 

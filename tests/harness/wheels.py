@@ -17,16 +17,12 @@ from harness.gateway import READY, endpoint_of
 from harness.paths import ROOT, gateway_binary
 from harness.process import Child, inherited_environment
 
-KINDS = ROOT / "scripts" / "packages"
 
-
-def package(kind: str, dist: Path, *arguments: str, version: str = "") -> None:
+def package(kind: str, dist: Path, version: str = "") -> None:
     """Made of what is built already."""
-    environment = {**inherited_environment(), "DIST": str(dist), "WINDROW_BINARY": str(gateway_binary())}
-    environment |= {"MATURIN": str(Path(sys.executable).with_name("maturin")), "LEVEL": "0"}
-    ran = subprocess.run(
-        [str(KINDS / kind), *arguments], env={**environment, "VERSION": version}, capture_output=True, text=True, check=False
-    )
+    own = {"DIST": str(dist), "WINDROW_BINARY": str(gateway_binary()), "LEVEL": "0", "VERSION": version}
+    command = [str(ROOT / "scripts" / "package"), kind]
+    ran = subprocess.run(command, env={**inherited_environment(), **own}, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -125,6 +121,29 @@ class Serving:
 def new_log(data_dir: Path) -> Path:
     """Each run has its own: the last one's says that it is ready, too."""
     return data_dir.with_name(f"{data_dir.name}-{len(list(data_dir.parent.glob(f'{data_dir.name}-*.log')))}.log")
+
+
+def documented_glibc() -> tuple[int, int]:
+    """The oldest that packages are promised to run with: everywhere the same, and what they are built for."""
+    places = ("docs/deployment.md", "deploy/python/windrow-server.md", "CONTRIBUTING.md", "Makefile", "scripts/packages/build-env.sh")
+    said = {place: set(re.findall(r"glibc[\s=]+(\d+)\.(\d+)", (ROOT / place).read_text())) for place in places}
+    [promised] = set().union(*said.values())
+    assert all(said.values()), said
+    return int(promised[0]), int(promised[1])
+
+
+def is_portable(program: Path) -> bool:
+    """Built by scripts/portable, as all that is released."""
+    return any(part.endswith("-unknown-linux-gnu") for part in program.resolve().parts)
+
+
+def promised_glibc(program: Path) -> tuple[int, int]:
+    """What the documents say holds for what is released; any other program is for machines like this one."""
+    if is_portable(program):
+        return documented_glibc()
+    found = re.fullmatch(r"glibc (\d+)\.(\d+)", os.confstr("CS_GNU_LIBC_VERSION") or "")
+    assert found
+    return int(found[1]), int(found[2])
 
 
 def program_of(pid: int) -> Path:

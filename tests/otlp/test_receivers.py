@@ -181,6 +181,8 @@ def test_who_may_insert_needs_no_right_to_make_what_is_there(receiver: Gateway, 
 
 
 def test_what_is_too_large_is_refused_for_good(receiver: Gateway, stored: Endpoint, tenant: str) -> None:
+    dropped = lambda: metrics_of(receiver).sum("windrow_otlp_refused_requests_total", signal="logs", sender="drops")  # noqa: E731
+    before = dropped()
     large = logs(["x" * 1000] * 200)
     headers = {"x-tenant": tenant}
     for packing in ("", "gzip"):
@@ -189,6 +191,7 @@ def test_what_is_too_large_is_refused_for_good(receiver: Gateway, stored: Endpoi
         told = OverGrpc(receiver).send("logs", large, headers, packing)
         assert (told.status, told.retry_after_seconds) == ("RESOURCE_EXHAUSTED", None), told
     assert not_made(stored, tenant)
+    assert dropped() == before + 4
 
 
 def test_a_request_that_is_cut_anywhere_is_refused_for_good(over: OverHttp | OverGrpc, stored: Endpoint, tenant: str) -> None:
@@ -428,6 +431,12 @@ def test_attributes_may_be_json(start_gateway: Callable[..., Gateway]) -> None:
     assert OverGrpc(gateway).send("traces", spans(["s"])).is_taken
     assert gateway.direct.sql("SELECT ResourceAttributes.pod FROM otel_logs").split() == ["p"]
     assert gateway.direct.sql("SELECT count() FROM otel_traces") == "1"
+
+
+def test_who_waits_for_a_table_waits_for_no_hold(start_gateway: Callable[..., Gateway]) -> None:
+    gateway = start_gateway('[otlp]\nhold_ms = 3600000\n[[tables]]\ntable = "otel_logs"\nack = "stored"\n', PORTS)
+    assert OverHttp(gateway).send("logs", logs(["a"])).is_taken
+    assert gateway.direct.sql("SELECT Body FROM otel_logs") == "a"
 
 
 def test_both_ports_speak_tls_if_the_data_port_does(start_gateway: Callable[..., Gateway], tmp_path: Path) -> None:

@@ -24,6 +24,24 @@ USERS = r"\S+ \d\S*(?:, \S+ \d\S*)*"
 # Of what is compiled into the program from C, beside the crates' own: each author's line.
 IN_C = {"zstd-sys": "Meta Platforms, Inc", "libmimalloc-sys": "Microsoft Corporation, Daan Leijen", "ring": "Brian Smith"}
 
+# As cargo-deny names it, by the address that it was fetched from.
+COPY_OF_THE_LIST = "advisory-db-3157b0e258782691"
+WEAKNESS = """\
+```toml
+[advisory]
+id = "{name}"
+package = "{crate}"
+date = "2026-01-02"
+
+[versions]
+patched = []
+```
+
+# A weakness of the test
+
+It is in all versions.
+"""
+
 
 def made(kind: str, into: Path) -> Path:
     environment = {**os.environ, "DIST": str(into), "VERSION": "9.9.9", "SOURCE_DATE_EPOCH": "1700000000"}
@@ -92,3 +110,36 @@ def test_the_licences_may_be_taken_and_all_crates_come_from_where_crates_come_fr
     search = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
     checked = subprocess.run([str(ROOT / "scripts" / "deny"), "--offline"], env={**os.environ, "PATH": search}, check=False)
     assert checked.returncode == 0
+
+
+def test_a_weakness_in_the_copy_of_the_list_fails_where_the_list_cannot_be_fetched(tmp_path: Path) -> None:
+    search = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+    # Cargo's own folder, but for the copies of the list.
+    for each in Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")).iterdir():
+        if each.name != "advisory-dbs":
+            (tmp_path / each.name).symlink_to(each)
+    # Nobody listens there, so that the list is out of reach wherever the tests run.
+    nowhere = {name: "http://127.0.0.1:1" for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY")}
+    environment = {**os.environ, **nowhere, "PATH": search, "CARGO_HOME": str(tmp_path), "WINDROW_STRICT": ""}
+
+    def checked() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(ROOT / "scripts" / "deny")], env=environment, capture_output=True, text=True, check=False)
+
+    without = checked()
+    assert without.returncode == 0 and "known weaknesses were not checked" in without.stdout
+    copy = tmp_path / "advisory-dbs" / COPY_OF_THE_LIST
+
+    def add(name: str, crate: str) -> None:
+        folder = copy / "crates" / crate
+        folder.mkdir(parents=True)
+        (folder / f"{name}.md").write_text(WEAKNESS.format(name=name, crate=crate))
+        git = ("git", "-C", str(copy), "-c", "user.name=x", "-c", "user.email=x@x")
+        for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", name], ["fetch", "--quiet", ".", "HEAD"]):
+            subprocess.run([*git, *command], check=True)
+
+    add("RUSTSEC-2026-9998", "no-crate-of-ours")
+    harmless = checked()
+    assert harmless.returncode == 0 and "not checked" not in harmless.stdout, harmless.stderr
+    add("RUSTSEC-2026-9999", "memchr")
+    found = checked()
+    assert found.returncode != 0 and "RUSTSEC-2026-9999" in found.stderr

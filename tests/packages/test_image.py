@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from deployment.files import DEPLOY, SECRETS, commands, image_environment, read
-from harness.clean_root import BROUGHT, CleanRoot
+from harness.clean_root import BROUGHT, NOTICES, CleanRoot
 from harness.duckdb import duckdb_library
 from harness.endpoint import Endpoint
 from harness.gateway import Gateway
-from harness.paths import gateway_binary
+from harness.paths import ROOT, gateway_binary
+from harness.process import inherited_environment
 
 # Of what is in it, as Docker counts it.
 MOST_BYTES = 120_000_000
@@ -87,6 +90,34 @@ def test_it_is_small(image: Path) -> None:
     files = [Path(folder) / name for folder, _, names in os.walk(image) for name in names]
     size = sum(file.lstat().st_size for file in files if not file.is_symlink())
     assert size < MOST_BYTES, f"{size:,} bytes"
+
+
+def test_licences_and_the_bill_of_materials_go_along(tmp_path: Path) -> None:
+    """Made by what the Dockerfile says, of nothing but what it copies."""
+    build, _, _ = read("dockerfile")
+    for command in build["commands"]:
+        if command["name"] == "COPY":
+            for source in command["sources"]:
+                take(source, tmp_path / command["target"])
+    *_, makes = (command["words"][0] for command in build["commands"] if command["name"] == "RUN")
+    environment = {**inherited_environment(), "SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run(["sh", "-e", "-c", makes], cwd=tmp_path, env=environment, check=True)
+    made = {path.name: path for path in (tmp_path / "documents").iterdir()}
+    [bill] = made.keys() - {"LICENSE", NOTICES}
+    assert re.fullmatch(r"windrow-[\d.]+\.cdx\.json", bill) and json.loads(made[bill].read_text())["components"]
+    assert "Windrow is made with these" in made[NOTICES].read_text()
+    [taken] = (command for command in commands("COPY") if command["sources"] == ["/build/documents"])
+    assert (taken["from"], taken["target"]) == ("build", "/usr/share/doc/windrow")
+
+
+def take(source: str, target: Path) -> None:
+    """As COPY does, without what deploy/Dockerfile.dockerignore leaves out."""
+    if (ROOT / source).is_dir():
+        shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("target", "*.so", "node_modules"))
+    else:
+        file = target if target.name == Path(source).name else target / source
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / source, file)
 
 
 def test_its_gateway_serves(container: Container) -> None:

@@ -1,4 +1,5 @@
-"""`scripts/release`, in a copy of what is committed: the version stands in one place, and everything follows it."""
+"""`scripts/release`, in a copy of what is committed: the version stands in one place, and everything follows it. And what
+`scripts/release-check` leaves in dist/, with scripts that take no time in place of those that build and test."""
 
 from __future__ import annotations
 
@@ -11,6 +12,16 @@ import pytest
 from harness.paths import ROOT
 
 NEW = "98.7.6"
+# Scripts that take long, and what stands for them.
+QUICK = {
+    "tidy": "",
+    "deny": "",
+    "setup": "",
+    "portable": "echo /a/program",
+    "python-package": "echo /a/client",
+    # What it writes can depend on the folder that it is in.
+    "package": 'mkdir -p "$DIST"\n{content} >"$DIST/made"\n(cd "$DIST" && sha256sum * >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS)',
+}
 
 
 def run(where: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -52,3 +63,41 @@ def test_a_version_that_is_named_elsewhere_is_found(copy: Path) -> None:
 def test_what_is_no_next_version_is_refused(copy: Path, version: str) -> None:
     assert run(copy, "scripts/release", version).returncode == 1
     assert run(copy, "git", "status", "--porcelain").stdout == ""
+
+
+def checked(copy: Path, content: str) -> subprocess.CompletedProcess[str]:
+    """By `scripts/release-check`, of a release whose package is what the command `content` prints."""
+    version = re.search(r'^version = "(.*)"$', (copy / "Cargo.toml").read_text(), re.MULTILINE)[1]
+    with (copy / "CHANGELOG.md").open("a") as changelog:
+        changelog.write(f"\n## [{version}] - 2026-01-01\n")
+    (copy / "tests" / "packages" / "upgrades" / f"v{version}.tar.zst").touch()
+    for name, script in QUICK.items():
+        (copy / "scripts" / name).write_text(f"#!/bin/sh\nset -e\n{script.replace('{content}', content)}\n")
+    run(copy, "git", "add", "--all", "--force")
+    run(copy, "git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "--message", "A release")
+    (copy / ".venv" / "bin").mkdir(parents=True)
+    python = copy / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "tested: $WINDROW_BINARY with $PYTHONPATH"\n')
+    python.chmod(0o755)
+    # What an earlier release and a check that was broken off have left.
+    for used in (copy / "dist", copy / "target" / "packages" / "dist"):
+        used.mkdir(parents=True)
+        (used / "older").touch()
+    return run(copy, "scripts/release-check")
+
+
+def in_dist(copy: Path) -> list[str]:
+    return sorted(path.name for path in (copy / "dist").iterdir())
+
+
+def test_what_is_released_is_what_was_made_for_it_alone(copy: Path) -> None:
+    ended = checked(copy, "echo the same")
+    assert ended.returncode == 0 and "tested: /a/program with /a/client" in ended.stdout, ended
+    assert in_dist(copy) == ["SHA256SUMS", "made"]
+    assert (copy / "dist" / "SHA256SUMS").read_text().split()[1:] == ["made"]
+
+
+def test_packages_that_come_out_otherwise_in_another_folder_are_not_released(copy: Path) -> None:
+    ended = checked(copy, "pwd")
+    assert ended.returncode == 1 and "the second build makes other bytes" in ended.stderr, ended
+    assert in_dist(copy) == ["older"]

@@ -1,13 +1,15 @@
-"""The rpm: installed, started, upgraded and removed, in a Debian, whose C library has the name that rpm doesn't ask for."""
+"""The rpm: installed, started, upgraded and removed, in a Debian, whose packages rpm's list doesn't have."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness.clean_root import PRESENT, UNIT, CleanRoot, Service, packages, use
+from harness.clean_root import NOTICES, PRESENT, UNIT, CleanRoot, Service, packages, use
+from harness.paths import gateway_binary
 
 CONFIG = "etc/windrow/windrow.toml"
 DATA = "var/lib/windrow/data.duckdb"
@@ -31,9 +33,11 @@ def test_its_life(versions: list[Path], root: CleanRoot, tmp_path: Path) -> None
     older, newer = versions
     assert "systemctl enable --now windrow" in rpm(root, "--install", older)
     assert root.owner_and_mode(f"/{CONFIG}") == "root:windrow 640"
+    assert root.owner_and_mode("/etc/windrow") == "root:windrow 750"
     # Of all files: sizes, sums, owners and modes.
     assert rpm(root, "--verify", "windrow") == ""
     use(Service(root, tmp_path / "older"))
+    assert root.is_secret("/etc/windrow/environment")
 
     with (root.path / CONFIG).open("a") as config:
         config.write("# mine\n")
@@ -52,8 +56,33 @@ def test_its_life(versions: list[Path], root: CleanRoot, tmp_path: Path) -> None
     assert (root.path / DATA).exists()
 
 
+def test_systemd_is_asked_and_what_it_refuses_stops_nothing(versions: list[Path], root: CleanRoot) -> None:
+    root.bring_systemctl()
+    older, newer = versions
+    rpm(root, "--install", older)
+    assert root.asked_of_systemctl() == ["daemon-reload"]
+    rpm(root, "--upgrade", newer)
+    # The new package's script, then the old one's last.
+    assert root.asked_of_systemctl() == ["daemon-reload", "daemon-reload", "try-restart windrow.service"]
+    rpm(root, "--erase", "windrow")
+    assert root.asked_of_systemctl() == ["disable --now windrow.service", "daemon-reload"]
+
+
 def test_its_files(versions: list[Path], tmp_path: Path) -> None:
-    asked = subprocess.run(["rpm", "--query", "--requires", "--package", versions[-1]], capture_output=True, text=True, check=True)
-    assert {"glibc >= 2.34", "libgcc", "shadow-utils"} <= set(asked.stdout.splitlines())
+    def said(of: str) -> list[str]:
+        command = ["rpm", "--query", of, "--package", versions[-1]]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    # No package's name, which would be Red Hat's alone or SUSE's: libraries by what they are loaded by, programs by their paths.
+    symbols = subprocess.run(["objdump", "-p", gateway_binary()], capture_output=True, text=True, check=True).stdout
+    libraries = set(re.findall(r"NEEDED +(\S+)", symbols)) - {"libc.so.6"}
+    versions_of_glibc = {tuple(map(int, found.split("."))) for found in re.findall(r"\bGLIBC_([\d.]+)", symbols)}
+    newest = ".".join(map(str, max(versions_of_glibc)))
+    expected = {f"libc.so.6(GLIBC_{newest})(64bit)", *(f"{name}()(64bit)" for name in libraries if not name.startswith("ld-"))}
+    programs = {"/bin/sh", "/usr/bin/getent", "/usr/sbin/groupadd", "/usr/sbin/useradd"}
+    asked = {line for line in said("--requires") if not line.startswith("rpmlib(")}
+    assert asked == expected | programs
+    documents = {"LICENSE", NOTICES, f"windrow-{versions[-1].name.split('-')[1]}.cdx.json"}
+    assert documents <= {Path(name).name for name in said("--list") if name.startswith("/usr/share/doc/windrow/")}
     [again] = packages("rpm", tmp_path, (PRESENT,))
     assert again.read_bytes() == versions[-1].read_bytes()

@@ -10,12 +10,16 @@ import signal
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.wheels import Installation, Serving, client_wheel, in_version, is_ignored, package, program_of
+from harness.clean_root import NOTICES
+from harness.paths import ROOT, gateway_binary
+from harness.process import inherited_environment
+from harness.wheels import Installation, Serving, client_wheel, documented_glibc, in_version, is_ignored, package, program_of, promised_glibc
 
 OLDER = "0.0.1"
 NAMES = ("windrow-", "windrow_server-", "windrow_clickhouse-")
@@ -37,9 +41,10 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     client = client_wheel()
     (folder / client.name).write_bytes(client.read_bytes())
     in_version(client, OLDER, folder)
-    package("clickhouse-wheel", folder)
     package("server-wheel", folder)
     package("server-wheel", folder, version=OLDER)
+    # The last, as it is large: each time the sums of all that is there are taken.
+    package("clickhouse-wheel", folder)
     yield folder
     # pytest keeps folders of earlier runs, and these are large.
     shutil.rmtree(folder)
@@ -92,8 +97,23 @@ def test_a_wheel_promises_no_more_than_it_holds(dist: Path, name: str) -> None:
     assert promised or name == "windrow-"
 
 
+def test_the_wheels_of_a_release_run_with_the_glibc_that_the_documents_name(dist: Path) -> None:
+    for name in NAMES[1:]:
+        tag = re.search(r"manylinux_(\d+)_(\d+)_", newest(dist, name).name)
+        assert tag and documented_glibc() <= (int(tag[1]), int(tag[2])) <= promised_glibc(gateway_binary()), name
+
+
+def test_licences_and_the_bill_of_materials_go_along(dist: Path) -> None:
+    with zipfile.ZipFile(newest(dist, "windrow_server-")) as wheel:
+        files = {Path(name).name: wheel.read(name).decode() for name in wheel.namelist() if "/licenses/" in name or "/sboms/" in name}
+    [bill] = (name for name in files if name.endswith(".cdx.json"))
+    assert files.keys() == {"LICENSE", "LICENSE.duckdb", NOTICES, bill}
+    assert "Windrow is made with these" in files[NOTICES] and json.loads(files[bill])["components"]
+
+
 def test_the_sdist_has_all_that_it_is_built_from(tmp_path: Path) -> None:
-    package("wheel", tmp_path, "--sdist")
+    environment = {**inherited_environment(), "DIST": str(tmp_path), "MATURIN": str(Path(sys.executable).with_name("maturin"))}
+    subprocess.run([ROOT / "scripts" / "packages" / "wheel", "--sdist"], env=environment, check=True, capture_output=True)
     [sdist] = tmp_path.glob("windrow-*.tar.gz")
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(sdist)], check=True, capture_output=True)
     with tarfile.open(sdist) as archive:

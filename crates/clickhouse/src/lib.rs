@@ -1,14 +1,16 @@
-//! An async client of ClickHouse's HTTP interface.
+//! An async client of ClickHouse's HTTP interface, and the native protocol as bytes ([`native`]).
 //!
-//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`], or to each of several [`Replicas`]. [`Client::call`] is for whole requests and
-//! answers; [`Client::connection`] lends a connection to callers that stream. Errors tell what a caller must know to
-//! retry: whether the request can have been executed ([`CallError`]). [`Exception`] reads ClickHouse's error texts.
+//! [`Client`] keeps a bounded pool of connections to one [`Endpoint`], or to each of several [`Replicas`].
+//! [`Client::call`] is for whole requests and answers; [`Client::connection`] lends a connection to callers that stream.
+//! Errors tell what a caller must know to retry: whether the request can have been executed ([`CallError`]).
+//! [`Exception`] reads ClickHouse's error texts.
 
 mod basic;
 mod call;
 mod dial;
 mod endpoint;
 mod exception;
+pub mod native;
 mod pool;
 mod replicas;
 mod shards;

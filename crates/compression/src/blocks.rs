@@ -12,8 +12,8 @@
 //! expand more than 255 times, ZSTD is decoded step by step), before anything is allocated.
 
 use crate::decompress::{read_capped, zstd_reader};
+use crate::hash::cityhash128;
 use crate::DecompressError;
-use windrow_hash::cityhash128;
 
 const CHECKSUM_BYTES: usize = 16;
 const HEADER_BYTES: usize = 9;

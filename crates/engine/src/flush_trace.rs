@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use windrow_trace::{Kind, Span, SpanContext, Tracer};
+use crate::trace::{Kind, Span, SpanContext, Tracer};
 
 use crate::insert::InsertError;
 use crate::member::Member;

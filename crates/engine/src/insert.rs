@@ -3,10 +3,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::policy::FlushLimits;
+use crate::trace::SpanContext;
 use tokio::sync::oneshot;
 use windrow_clickhouse::Exception;
 use windrow_columns::Rows;
-use windrow_trace::SpanContext;
 
 pub(crate) use crate::deduplication::DedupKeys;
 use crate::journaling::{Journaled, Journaling};

@@ -63,6 +63,7 @@ mod simulation;
 pub mod sink;
 mod stores;
 mod table;
+pub mod trace;
 
 pub use activity::{Amounts, TableFigures};
 pub use commands::{BufferEntry, BufferSnapshot, ShutDown};

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::policy::Micros;
+use crate::trace::SpanContext;
 use tokio::sync::oneshot;
 use windrow_columns::Rows;
-use windrow_trace::SpanContext;
 
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, Outcome, QueryId};
 use crate::journaling::Journaled;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use windrow_trace::Tracer;
+use crate::trace::Tracer;
 
 use crate::dead_letter_store::DeadLetterStore;
 use crate::deduplication::DeduplicationIndex;

@@ -1,8 +1,8 @@
 //! The gateway's own errors, in ClickHouse's form.
 
 use windrow_clickhouse::Exception;
+use windrow_engine::trace::RequestTrace;
 use windrow_engine::{InsertError, PushError};
-use windrow_trace::RequestTrace;
 
 /// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
 #[derive(Debug, Clone)]

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow_clickhouse::Credentials;
+use windrow_engine::trace::Tracer;
 use windrow_engine::{dead_letters::DeadLetters, DeduplicationIndex, OpenedJournal};
 use windrow_http::Limits;
 use windrow_settings::Settings;
-use windrow_trace::Tracer;
 
 use crate::cluster::Cluster;
 use crate::live::Live;

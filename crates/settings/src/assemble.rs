@@ -112,7 +112,7 @@ fn http(layers: &Layers) -> HttpSettings {
     }
 }
 
-pub(crate) fn tls_files(layers: &Layers, certificate: &str, key: &str, client_ca: Option<&str>) -> Option<TlsFiles> {
+fn tls_files(layers: &Layers, certificate: &str, key: &str, client_ca: Option<&str>) -> Option<TlsFiles> {
     let (certificate, key) = layers.path(certificate).zip(layers.path(key))?;
     Some(TlsFiles { certificate, key, client_ca: client_ca.and_then(|path| layers.path(path)) })
 }

@@ -148,7 +148,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     row("otlp.max_grpc_message_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, Is("4MiB"), "Longest request over gRPC, also when it is unpacked. A longer one is refused for good."),
     row("otlp.max_http_body_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, Is("20MiB"), "Longest request over HTTP, also when it is unpacked. A longer one is refused for good."),
     row("otlp.ack", Kind::Choice(&["memory", "disk", "stored"]), Is("disk"), "When a request is answered: once its rows are in memory, once they are kept on disk, or once they are stored. `[[tables]]` may say otherwise for a table."),
-    row("otlp.hold_ms", Kind::Milliseconds { min: 0, max: MAX_MS }, Is("1000"), "How long rows wait for others in their table's buffer, unless `otlp.ack` is `stored`: then, and with 0, as those of any insert do. Nobody waits for them, and each batch is a part. `[[tables]]` may say otherwise for a table."),
+    row("otlp.hold_ms", Kind::Milliseconds { min: 0, max: MAX_MS }, Is("1000"), "How long rows that nobody waits for are held for others in their table's buffer: each batch is a part. With ack level `stored` (`otlp.ack`, or that of their table), and with 0, they are held like those of any insert. `[[tables]]` may say otherwise for a table."),
     row("otlp.database", Kind::Text, Is("default"), "The database of the tables. Here and in the names of tables, `{tenant}` stands for the request's tenant: see `otlp.tenant_header`."),
     row("otlp.logs_table", Kind::Text, Is("otel_logs"), "The table of log records."),
     row("otlp.traces_table", Kind::Text, Is("otel_traces"), "The table of spans."),

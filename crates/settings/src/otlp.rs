@@ -1,14 +1,13 @@
 //! `[otlp]`: OpenTelemetry's logs, traces and metrics.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use crate::assemble::tls_files;
 use crate::backend::Backend;
 use crate::entries::Entry;
 use crate::kind::Value;
 use crate::layers::Layers;
 use crate::secret::Secret;
-use crate::typed::TlsFiles;
 
 /// What stands for the tenant in names.
 const TENANT: &str = "{tenant}";
@@ -19,15 +18,16 @@ pub struct OtlpSettings {
     /// `None`: OTLP over gRPC is not spoken.
     pub grpc_listen: Option<SocketAddr>,
     pub http_listen: Option<SocketAddr>,
-    /// As the data port's, with whose certificates senders have to show.
-    pub tls: Option<TlsFiles>,
+    /// Of those whose certificates senders have to show. The ports' own certificate is the data port's.
+    pub tls_client_ca: Option<PathBuf>,
     /// Of pages that may send from within a browser; `*`: all.
     pub allowed_origins: Vec<String>,
     pub max_grpc_message_bytes: usize,
     pub max_http_body_bytes: usize,
     /// As the setting `windrow_ack` of an insert has it.
     pub ack: String,
-    /// As the setting `async_insert_busy_timeout_max_ms` has it. `None`: rows are held like those of any insert.
+    /// Of rows that nobody waits for, as the setting `async_insert_busy_timeout_max_ms` has it. `None`: they are held
+    /// like those of any insert.
     pub hold_ms: Option<String>,
     pub tables: OtlpTables,
     /// By which a request names itself.
@@ -99,12 +99,12 @@ pub(crate) fn assemble(layers: &Layers) -> OtlpSettings {
     OtlpSettings {
         grpc_listen: layers.optional_address("otlp.grpc_listen"),
         http_listen: layers.optional_address("otlp.http_listen"),
-        tls: tls_files(layers, "http.tls_certificate", "http.tls_key", Some(CLIENT_CA)),
+        tls_client_ca: layers.path(CLIENT_CA),
         allowed_origins: layers.texts("otlp.allowed_origins"),
         max_grpc_message_bytes: layers.count("otlp.max_grpc_message_bytes"),
         max_http_body_bytes: layers.count("otlp.max_http_body_bytes"),
         ack: text("otlp.ack"),
-        hold_ms: hold_ms(layers),
+        hold_ms: Some(layers.integer("otlp.hold_ms")).filter(|&ms: &u64| ms > 0).map(|ms| ms.to_string()),
         tables: OtlpTables {
             database: text("otlp.database"),
             logs: text("otlp.logs_table"),
@@ -131,12 +131,6 @@ pub(crate) fn assemble(layers: &Layers) -> OtlpSettings {
         tokens: layers.entries.otlp_tokens.iter().map(token).collect(),
         mappings: layers.entries.otlp_mappings.iter().map(mapping).collect(),
     }
-}
-
-/// Who waits until rows are stored is not made to wait longer than by any other insert.
-fn hold_ms(layers: &Layers) -> Option<String> {
-    let ms: u64 = layers.integer("otlp.hold_ms");
-    (ms > 0 && layers.text("otlp.ack") != "stored").then(|| ms.to_string())
 }
 
 fn token(entry: &Entry) -> OtlpToken {

@@ -66,7 +66,9 @@ impl Reload {
 /// The certificates of the ports, as they are in their files now.
 pub(crate) fn certificates(settings: &Settings) -> Result<Certificates, String> {
     let http = certificate(settings.http.tls.as_ref(), "http")?;
-    let otlp = certificate(settings.otlp.tls.as_ref(), "http")?;
+    // The same certificate; who sends may have to show another.
+    let otlp = settings.http.tls.clone().map(|tls| TlsFiles { client_ca: settings.otlp.tls_client_ca.clone(), ..tls });
+    let otlp = certificate(otlp.as_ref(), "http")?;
     let native = certificate(settings.native.tls.as_ref(), "native")?;
     if settings.native.tls_listen.is_some() && native.is_none() {
         return Err("`native.tls_listen` needs a certificate: name PEM files in `native.tls_certificate` and \

@@ -21,8 +21,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
 use tonic::transport::ClientTlsConfig;
+use windrow_engine::trace::{Exporter, Kind, Span, Tracer, Value};
 use windrow_settings::TracingSettings;
-use windrow_trace::{Exporter, Kind, Span, Tracer, Value};
 
 const QUEUE_SPANS: usize = 8192;
 const BATCH_SPANS: usize = 512;
@@ -145,7 +145,7 @@ fn shown(value: Value) -> opentelemetry::Value {
     }
 }
 
-fn context(of: &windrow_trace::SpanContext) -> SpanContext {
+fn context(of: &windrow_engine::trace::SpanContext) -> SpanContext {
     // What others have written wrongly is theirs; a trace is not lost for it.
     let state = of.state.parse::<TraceState>().unwrap_or_default();
     let (trace, span) = (TraceId::from(of.trace_id), SpanId::from(of.span_id));

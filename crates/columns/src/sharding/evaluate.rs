@@ -30,11 +30,11 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
             Node::Tuple(elements) => Values::Tuple(self.evaluate_all(elements)?),
             Node::Hash(algorithm, arguments) => self.hash(*algorithm, arguments)?,
             Node::IntHash32(inner) => {
-                let hashes = self.hashable_numbers(inner)?.into_iter().map(windrow_hash::int_hash32);
+                let hashes = self.hashable_numbers(inner)?.into_iter().map(windrow_compression::hash::int_hash32);
                 Values::Numbers(Integer::unsigned(4), hashes.map(u64::from).collect())
             }
             Node::IntHash64(inner) => {
-                let hashes = self.hashable_numbers(inner)?.into_iter().map(windrow_hash::int_hash64);
+                let hashes = self.hashable_numbers(inner)?.into_iter().map(windrow_compression::hash::int_hash64);
                 Values::Numbers(Integer::unsigned(8), hashes.collect())
             }
             Node::Operation(operation, operands) => {

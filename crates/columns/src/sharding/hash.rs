@@ -4,7 +4,7 @@
 use super::integer::Integer;
 use super::values::Values;
 use crate::types::DataType;
-use windrow_hash::{combine_cityhash64, int_hash32, int_hash64};
+use windrow_compression::hash::{combine_cityhash64, int_hash32, int_hash64};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Algorithm {
@@ -86,12 +86,12 @@ impl Algorithm {
 
     fn bytes(self, value: &[u8]) -> u64 {
         match self {
-            Algorithm::City64 => windrow_hash::cityhash64(value),
-            Algorithm::Sip64 => windrow_hash::siphash64(value),
-            Algorithm::Xx32 => windrow_hash::xxhash32(value).into(),
-            Algorithm::Xx64 => windrow_hash::xxhash64(value),
-            Algorithm::Xx3 => windrow_hash::xxh3(value),
-            Algorithm::Murmur3 => windrow_hash::murmurhash3_64(value),
+            Algorithm::City64 => windrow_compression::hash::cityhash64(value),
+            Algorithm::Sip64 => windrow_compression::hash::siphash64(value),
+            Algorithm::Xx32 => windrow_compression::hash::xxhash32(value).into(),
+            Algorithm::Xx64 => windrow_compression::hash::xxhash64(value),
+            Algorithm::Xx3 => windrow_compression::hash::xxh3(value),
+            Algorithm::Murmur3 => windrow_compression::hash::murmurhash3_64(value),
         }
     }
 

@@ -2,5 +2,6 @@
 
 mod encodings;
 mod golden;
+mod hashes;
 mod hostile;
 mod streams;

@@ -10,10 +10,10 @@ use tokio_rustls::TlsAcceptor;
 use windrow_append::Appends;
 use windrow_clickhouse::{Client, Strangers};
 use windrow_columns::ReadPlans;
+use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_engine::{Gatherer, GathererOptions, ShutDown, Stores};
 use windrow_http::{Connection, ConnectionLimit, NextRequest, RequestHead, Stream};
 use windrow_settings::{GatherSettings, Settings};
-use windrow_trace::{Parent, RequestTrace};
 
 use super::answer::{self, After};
 use super::body::BodyRoom;

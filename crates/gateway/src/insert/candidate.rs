@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use windrow_clickhouse::Credentials;
 use windrow_columns::DataType;
+use windrow_engine::trace::RequestTrace;
 use windrow_engine::{DataKind, QueryId};
 use windrow_sql::{InsertStatement, TableName};
-use windrow_trace::RequestTrace;
 
 use super::dedup_settings::DedupSettings;
 use super::own_settings::RequestedSettings;

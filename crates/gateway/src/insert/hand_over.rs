@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use windrow_engine::trace::RequestTrace;
 use windrow_engine::{AckLevel, Insert, InsertError, PushError, Ticket, Withdrawal};
-use windrow_trace::RequestTrace;
 
 use super::candidate::Origin;
 use super::parse::{OfShard, Parsed, ReadRows};

@@ -8,7 +8,7 @@ use windrow_engine::{
     AckLevel, Gatherer, InsertKind, Shape,
 };
 
-use windrow_native::RowShape;
+use windrow_clickhouse::native::RowShape;
 
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;

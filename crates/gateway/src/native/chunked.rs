@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use windrow_clickhouse::native::{write_chunked, ChunkReader};
 use windrow_http::{ReadHalf, WriteHalf};
-use windrow_native::{write_chunked, ChunkReader};
 
 const MAX_BYTES: usize = 64 * 1024;
 

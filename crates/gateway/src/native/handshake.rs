@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use windrow_clickhouse::native::{revision, Addendum, Answer, Chunked, ClientHello, ServerHello, Setting, Startup};
 use windrow_clickhouse::Credentials;
-use windrow_native::{revision, Addendum, Answer, Chunked, ClientHello, ServerHello, Setting, Startup};
 
 use super::relay::{splice, Between};
 use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
@@ -57,7 +57,7 @@ pub(super) async fn shake_hands(state: &State, peer: &Peer, wire: &mut Wire) -> 
                         `native.tls_listen`)";
             return refuse(wire, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text.to_owned())).await;
         }
-        Err(windrow_native::Fault::Malformed(what)) => {
+        Err(windrow_clickhouse::native::Fault::Malformed(what)) => {
             let text = format!("Unexpected packet from client ({what})");
             return refuse(wire, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text)).await;
         }

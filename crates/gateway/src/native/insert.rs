@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use windrow_clickhouse::native::{revision, Answer, Input, Query, RowShape, Setting};
 use windrow_engine::DataKind;
-use windrow_native::{revision, Answer, Input, Query, RowShape, Setting};
 use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Answered, Ended, Form};

@@ -9,9 +9,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_clickhouse::native::{
+    server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE,
+};
 use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception, Purpose};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
-use windrow_native::{server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE};
 use windrow_sql::{tokens, Dialect, InsertStatement, TableName, TokenKind};
 
 use super::insert::Sent;

@@ -7,8 +7,8 @@
 use std::io;
 
 use tokio::io::AsyncWriteExt;
+use windrow_clickhouse::native::{read_server_packet, server, Fault};
 use windrow_http::{Pass, ReadHalf, WriteHalf};
-use windrow_native::{read_server_packet, server, Fault};
 
 use super::wire::{read_more, Wire};
 

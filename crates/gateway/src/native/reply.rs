@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windrow_native::{Answer, Counter, Fault};
+use windrow_clickhouse::native::{Answer, Counter, Fault};
 
 use crate::error::Refusal;
 use crate::insert::Summary;

@@ -1,6 +1,6 @@
 //! The blocks that come behind a statement: tables that go along with it, and an insert's rows.
 
-use windrow_native::{client, BlockEnd, DataReader, Fault, Input, Query, RowShape};
+use windrow_clickhouse::native::{client, BlockEnd, DataReader, Fault, Input, Query, RowShape};
 
 use super::insert::Sent;
 use super::relay::Had;

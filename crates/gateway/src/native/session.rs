@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use windrow_clickhouse::native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
+use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_http::Stream;
-use windrow_native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
 use windrow_sql::{
     classify, own_table_references, settings_of_set, unquote_string, OtherStatement, OwnTableUse, Statement, TableName,
 };
-use windrow_trace::{Parent, RequestTrace};
 
 use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
@@ -286,7 +286,7 @@ impl<'s> Session<'s> {
     /// Runs a query whose packet has come.
     async fn run(&mut self, query: Query, length: usize, origin: Origin<'_>) -> Result<(), Closed> {
         origin.mark("accept");
-        let is_whole = query.stage == windrow_native::STAGE_COMPLETE;
+        let is_whole = query.stage == windrow_clickhouse::native::STAGE_COMPLETE;
         match classify_without_end(&self.wire.input[query.text.clone()]) {
             // Of a server that runs a part of it here.
             Statement::Insert(_) if !is_whole => self.forward(&query, length, None, "stage").await,
@@ -452,7 +452,7 @@ impl<'s> Session<'s> {
     /// Whether a statement is about tables that the gateway has and the backend doesn't. Behind USE, roles and temporary tables its
     /// other names could mean something else there.
     fn reads_own_tables(&self, query: &Query) -> bool {
-        let is_whole = query.stage == windrow_native::STAGE_COMPLETE;
+        let is_whole = query.stage == windrow_clickhouse::native::STAGE_COMPLETE;
         if self.is_changed || !is_whole || !self.state.backend.takes_requests() {
             return false;
         }
@@ -589,7 +589,8 @@ impl<'s> Session<'s> {
         let set = self.settings.iter().filter(|(name, _)| !is_said_again(name));
         let set = set.map(|(name, value)| Param { name: text(name), value: text(value) });
         let settings = query.settings.iter().map(|setting| {
-            let value = unquote_string(&setting.value).filter(|_| setting.flags & windrow_native::FLAG_CUSTOM != 0);
+            let value =
+                unquote_string(&setting.value).filter(|_| setting.flags & windrow_clickhouse::native::FLAG_CUSTOM != 0);
             Param { name: text(&setting.name), value: text(value.as_deref().unwrap_or(&setting.value)) }
         });
         let parameters = query.parameters.iter().map(|parameter| {

@@ -4,10 +4,12 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use windrow_clickhouse::native::{
+    read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello,
+};
 use windrow_clickhouse::{
     Call, CallError, Client, Credentials, Dialer, Endpoint, Purpose, ReplicaId, Replicas, TlsError, Use,
 };
-use windrow_native::{read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello};
 
 use super::wire::Wire;
 use crate::admission::UserKey;

@@ -5,8 +5,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use windrow_clickhouse::native::{client, server, ChunkReader, Fault};
 use windrow_http::{within, ReadHalf, Stream, WriteHalf};
-use windrow_native::{client, server, ChunkReader, Fault};
 
 use super::chunked::{Reader, Writer};
 

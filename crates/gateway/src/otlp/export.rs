@@ -15,7 +15,7 @@ use windrow_engine::sink::TableKey;
 use windrow_engine::FailedInsert;
 use windrow_otlp::answer::PartialSuccess;
 use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, Request, Signal};
-use windrow_settings::OtlpSettings;
+use windrow_settings::{AckRule, Settings};
 use windrow_sql::backquote;
 
 use super::dead_letters::{self, Rejected};
@@ -111,9 +111,9 @@ async fn taken(
         for (kind, rows) in request.kinds() {
             let token = id.as_ref().map(|id| token(id, tenant.as_deref()));
             let (database, table) = names(&settings.otlp.tables, kind, tenant.as_deref());
-            let params = params(&settings.otlp, token.as_deref());
             let has_token = token.is_some();
             let key = TableKey { database, table };
+            let params = params(&settings, &key, sender, token.as_deref());
             let search = Search { state, sender, kind, key: &key, params: &params, has_token };
             let table = search.find().await;
             if let Some(refused) = table.as_ref().err().filter(|refused| refused.why.is_passing()) {
@@ -124,11 +124,17 @@ async fn taken(
         }
     }
     origin.mark("admit");
-    let is_some_for_nothing = parts.iter().any(|part| part.table.is_err());
-    if is_some_for_nothing && parts.iter().any(|part| part.table.is_ok()) {
+    let blocks: Vec<_> = parts.iter().map(Part::made).collect();
+    let is_some_unfit = blocks.iter().flatten().any(|(_, block)| block.rejected > 0);
+    let is_some_for_nothing = blocks.iter().any(Result::is_err) && blocks.iter().any(Result::is_ok);
+    if is_some_unfit || is_some_for_nothing {
         dead_letters::have_room(state)?;
     }
-    let outcomes = join_all(parts.iter().map(|part| part.hand_over(state, sender, &settings.otlp, origin))).await;
+    let handed_over = parts.iter().zip(blocks).map(async |(part, made)| match made {
+        Ok((table, block)) => part.hand_over(state, sender, &settings, origin, table, block).await,
+        Err(refused) => Err(refused.clone()),
+    });
+    let outcomes = join_all(handed_over).await;
     let whole = together(parts.iter().map(|part| part.rows).zip(&outcomes))?;
     let mut rejected = Vec::new();
     for (part, outcome) in parts.iter().zip(&outcomes) {
@@ -208,14 +214,18 @@ fn token(id: &str, tenant: Option<&str>) -> String {
     }
 }
 
-/// The settings of the inserts that a request becomes.
-fn params<'p>(settings: &'p OtlpSettings, token: Option<&'p str>) -> Vec<Param<'p>> {
+/// The settings of the insert that rows for a table become. Who waits until they are stored waits for no hold.
+fn params<'p>(settings: &'p Settings, key: &TableKey, sender: &Sender, token: Option<&'p str>) -> Vec<Param<'p>> {
     let param =
         |name: &'static str, value: &'p str| Param { name: name.as_bytes().into(), value: value.as_bytes().into() };
-    let hold = settings.hold_ms.as_deref();
+    let is_waited_for = match settings.table_rules(&key.database, &key.table, &sender.credentials.user).ack {
+        AckRule::Client => settings.otlp.ack == "stored",
+        ack => ack == AckRule::Stored,
+    };
+    let hold = settings.otlp.hold_ms.as_deref().filter(|_| !is_waited_for);
     let named = [
         ("async_insert", Some("1")),
-        ("windrow_ack", Some(&settings.ack[..])),
+        ("windrow_ack", Some(&settings.otlp.ack[..])),
         ("windrow_flush_policy", hold.map(|_| "fixed")),
         ("async_insert_busy_timeout_max_ms", hold),
         ("insert_deduplication_token", token),
@@ -224,25 +234,26 @@ fn params<'p>(settings: &'p OtlpSettings, token: Option<&'p str>) -> Vec<Param<'
 }
 
 impl Part {
+    /// Its rows as its table has them.
+    fn made(&self) -> Result<(&Table, Block<'_>), &Refused> {
+        self.table.as_ref().map(|table| (&**table, self.block(table)))
+    }
+
     async fn hand_over(
         &self,
         state: &Arc<State>,
         sender: &Sender,
-        settings: &OtlpSettings,
+        settings: &Settings,
         origin: Origin<'_>,
+        table: &Table,
+        block: Block<'_>,
     ) -> Result<Outcome, Refused> {
-        let table = self.table.as_ref().map_err(Refused::clone)?;
-        let block = self.block(table);
         let (rows, rejected) = (block.rows(), block.rejected);
-        let because = block.rejected_because.map(str::to_owned);
-        let outcome = Outcome { rows, rejected, because };
-        if rejected > 0 {
-            dead_letters::have_room(state)?;
-        }
+        let outcome = Outcome { rows, rejected, because: block.rejected_because.map(str::to_owned) };
         if rows == 0 {
             return Ok(outcome);
         }
-        let params = params(settings, self.token.as_deref());
+        let params = params(settings, &self.key, sender, self.token.as_deref());
         let candidate = table.candidate(sender, &params);
         let Some(prepared) = &table.prepared else {
             return self.post(state, sender, table, &params, &block.native()).await.map(|()| outcome);

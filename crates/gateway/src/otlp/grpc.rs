@@ -20,10 +20,10 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::watch;
 use windrow_compression::Encoding as Packing;
+use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_http::Stream;
 use windrow_otlp::answer::success;
 use windrow_otlp::{Encoding, Signal};
-use windrow_trace::{Parent, RequestTrace};
 
 use super::export::{export, Export};
 use super::payload::{no_room, too_large, unpacked};

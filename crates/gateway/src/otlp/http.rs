@@ -6,10 +6,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::watch;
 use windrow_compression::Encoding as Packing;
+use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_http::{Connection, Method, NextRequest, RequestHead, ResponseBuilder};
 use windrow_otlp::answer::success;
 use windrow_otlp::{Encoding, Signal};
-use windrow_trace::{Parent, RequestTrace};
 
 use super::export::{export, Export};
 use super::payload::{no_room, too_large, unpacked};

@@ -21,6 +21,13 @@ struct OfSignal {
 struct OfRefused {
     signal: &'static str,
     status: &'static str,
+    sender: &'static str,
+}
+
+impl OfRefused {
+    fn new(signal: Signal, why: Why) -> OfRefused {
+        OfRefused { signal: signal_name(signal), status: why.as_str(), sender: why.sender_does() }
+    }
 }
 
 pub(super) struct Metrics {
@@ -75,7 +82,8 @@ impl Metrics {
         registry.register_with_unit("windrow_otlp_payload", help, Unit::Bytes, metrics.bytes.clone());
         let help = "Rows of requests of OTLP that can never be stored; their senders were told";
         registry.register("windrow_otlp_rejected_rows", help, metrics.rejected.clone());
-        let help = "Requests of OTLP that were refused, by gRPC's name of the status";
+        let help =
+            "Requests of OTLP that were refused, by gRPC's name of the status and by whether their senders try again";
         registry.register("windrow_otlp_refused_requests", help, metrics.refused.clone());
         let help = "Age of a request's last record of OTLP when the request is acknowledged";
         registry.register_with_unit("windrow_otlp_record_age", help, Unit::Seconds, metrics.ages.clone());
@@ -86,7 +94,7 @@ impl Metrics {
                 drop(family.get_or_create(&of));
             }
             drop(metrics.ages.get_or_create(&of));
-            drop(metrics.refused.get_or_create(&OfRefused { signal: of.signal, status: Why::Unavailable.as_str() }));
+            drop(metrics.refused.get_or_create(&OfRefused::new(signal, Why::Unavailable)));
         }
         metrics
     }
@@ -119,7 +127,7 @@ impl Metrics {
 
     pub(super) fn refused(&self, signal: Signal, why: Why) {
         self.refused_of[signal as usize].fetch_add(1, Ordering::Relaxed);
-        self.refused.get_or_create(&OfRefused { signal: signal_name(signal), status: why.as_str() }).inc();
+        self.refused.get_or_create(&OfRefused::new(signal, why)).inc();
     }
 }
 

@@ -60,6 +60,14 @@ impl Why {
         }
     }
 
+    /// What its sender does with the request, as a label of metrics.
+    pub(super) fn sender_does(self) -> &'static str {
+        match self.is_passing() {
+            true => "tries_again",
+            false => "drops",
+        }
+    }
+
     pub(super) fn grpc_code(self) -> i32 {
         self.grpc().0
     }

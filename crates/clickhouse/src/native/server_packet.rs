@@ -1,9 +1,9 @@
 //! A server's packets, passed over one by one, as far as answers to an INSERT and to statements without a result have them:
 //! blocks of rows are in none but those of logs and counters, whose types are known.
 
-use crate::data::DataReader;
-use crate::input::{Fault, Input};
-use crate::{revision, server};
+use crate::native::data::DataReader;
+use crate::native::input::{Fault, Input};
+use crate::native::{revision, server};
 
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// A block of a server's own, of logs or counters.
@@ -99,7 +99,7 @@ fn end_of_frames(bytes: &[u8], start: usize) -> Result<usize, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Counter};
+    use crate::native::{Answer, Counter};
 
     #[test]
     fn every_packet_that_is_written_is_passed_over() {

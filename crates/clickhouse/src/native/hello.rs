@@ -1,9 +1,9 @@
 //! How a connection begins: the client's Hello, the server's, and what the client adds to its own.
 
-use crate::chunked::Chunked;
-use crate::input::{write_string, write_varint, Fault, Input};
-use crate::revision;
-use crate::{client, server, Setting};
+use crate::native::chunked::Chunked;
+use crate::native::input::{write_string, write_varint, Fault, Input};
+use crate::native::revision;
+use crate::native::{client, server, Setting};
 
 /// What ClickHouse takes at most for a text of somebody whom it doesn't know yet.
 pub const MAX_HELLO_STRING_BYTES: usize = 64 * 1024;

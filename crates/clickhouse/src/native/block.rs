@@ -10,8 +10,8 @@ use std::sync::Arc;
 use windrow_columns::wire::{write_varint, DICTIONARY_VERSION, NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
 use windrow_columns::DataType;
 
-use crate::input::{Fault, Input};
-use crate::revision;
+use crate::native::input::{Fault, Input};
+use crate::native::revision;
 
 const MAX_COLUMNS: usize = 100_000;
 const MAX_ROWS: u64 = 1_000_000_000_000;
@@ -538,7 +538,7 @@ fn spread(shape: &Shape, rows: u64, positions: &[u64], start: usize, out: &mut V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::write_string;
+    use crate::native::input::write_string;
 
     fn block(revision: u64, columns: &[(&str, &str, &[u8])], rows: u64) -> Vec<u8> {
         let mut out = vec![1, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF];

@@ -3,7 +3,7 @@
 //! The setting `proto_caps` of ClickHouse and its clients, off unless somebody asks for it. The form is that of ClickHouse's
 //! `src/IO/WriteBufferFromPocoSocketChunked.h`.
 
-use crate::input::Fault;
+use crate::native::input::Fault;
 
 const LENGTH_BYTES: usize = 4;
 

@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use crate::parent::Parent;
-use crate::span::{Exporter, Kind, Span, SpanContext, Value};
+use crate::trace::parent::Parent;
+use crate::trace::span::{Exporter, Kind, Span, SpanContext, Value};
 
 /// A request that is traced, from its arrival to its answer.
 pub struct RequestTrace {

@@ -39,7 +39,7 @@ fn scatter_high(word: Word) -> Word {
 }
 
 fn finish(word: Word) -> Word {
-    Wrapping(crate::number::finish(word.0))
+    Wrapping(crate::hash::number::finish(word.0))
 }
 
 fn rotate(word: Word, bits: u32) -> Word {

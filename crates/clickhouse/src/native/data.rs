@@ -2,8 +2,8 @@
 
 use windrow_compression::{clickhouse_block_bytes, decompress_clickhouse_block, DecompressError};
 
-use crate::block::{BlockEnd, BlockReader, RowShape};
-use crate::input::{Fault, Input};
+use crate::native::block::{BlockEnd, BlockReader, RowShape};
+use crate::native::input::{Fault, Input};
 
 /// Of the name of an external table.
 const MAX_NAME_BYTES: usize = 64 * 1024;
@@ -121,9 +121,9 @@ impl DataReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client;
-    use crate::input::{write_string, write_varint};
-    use crate::revision;
+    use crate::native::client;
+    use crate::native::input::{write_string, write_varint};
+    use crate::native::revision;
     use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 
     fn block() -> Vec<u8> {

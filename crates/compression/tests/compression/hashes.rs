@@ -1,7 +1,7 @@
 //! Hashes that ClickHouse 26.7.2 computed: of the bytes `(i * i * 7 + i * 13 + n) % 251`, `i < n`, for lengths that the
 //! functions treat differently.
 
-use windrow_hash::{
+use windrow_compression::hash::{
     cityhash128, cityhash64, combine_cityhash64, int_hash32, int_hash64, murmurhash3_64, siphash64, xxh3, xxhash32,
     xxhash64,
 };
@@ -298,7 +298,7 @@ fn numbers_have_the_hashes_that_clickhouse_computes() {
 /// `clickhouse-cityhash` (CityHash 1.0.2 in C++). What blocks hold is tested where they are read.
 #[test]
 fn cityhash128_of_lengths_that_no_block_has() {
-    for (length, expected) in include_str!("golden/city-short.txt").lines().take(17).enumerate() {
+    for (length, expected) in include_str!("../golden/city-short.txt").lines().take(17).enumerate() {
         let hash: String = cityhash128(&pattern(length)).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hash, expected, "length {length}");
     }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::input::{write_string, write_varint, Fault, Input};
-use crate::revision;
+use crate::native::input::{write_string, write_varint, Fault, Input};
+use crate::native::revision;
 
 /// The server has to know the setting.
 pub const FLAG_IMPORTANT: u64 = 0x01;
@@ -204,7 +204,7 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client;
+    use crate::native::client;
 
     /// As clickhouse-client writes it.
     fn packet(revision: u64, settings: &[Setting], text: &str) -> Vec<u8> {

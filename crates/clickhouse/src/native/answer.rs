@@ -2,8 +2,8 @@
 
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 
-use crate::input::{write_string, write_varint};
-use crate::{revision, server};
+use crate::native::input::{write_string, write_varint};
+use crate::native::{revision, server};
 
 /// A value in ProfileEvents.
 #[derive(Debug, Clone, Copy)]
