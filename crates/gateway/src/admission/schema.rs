@@ -252,7 +252,7 @@ pub(super) struct EngineDefaults {
 
 impl EngineDefaults {
     /// Of each kind by itself: an account may be let see only one of them. A server that goes away in between has said
-    /// nothing: a table without its window would be stored twice, or not like that of another shard.
+    /// nothing: repeats into a table whose window is not known are stored again, and its shard is unlike the others.
     pub(super) async fn ask(client: &Client, asker: &Credentials) -> Result<EngineDefaults, CallError> {
         let value = async |table: &str, name: &str| -> Result<u64, CallError> {
             let question = format!("SELECT value FROM system.{table} WHERE name = '{name}' FORMAT TSVRaw");
