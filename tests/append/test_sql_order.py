@@ -161,6 +161,33 @@ def test_defaults_names_and_types(plain: Endpoint) -> None:
     assert [time[:19] for time in times] == ["1970-01-01 00:00:00", "1970-01-01 00:00:01"]
 
 
+def layouts() -> dict[str, pa.Array]:
+    """The same texts and numbers in every layout that Arrow has for them."""
+    texts, numbers = pa.array(["a", "a", None, "b"]), pa.array([[1, 2], [], [2, 3], [1, 2]], pa.list_(pa.int64()))
+    as_text: list[pa.DataType] = [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+    as_text += [pa.run_end_encoded(ends, pa.string()) for ends in (pa.int16(), pa.int32(), pa.int64())]
+    as_list = [pa.large_list(pa.int64()), pa.list_view(pa.int64()), pa.large_list_view(pa.int64())]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 4], pa.int32()), pa.array(["a", None, "b"]))
+    of_runs = {f"t{at}": runs if kind.id == runs.type.id else texts.cast(kind) for at, kind in enumerate(as_text)}
+    # Views of the same values, in another order than theirs.
+    shared = pa.ListViewArray.from_arrays(pa.array([0, 0, 1, 0], pa.int32()), pa.array([2, 0, 2, 2], pa.int32()), pa.array([1, 2, 3]))
+    return {**of_runs, **{f"l{at}": numbers.cast(kind) for at, kind in enumerate(as_list)}, "l3": shared}
+
+
+def test_every_layout_of_arrow(store: SqlStore, plain: Endpoint) -> None:
+    columns = layouts()
+    if store.name != "duckdb":
+        columns = {name: array for name, array in columns.items() if name.startswith("t")}
+    kinds = ", ".join(f"{name} {'VARCHAR(9)' if name[0] == 't' else 'BIGINT[]'}" for name in columns)
+    store.create(plain, "layouts", kinds)
+    append = AnyFormat(plain, "layouts")
+    reply = append.send([arrow(**columns)], random.Random(1))
+    assert reply.status == 200, reply.text
+    of_column = {"t": ["a", "a", None, "b"], "l": [[1, 2], [], [2, 3], [1, 2]]}
+    expected = [[of_column[name[0]][row] for name in columns] for row in range(4)]
+    assert rows(plain, f"SELECT {', '.join(columns)} FROM layouts") == expected
+
+
 def test_packed_bodies(plain: Endpoint, tmp_path: Path) -> None:
     plain.sql("CREATE TABLE packed (n BIGINT)")
     append = Append(plain, "packed")

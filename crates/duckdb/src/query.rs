@@ -1,8 +1,11 @@
 //! Queries: each on a thread and a connection of its own.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatchIterator;
+use arrow_array::cast::AsArray;
+use arrow_array::{make_array, new_empty_array, Array, ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use windrow_clickhouse::Exception;
 
 use crate::connection::{arrow_exception, Connection, Running};
@@ -11,6 +14,7 @@ use crate::errors;
 use crate::single;
 use crate::stream::{Answering, RecordStream, StopSignal};
 use crate::tables::may_change;
+use crate::types::DuckType;
 
 /// On whose behalf a statement runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,10 +103,18 @@ impl Asked {
             self.database.tables().have_changed();
             reader = Box::new(RecordBatchIterator::new(rows, schema.clone()));
         }
+        let first = reader.next();
+        let batches: Batches = match first {
+            // Every batch has the names of its ENUMs; where there is none, DuckDB is asked for them.
+            None if names_may_be_missing(&schema) => {
+                drop((reader, statement));
+                Box::new(self.batch_of_names(&schema).map(Ok).into_iter())
+            }
+            first => Box::new(first.into_iter().chain(reader)),
+        };
         let Some(handing) = answering.begun(schema.clone()) else { return };
         let version = self.connection.version().to_owned();
-        if let Err(exception) = handing.hand_over(&schema, reader, |error| arrow_exception(error, &version)) {
-            drop(statement);
+        if let Err(exception) = handing.hand_over(&schema, batches, |error| arrow_exception(error, &version)) {
             handing.failed(self.meant(exception, began.elapsed()));
         }
     }
@@ -118,6 +130,19 @@ impl Asked {
     fn run(&mut self) -> Result<Running, Exception> {
         let signal = self.signal.clone();
         self.connection.query(&self.sql, move |handle| signal.may_run(handle))
+    }
+
+    /// A batch of no rows that has the names of all ENUMs of the result. `None` where DuckDB doesn't describe it.
+    fn batch_of_names(&mut self, schema: &SchemaRef) -> Option<RecordBatch> {
+        let described = self.connection.rows(&format!("DESCRIBE {}", self.sql)).ok()?;
+        let types = described.iter().flat_map(|batch| {
+            let types = batch.column_by_name("column_type").and_then(|column| column.as_string_opt::<i32>());
+            types.into_iter().flatten().flatten().map(DuckType::parse).collect::<Vec<_>>()
+        });
+        let types: Vec<DuckType> = types.collect::<Option<_>>()?;
+        let fields = schema.fields();
+        let columns = fields.iter().zip(&types).map(|(field, duck)| empty_column(field.data_type(), duck));
+        RecordBatch::try_new(schema.clone(), columns.collect()).ok()
     }
 
     /// When one of a query's threads fails, DuckDB interrupts the others, and now and then tells of that in place of
@@ -154,6 +179,47 @@ impl Asked {
         let error = batches.find_map(Result::err)?;
         Some(arrow_exception(&error, self.connection.version()))
     }
+}
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+
+/// Whether there is an ENUM somewhere in the columns.
+fn names_may_be_missing(schema: &SchemaRef) -> bool {
+    fn has_names(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Dictionary(..) => true,
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                has_names(item.data_type())
+            }
+            DataType::Map(entries, _) => has_names(entries.data_type()),
+            DataType::Struct(fields) => fields.iter().any(|field| has_names(field.data_type())),
+            _ => false,
+        }
+    }
+    schema.fields().iter().any(|field| has_names(field.data_type()))
+}
+
+/// An array without values, whose dictionaries have the names of DuckDB's type.
+fn empty_column(data_type: &DataType, duck: &DuckType) -> ArrayRef {
+    let empty = new_empty_array(data_type);
+    let children: Vec<ArrayRef> = match (data_type, duck) {
+        (DataType::Dictionary(..), DuckType::Enum(names)) => vec![Arc::new(StringArray::from_iter_values(names))],
+        (
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _),
+            DuckType::List(inner) | DuckType::Array(inner, _),
+        ) => vec![empty_column(item.data_type(), inner)],
+        (DataType::Struct(fields), DuckType::Struct(named)) => {
+            fields.iter().zip(named).map(|(field, (_, inner))| empty_column(field.data_type(), inner)).collect()
+        }
+        (DataType::Map(entries, _), DuckType::Map(key, value)) => {
+            let pair = vec![("key".to_owned(), (**key).clone()), ("value".to_owned(), (**value).clone())];
+            vec![empty_column(entries.data_type(), &DuckType::Struct(pair))]
+        }
+        _ => return empty,
+    };
+    let children = children.iter().map(|child| child.to_data()).collect();
+    // Where the two types don't fit together, no names are told.
+    empty.to_data().into_builder().child_data(children).build().map_or(empty, make_array)
 }
 
 /// How long is looked for a query's error.

@@ -86,6 +86,10 @@ impl ValueError {
         // An interrupt or an exhausted memory is not the value's fault.
         match &self.cause {
             Some(cause) if !cause.is_instance_of::<pyo3::exceptions::PyException>(py) => return cause.clone_ref(py),
+            // It has said all that there is to say.
+            Some(cause) if cause.get_type(py).name().is_ok_and(|name| name == "DataError") => {
+                return cause.clone_ref(py)
+            }
             _ => {}
         }
         match self.data_error(py) {

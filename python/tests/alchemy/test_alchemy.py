@@ -278,3 +278,39 @@ def test_what_may_not_be_set_is_left_out(direct: Endpoint, monkeypatch: pytest.M
     with engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT getSetting('join_use_nulls')")) is True
     engine.dispose()
+
+
+KINDS_OF_DICTS = {
+    "Map(String, UInt8)": {"a": 1, "b'c": 2},
+    "Map(UInt8, Array(Map(String, String)))": {5: [{"a": "x"}, {}]},
+    "Array(Map(String, UInt8))": [{"a": 1}, {}],
+    "Array(Array(Map(String, Nullable(UInt8))))": [[{"a": None}], []],
+    "Tuple(a UInt8, `b c` String)": {"b c": "x", "a": 1},
+    "Tuple(UInt8, Map(String, UInt8))": (1, {"a": 2}),
+    "Array(Tuple(a UInt8, m Map(String, UInt8)))": [{"a": 1, "m": {"x": 2}}],
+    "LowCardinality(String)": "x",
+    "JSON": {"a": {"b": [1, 2]}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_DICTS)
+def test_dicts_are_what_the_columns_type_says(sql_engine: sa.Engine, direct: Endpoint, kind: str) -> None:
+    """Declared or found, in one row, in several, and in an UPDATE's condition of one's own: as the client stores them."""
+    value = KINDS_OF_DICTS[kind]
+    direct.sql(f"CREATE TABLE t (n UInt8, v {kind}) ORDER BY n")
+    declared = [types.Other(kind)]
+    if kind.startswith("Array("):
+        declared.append(sa.ARRAY(types.Other(kind[len("Array(") : -1])))
+    tables = [sa.Table("t", sa.MetaData(), sa.Column("n", types.UInt8), sa.Column("v", each)) for each in declared]
+    tables.append(sa.Table("t", sa.MetaData(), autoload_with=sql_engine))
+    with sql_engine.connect() as connection:
+        for number, table in enumerate(tables):
+            connection.execute(table.insert(), {"n": number, "v": value})
+            connection.execute(table.insert(), [{"n": number, "v": value}, {"n": number, "v": value}])
+            connection.execute(table.insert().values(n=number, v=value))
+    client = windrow.get_client(
+        host=direct.host, port=direct.port, username=direct.user, password=direct.password, database=direct.database
+    )
+    client.insert("t", [(9, value)])
+    client.close()
+    assert direct.sql("SELECT uniqExact(toString(v)), count() FROM t") == f"1\t{4 * len(tables) + 1}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Iterator
 from typing import Any
 
 import pandas
 import polars
 import pyarrow as pa
 import pytest
+import windrow
 from windrow import _core
 
 SETTINGS = {"enable_time_time64_type": 1, "allow_suspicious_low_cardinality_types": 1}
@@ -208,3 +210,60 @@ def test_an_error_of_the_stream_is_told() -> None:
     reader = pa.RecordBatchReader.from_batches(pa.schema({"n": pa.int64()}), batches())
     with pytest.raises(ValueError, match="broken on the way"):
         _core.ArrowColumns.of(reader)
+
+
+@pytest.fixture
+def client(where: dict[str, Any]) -> Iterator[windrow.Client]:
+    made = windrow.get_client(**where)
+    yield made
+    made.close()
+
+
+OUT_OF_RANGE = {
+    "a year after 2106": (pa.array([datetime.datetime(2242, 3, 16)], pa.timestamp("s")), "DateTime('UTC')"),
+    "a day after 2149": (pa.array([datetime.date(2242, 3, 16)]), "Date"),
+    "a number in a text": (pa.array([5]), "String"),
+    "an infinite float": (pa.array([1e300]), "Float32"),
+}
+NEVER_SENT = {**{name: case for name, case in UNSUITED.items() if name not in ("documents", "union")}, **OUT_OF_RANGE}
+
+
+@pytest.mark.parametrize("name", NEVER_SENT)
+def test_insert_arrow_stores_nothing_that_changes(client: Any, direct: Any, name: str) -> None:
+    array, type_name = NEVER_SENT[name]
+    direct.sql(f"CREATE TABLE t (n UInt8, x {type_name}) ORDER BY n", **SETTINGS)
+    table = pa.table({"n": [7] * len(array), "x": array})
+    with pytest.raises(windrow.exceptions.DataError, match="column `x`") as caught:
+        client.insert_arrow("t", table, settings=SETTINGS)
+    named = (caught.value.column, caught.value.type_name.replace("`", ""))  # type: ignore[attr-defined]
+    assert named == ("x", type_name)
+    assert direct.sql("SELECT count() FROM t") == "0"
+
+
+@pytest.mark.parametrize("name", SAME_AS_CLICKHOUSE)
+def test_insert_arrow_stores_what_clickhouse_reads(client: Any, direct: Any, name: str) -> None:
+    array, type_name = SAME_AS_CLICKHOUSE[name]
+    expected = stored_by_clickhouse(direct, array, type_name)
+    direct.sql("TRUNCATE TABLE t")
+    client.insert_arrow("t", pa.table({"x": array}), settings=SETTINGS)
+    assert direct.sql("SELECT x FROM t FORMAT JSONCompactEachRow") == expected
+    direct.sql("TRUNCATE TABLE t")
+    client.insert_arrow("t", pa.table({"x": array}), settings=SETTINGS, convert=True)
+    assert direct.sql("SELECT x FROM t FORMAT JSONCompactEachRow") == expected
+
+
+def test_insert_arrow_converts_when_it_is_told_to(client: Any, direct: Any) -> None:
+    direct.sql("CREATE TABLE t (a UInt8, b UInt8, c UInt8) ORDER BY a")
+    table = pa.table({"a": [300], "b": [-1], "c": [1.5]})
+    client.insert_arrow("t", table, convert=True)
+    client.insert_df_arrow("t", polars.from_arrow(table), convert=True)
+    assert direct.sql("SELECT * FROM t") == "44\t255\t1\n44\t255\t1"
+    with pytest.raises(windrow.exceptions.DataError, match="`a` .*row 0.*300.*convert=True"):
+        client.insert_df_arrow("t", polars.from_arrow(table))
+
+
+def test_documents_and_variants_are_inserted_by_value(client: Any, direct: Any) -> None:
+    direct.sql("CREATE TABLE t (d JSON, v Variant(Int64, String), m Map(String, UInt8)) ORDER BY tuple()")
+    maps = pa.array([[("k", 3)]], pa.map_(pa.string(), pa.int64()))
+    client.insert_arrow("t", pa.table({"d": ['{"a": 1}'], "v": [5], "m": maps}))
+    assert direct.sql("SELECT * FROM t") == '{"a":1}\t5\t{\'k\':3}'

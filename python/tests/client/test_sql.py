@@ -23,6 +23,8 @@ from windrow._shared.sql import statement, tokens
         ("(SELECT 1) UNION ALL (SELECT 2)", "(SELECT 1) UNION ALL (SELECT 2)", True, False),
         ("WITH 1 AS a SELECT a", "WITH 1 AS a SELECT a", True, False),
         ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", None, False, True),
+        ("WITH 1 AS a INSERT INTO t FORMAT CSV\nb;", "WITH 1 AS a INSERT INTO t FORMAT CSV\nb;", False, True),
+        ("WITH (INSERT INTO t) AS a SELECT a", None, False, False),
         ("INSERT INTO t VALUES (1)", None, False, True),
         ("SELECT 1 INTO OUTFILE 'a'", None, False, False),
         ("SELECT 1; DROP TABLE t", None, False, False),
@@ -56,6 +58,43 @@ def test_long_texts_are_read_in_linear_time() -> None:
 def test_a_statement_may_itself_be_a_parameter() -> None:
     bound = bind("%s", [type("Sql", (), {"__str__": lambda self: "SELECT 1;"})()], None)
     assert bound.text == "SELECT 1" and bound.statement.is_read
+
+
+class Sql:
+    """A text that is written into a query as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+WHOLE = [
+    "INSERT INTO t (s) FORMAT TabSeparated\nv1;\n",
+    "WITH 1 AS y INSERT INTO t (s) FORMAT TabSeparated\nv1;\n",
+    "WITH 1 AS y INSERT INTO t SELECT y;",
+    "SELECT a FROM t LIMIT 0",
+    "SELECT a FROM t LIMIT 5;",
+    "SELECT a INTO OUTFILE 'f'",
+    "SHOW POLICIES;",
+    "DROP TABLE t;",
+    "SELECT 'a;', `b;` -- c;",
+]
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_what_is_sent_is_judged_wherever_a_parameter_stands(text: str) -> None:
+    """Each word of the statement in turn is a parameter, and each run of words."""
+    words = [token for token in tokens(text) if token.kind != "space"]
+    for first in range(len(words)):
+        for last in range(first, len(words)):
+            start, end = words[first].start, words[last].end
+            beside = (text[:start].replace("%", "%%"), text[end:].replace("%", "%%"))
+            value = Sql(text[start:end])
+            for query, parameters in (("%s".join(beside), [value]), ("%(x)s".join(beside), {"x": value})):
+                bound = bind(query, parameters, None)
+                assert (bound.text, bound.statement) == (statement(text).bare, statement(text)), query
 
 
 @pytest.mark.parametrize(

@@ -193,18 +193,35 @@ class Arrow(Start, Frames):
     async def insert_arrow(
         self,
         table: str,
-        arrow_table: Any,
+        arrow_table: pyarrow.Table,
         database: str | None = None,
         settings: dict[str, Any] | None = None,
         transport_settings: dict[str, str] | None = None,
         progress: ProgressOption = None,
+        *,
+        convert: bool = False,
     ) -> QuerySummary:
-        """Inserts a pyarrow Table; ClickHouse converts the values to the types of the columns of the same names."""
+        """Inserts a pyarrow Table into the columns of the same names, each value as it is: DataError names the column,
+        the row and the value that the column's type doesn't hold.
+
+        With `convert` ClickHouse converts as CAST does, and says nothing: 300 becomes 44 in a UInt8, 1.5 becomes 1.
+        """
         needed("pyarrow")
+        names = arrow_table.schema.names
+        if not convert:
+            return await self.insert(
+                table,
+                arrow_table,
+                names,
+                database,
+                settings=settings,
+                transport_settings=transport_settings,
+                progress=progress,
+            )
         body = await self._offload(lambda: arrow_tables.file_bytes(arrow_table, self.write_compression))
         return await self.raw_insert(
             qualified_table(table, database),
-            arrow_table.schema.names,
+            names,
             body,
             settings,
             "Arrow",
@@ -220,9 +237,15 @@ class Arrow(Start, Frames):
         settings: dict[str, Any] | None = None,
         transport_settings: dict[str, str] | None = None,
         progress: ProgressOption = None,
+        *,
+        convert: bool = False,
     ) -> QuerySummary:
-        """Inserts a polars DataFrame, or a pandas DataFrame whose columns are all Arrow's (pandas.ArrowDtype)."""
+        """Inserts a polars DataFrame, or a pandas DataFrame whose columns are all Arrow's (pandas.ArrowDtype), as
+        insert_arrow does.
+        """
         needed("pyarrow")
         arrow_tables.check_frame(df)
         arrow_table = await self._offload(lambda: arrow_tables.table_of_frame(df))
-        return await self.insert_arrow(table, arrow_table, database, settings, transport_settings, progress)
+        return await self.insert_arrow(
+            table, arrow_table, database, settings, transport_settings, progress, convert=convert
+        )

@@ -9,6 +9,7 @@ from windrow import _core
 from windrow._shared.errors import DataError, ProgrammingError
 from windrow._shared.imports import loaded, needed
 from windrow._shared.timezones import is_utc_timezone
+from windrow._shared.typenames import base_and_arguments
 
 
 def frame_maker(library: str) -> Callable[[Any], Any]:
@@ -34,6 +35,11 @@ def without_utc(table: Any) -> Any:
         for field in table.schema
     ]
     return table if list(table.schema) == fields else table.cast(pyarrow.schema(fields))
+
+
+def is_arrow_table(data: Any) -> bool:
+    """Whether it is a table of pyarrow's."""
+    return type(data).__module__.partition(".")[0] == "pyarrow" and hasattr(data, "num_columns")
 
 
 def check_frame(df: Any) -> None:
@@ -63,6 +69,74 @@ def table_of_frame(df: Any) -> Any:
         return df.to_arrow() if hasattr(df, "to_arrow") else pyarrow.Table.from_pandas(df, preserve_index=False)
     except Exception as cause:
         raise DataError(f"Failed to convert DataFrame to Arrow table: {cause}") from cause
+
+
+class ExactColumn:
+    """A column of an Arrow table that is stored as it is or refused: no value of it is converted to another one.
+
+    `_core.Encoder` takes it over whole where it can, and asks `parts` where it can't.
+    """
+
+    def __init__(self, array: Any, name: str, type_name: str) -> None:
+        self.array = array
+        self.name = name
+        self.type_name = type_name
+        self._floats_are_checked = False
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The whole column. DataError for a float that would become infinite, which `_core` lets through."""
+        if not self._floats_are_checked:
+            self._check_floats()
+            self._floats_are_checked = True
+        return self.array.__arrow_c_stream__(requested_schema)
+
+    def parts(self, start: int, stop: int) -> tuple[str, list[Any]]:
+        """The values as Python objects, which are exact, too. DataError for a value that has none in the column's type,
+        and for kinds of values that only ClickHouse's own reader of Arrow puts into such a column.
+        """
+        types = needed("pyarrow").types
+        kind = self.array.type
+        columns = _core.ArrowColumns.of(self.array)
+        if columns is not None and columns.data(self.type_name, 0, 0) is not None:
+            row = self._first_misfit(columns, start, stop)
+            value = repr(self.array[row].as_py())
+            raise self._error(f"row {row}: the value doesn't fit as it is", row, value[:MAX_SHOWN_CHARS])
+        is_time = types.is_temporal(kind)
+        is_number = types.is_primitive(kind) or types.is_decimal(kind) or types.is_dictionary(kind)
+        if is_time or is_number and base_and_arguments(self.type_name)[0] not in ("Variant", "Dynamic", "JSON"):
+            raise self._error(f"Arrow's {kind} doesn't go into it as it is")
+        values = self.array.slice(start, stop - start)
+        return "objects", values.to_pylist(maps_as_pydicts="lossy" if types.is_map(kind) else None)
+
+    def _check_floats(self) -> None:
+        pyarrow, compute = needed("pyarrow"), needed("pyarrow.compute")
+        if base_and_arguments(self.type_name)[0] != "Float32" or not pyarrow.types.is_float64(self.array.type):
+            return
+        narrowed = self.array.cast(pyarrow.float32(), safe=False)
+        row = compute.index(compute.and_(compute.is_finite(self.array), compute.is_inf(narrowed)), True).as_py()
+        if row >= 0:
+            raise self._error(f"row {row}: the value would become infinite", row, str(self.array[row]))
+
+    def _first_misfit(self, columns: Any, start: int, stop: int) -> int:
+        while stop - start > 1:
+            middle = (start + stop) // 2
+            fits = columns.data(self.type_name, start, middle) is not None
+            start, stop = (middle, stop) if fits else (start, middle)
+        return start
+
+    def _error(self, reason: str, row: int | None = None, value: str | None = None) -> DataError:
+        told = f"; it is {value}" if value is not None else ""
+        error = DataError(
+            f"column `{self.name}` ({self.type_name}), {reason}{told}. Cast it before, or let ClickHouse convert: convert=True"
+        )
+        error.column, error.type_name, error.row, error.value = self.name, self.type_name, row, value
+        return error
+
+
+MAX_SHOWN_CHARS = 100
 
 
 def file_bytes(table: Any, encoding: str | None) -> Any:

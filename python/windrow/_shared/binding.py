@@ -55,20 +55,18 @@ _NONE: dict[str, str] = {}
 
 
 def bind(query: str | bytes, parameters: Parameters, zone: tzinfo | None) -> Bound:
-    """The query with its parameters; semicolons at the end are taken off unless they are data of an INSERT."""
+    """The query with its parameters; semicolons at the end are taken off unless they are data of an INSERT.
+
+    What is sent is judged, not what was given: a parameter may hold the verb, a LIMIT, or the start of an INSERT's data.
+    """
     if isinstance(query, bytes):
         return Bound(query, statement(query.decode("utf-8", "surrogateescape")), _NONE)
-    known = statement(query)
-    if not parameters:
-        return Bound(known.bare, known, _NONE)
-    bound, beside = _bound(known.bare, parameters, zone)
-    if isinstance(bound, str) and not beside and known.first_word not in _STRUCTURE_KNOWN:
-        known = statement(bound)  # the statement itself was a parameter
-        bound = known.bare
-    return Bound(bound, known, beside)
-
-
-_STRUCTURE_KNOWN = frozenset("SELECT SHOW DESCRIBE DESC EXISTS WITH EXPLAIN INSERT CREATE ALTER DROP".split())
+    bound, beside = _bound(query, parameters, zone) if parameters else (query, _NONE)
+    if isinstance(bound, str):
+        known = statement(bound)
+        return Bound(known.bare, known, beside)
+    known = statement(bound.decode("utf-8", "surrogateescape"))
+    return Bound(known.bare.encode("utf-8", "surrogateescape"), known, beside)
 
 
 def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -> tuple[str | bytes, dict[str, str]]:
@@ -79,8 +77,8 @@ def bind_query(query: str, parameters: Parameters, zone: tzinfo | None = None) -
     >>> bind_query("SELECT {a:Int32}", {"a": 5})
     ('SELECT {a:Int32}', {'param_a': '5'})
     """
-    query = statement(query).bare
-    return _bound(query, parameters, zone) if parameters else (query, {})
+    bound = bind(query, parameters, zone)
+    return bound.text, bound.parameters
 
 
 def _bound(
@@ -108,7 +106,7 @@ def _bound(
 
 def finalize_query(query: str, parameters: Parameters, server_tz: tzinfo | None = None) -> str:
     """The query with its parameters written into it, %s or %(name)s."""
-    return _finalized(statement(query).bare, parameters, server_tz)
+    return statement(_finalized(query, parameters, server_tz)).bare
 
 
 def _finalized(query: str, parameters: Parameters, server_tz: tzinfo | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timezone, tzinfo
 from typing import Any, Literal
 
+from windrow._shared.arrow_tables import is_arrow_table
 from windrow._shared.binding import Bound, Parameters, bind
 from windrow._shared.errors import ProgrammingError
 from windrow._shared.external import ExternalData
@@ -310,6 +311,8 @@ def _extent(data: Any, column_oriented: bool) -> tuple[int, int]:
         return len(data), len(names)
     if hasattr(data, "columns") and hasattr(data, "dtypes"):  # a data frame
         return len(data), len(data.columns)
+    if is_arrow_table(data):
+        return data.num_rows, data.num_columns
     if column_oriented:
         return len(data[0]), len(data)
     return len(data), len(data[0])

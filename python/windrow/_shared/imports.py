@@ -9,7 +9,7 @@ from typing import Any
 
 from windrow._shared.errors import NotSupportedError
 
-_EXTRAS = {"numpy": "numpy", "pandas": "pandas", "pyarrow": "arrow", "polars": "polars"}
+_EXTRAS = {"numpy": "numpy", "pandas": "pandas", "pyarrow": "arrow", "pyarrow.compute": "arrow", "polars": "polars"}
 
 
 def needed(package: str) -> Any:

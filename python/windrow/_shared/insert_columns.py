@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from windrow import _core
+from windrow._shared.arrow_tables import ExactColumn
 
 Parts = tuple[Any, ...]
 
@@ -26,6 +27,8 @@ def parts(column: Any, start: int, stop: int) -> Parts | None:
         return _of_arrow(column.slice(start, stop - start))
     if module == "polars":
         return "objects", column.slice(start, stop - start).to_list()
+    if isinstance(column, ExactColumn):
+        return column.parts(start, stop)
     return None
 
 

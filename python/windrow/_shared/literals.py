@@ -47,6 +47,10 @@ class DT64Param:
         return text if top_level else f"'{text}'"
 
 
+class MapParam(dict[Any, Any]):
+    """A dict that is written as a Map, whatever `dict_parameter_format` says of dicts."""
+
+
 def query_literal(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0) -> Any:
     """The value as SQL; what isn't known stays as it is (its `str` is taken by the formatting)."""
     kind = type(value)
@@ -63,7 +67,7 @@ def query_literal(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0
         elif value.utcoffset() is not None:
             value = value.astimezone(zone)
         return f"'{value.strftime(TO_THE_SECOND)}'"
-    if isinstance(value, dict) and common.get_setting("dict_parameter_format") == "json":
+    if _is_json(value):
         return f"'{_json(value).translate(ESCAPES)}'"
     return _literal(value, zone, depth, query_literal)
 
@@ -84,7 +88,7 @@ def parameter_text(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 
             value = value.astimezone(zone)
         text = value.strftime(TO_THE_SECOND)
         return text if top else f"'{text}'"
-    if isinstance(value, dict) and common.get_setting("dict_parameter_format") == "json":
+    if _is_json(value):
         return _json(value)
     text = str(_literal(value, zone, depth, parameter_text))
     composite = isinstance(value, (list, tuple, dict)) or (isinstance(value, Enum) and not isinstance(value, str))
@@ -144,6 +148,11 @@ def time_text(value: time | timedelta) -> str:
     if rest_ns % 1000:
         return f"{text}.{rest_ns:09d}"
     return f"{text}.{rest_ns // 1000:06d}" if rest_ns else text
+
+
+def _is_json(value: Any) -> bool:
+    is_dict = isinstance(value, dict) and not isinstance(value, MapParam)
+    return is_dict and common.get_setting("dict_parameter_format") == "json"
 
 
 def _json(value: Any) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from windrow._shared.arrow_tables import ExactColumn, is_arrow_table
 from windrow._shared.contexts import InsertContext
 
 
 def columns_of(data: Any, context: InsertContext) -> list[Any] | None:
     """The columns of the data; None for data in rows."""
+    if is_arrow_table(data):
+        described = zip(data.columns, context.column_names, context.type_names, strict=True)
+        return [ExactColumn(column, name, type_name) for column, name, type_name in described]
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas
         return [data.iloc[:, number] for number in range(len(data.columns))]
     if hasattr(data, "get_columns"):  # polars

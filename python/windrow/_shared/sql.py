@@ -113,7 +113,8 @@ def _analysed(text: str) -> Statement:
     ends: list[int] = []  # semicolons with nothing behind them
     cut = False  # a semicolon with something behind it
     whole = True
-    data = -1  # where the data of an INSERT begins, which isn't looked into
+    inserts = False  # an INSERT, also behind WITH
+    data = -1  # where its data begins, which isn't looked into
     depth = 0
     for token in tokens(text):
         if token.kind == "space":
@@ -127,16 +128,18 @@ def _analysed(text: str) -> Statement:
             cut = True
             ends.clear()
         depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and words[:2] == ["INSERT", "INTO"] and words[-1] not in _BEFORE_NAMES and token.kind == "word":
-            if words[-1] == "FORMAT" or token.text.upper() == "VALUES":
-                data = token.end
-                break
+        if depth <= 0 and token.kind == "word":
+            if inserts and words[-1] not in _BEFORE_NAMES:
+                if words[-1] == "FORMAT" or token.text.upper() == "VALUES":
+                    data = token.end
+                    break
+            starts = words == ["INSERT"] or (words[-1:] == ["INSERT"] and words[0] == "WITH")
+            inserts = inserts or (starts and token.text.upper() == "INTO")
         words.append(
             token.text.upper() if token.kind == "word" else token.text if token.kind in ("sign", "number") else "''"
         )
     first = next((word for word in words if word != "("), "")
     pairs = set(zip(words, words[1:], strict=False))
-    inserts = _starts_insert(words)
     return Statement(
         bare=_bare_insert(text, data, words) if inserts else _without(text, ends) if whole else text,
         first_word=first,
@@ -155,20 +158,6 @@ def _analysed(text: str) -> Statement:
 
 
 _remembered = lru_cache(maxsize=1024)(_analysed)
-
-
-def _starts_insert(words: list[str]) -> bool:
-    """Whether the statement is an INSERT, also behind WITH."""
-    if words[:1] == ["INSERT"]:
-        return words[1:2] == ["INTO"]
-    if words[:1] != ["WITH"]:
-        return False
-    depth = 0
-    for word, following in zip(words, words[1:], strict=False):
-        depth += (word == "(") - (word == ")")
-        if depth <= 0 and word == "INSERT" and following == "INTO":
-            return True
-    return False
 
 
 def _bare_insert(text: str, data: int, words: list[str]) -> str:

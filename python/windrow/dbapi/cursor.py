@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from windrow._shared.binding import bind
 from windrow._shared.errors import DatabaseError, DataError, NotSupportedError, ProgrammingError, StreamFailureError
 from windrow._shared.insert_sql import RowsInsert, ends_with_values, rows_insert
 from windrow._shared.results import QueryResult
-from windrow._shared.sql import statement
+from windrow._shared.sql import Statement, statement
 from windrow._sync.client import Client
 from windrow.datatypes.registry import get_from_name
 
@@ -82,8 +83,10 @@ class Cursor:
         elif self.data:
             self.names = [f"col_{number}" for number in range(len(self.data[0]))]
             self.types = [value.__class__ for value in self.data[0]]
-        elif statement(operation).first_word in ("SELECT", "WITH"):
-            self._ask_for_columns(operation, parameters, settings, query_formats)
+        else:
+            sent = bind(operation, parameters, self.client.server_tz).statement
+            if _may_have_columns(sent):
+                self._ask_for_columns(statement(operation).bare, parameters, settings, query_formats)
 
     def _start(self) -> None:
         self.names = []
@@ -96,15 +99,11 @@ class Cursor:
         self.names = result.column_names
         self.types = [kind.name for kind in result.column_types]
 
-    def _ask_for_columns(self, operation: str, parameters: Any, settings: Any, query_formats: Any) -> None:
+    def _ask_for_columns(self, bare: str, parameters: Any, settings: Any, query_formats: Any) -> None:
         """An answer without rows says nothing of its columns."""
         try:
-            bare = statement(operation).bare.strip()
-            self._describe(
-                self.client.query(
-                    f"SELECT * FROM ({bare}) LIMIT 0", parameters, settings=settings, query_formats=query_formats
-                )
-            )
+            asked = f"SELECT * FROM ({bare.strip()}) LIMIT 0"
+            self._describe(self.client.query(asked, parameters, settings=settings, query_formats=query_formats))
         except StreamFailureError:
             raise
         except DatabaseError:
@@ -170,7 +169,7 @@ class Cursor:
         self, operation: str, parameters: Any, settings: Any, query_formats: Any, pyformat_encoded: bool
     ) -> None:
         written: int | None = 0
-        kind = statement(operation)
+        text, row = operation, None
         for row in parameters:
             text = operation.replace("%%", "%") if pyformat_encoded and not row else operation
             result = self.client.query(text, row, settings=settings, query_formats=query_formats)
@@ -183,7 +182,7 @@ class Cursor:
         if (
             self.names
             or self.data
-            or (written is None and kind.first_word in ("SELECT", "WITH") and not kind.is_insert)
+            or (written is None and _may_have_columns(bind(text, row, self.client.server_tz).statement))
         ):
             self._rowcount = len(self.data)
         else:
@@ -231,6 +230,10 @@ class Cursor:
             raise ProgrammingError("There is no result to fetch: execute a query first")
         rows: Sequence[Any] = self.data
         return rows
+
+
+def _may_have_columns(sent: Statement) -> bool:
+    return sent.first_word in ("SELECT", "WITH") and not sent.is_insert
 
 
 def may_be_null(kind: Any) -> bool | None:

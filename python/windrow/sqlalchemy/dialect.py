@@ -17,7 +17,7 @@ from sqlalchemy.engine.reflection import ReflectionDefaults
 from sqlalchemy.schema import Index, Table
 
 from windrow import dbapi
-from windrow._shared.sql import statement
+from windrow._shared.binding import bind
 from windrow.dbapi.cursor import Cursor
 from windrow.sqlalchemy.compiler import DDLCompiler, Preparer, SQLCompiler, TypeCompiler
 from windrow.sqlalchemy.types import found_type
@@ -47,11 +47,11 @@ class QuietCursor(Cursor):
         """None where there are no columns."""
         return super().description or None
 
-    def execute(self, operation: str, *arguments: Any, **named: Any) -> None:
+    def execute(self, operation: str, parameters: Any = None, *arguments: Any, **named: Any) -> None:
         """As the cursor's, without the counters that it takes for a result."""
-        super().execute(operation, *arguments, **named)
-        known = statement(operation)
-        if known.is_command or known.is_insert:
+        super().execute(operation, parameters, *arguments, **named)
+        sent = bind(operation, parameters, self.client.server_tz).statement
+        if sent.is_command or sent.is_insert:
             self._start()
             self._rowcount = -1
 

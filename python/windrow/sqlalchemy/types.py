@@ -7,11 +7,16 @@ Decimal(p, s). Those here are for what SQLAlchemy has no name for. A column that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import types as sql
 
-from windrow._shared.typenames import as_clickhouse_spells, base_and_arguments
+from windrow._shared.insert_sql import unquoted
+from windrow._shared.literals import MapParam
+from windrow._shared.typenames import as_clickhouse_spells, base_and_arguments, element_types
+
+Writer = Callable[[Any], Any] | None
 
 #: Inside of which there can be no NULL as a whole.
 _NEVER_NULLABLE = ("Array", "Map", "Nested", "Tuple", "Variant", "Dynamic", "AggregateFunction", "SimpleAggregateFunction")
@@ -103,6 +108,49 @@ class Other(Named, sql.UserDefinedType[Any]):
         """For SQLAlchemy's own compiler of types."""
         return self.name
 
+    def bind_processor(self, dialect: Any) -> Writer:
+        """A dict is a Map, a Tuple or a document by the type; by itself it would be a document."""
+        return writer_of(self.name)
+
+
+def writer_of(name: str) -> Writer:
+    """What turns the dicts in a value of that type into maps and tuples; None where there are none.
+
+    >>> writer_of("Array(Tuple(a UInt8, b String))")([{"b": "x", "a": 1}])
+    [(1, 'x')]
+    """
+    base, arguments = base_and_arguments(name)
+    if base == "Map":
+        key, value = (writer_of(argument) or _same for argument in arguments)
+        return lambda given: (
+            MapParam({key(name): value(item) for name, item in given.items()}) if isinstance(given, dict) else given
+        )
+    if base in ("Array", "Nested"):
+        item = writer_of(arguments[0] if base == "Array" else f"Tuple({', '.join(arguments)})")
+        return item and (lambda given: [item(part) for part in given] if isinstance(given, list) else given)
+    return _tuple_writer(name, arguments) if base == "Tuple" else None
+
+
+def _tuple_writer(name: str, arguments: tuple[str, ...]) -> Writer:
+    kinds = element_types(name)
+    names = [
+        unquoted(argument.removesuffix(kind).strip()) for argument, kind in zip(arguments, kinds, strict=True)
+    ]
+    elements = [writer_of(kind) or _same for kind in kinds]
+
+    def write(given: Any) -> Any:
+        if isinstance(given, dict) and set(given) == set(names):
+            given = tuple(given[name] for name in names)
+        if isinstance(given, tuple) and len(given) == len(elements):
+            return tuple(element(part) for element, part in zip(elements, given, strict=True))
+        return given
+
+    return write
+
+
+def _same(value: Any) -> Any:
+    return value
+
 
 _FOUND: dict[str, type[sql.TypeEngine[Any]]] = {
     **{
@@ -133,7 +181,7 @@ def found_type(name: str) -> tuple[sql.TypeEngine[Any], bool]:
         return Other(name.replace("Nullable(", "", 1)[:-1] if may_be_null else name), may_be_null
     if base == "Decimal":
         return sql.Numeric(int(arguments[0]), int(arguments[1])), False
-    if base == "Array" and not arguments[0].startswith("Array("):
+    if base == "Array" and not arguments[0].startswith("Array(") and writer_of(arguments[0]) is None:
         return sql.ARRAY(found_type(arguments[0])[0]), False
     if base in ("DateTime", "DateTime64"):
         return sql.DateTime(timezone=bool(arguments) and arguments[-1].startswith("'")), False

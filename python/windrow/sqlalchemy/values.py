@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import func
 from sqlalchemy import types as sql
 
+from windrow.sqlalchemy.types import Other
+
 Processor = Callable[[Any], Any] | None
 
 
@@ -135,7 +137,17 @@ class Uuid(sql.Uuid[Any]):
         return None if self.as_uuid else lambda value: None if value is None else str(value)
 
 
+class Array(sql.ARRAY[Any]):
+    """A list, whose dicts are what the type of its items says."""
+
+    def bind_processor(self, dialect: Any) -> Processor:
+        """Item by item, where the type has something to say of them."""
+        write = self.item_type.bind_processor(dialect) if isinstance(self.item_type, Other) else None
+        return write and (lambda value: [write(item) for item in value] if isinstance(value, list) else value)
+
+
 COLSPECS: dict[type[sql.TypeEngine[Any]], type[sql.TypeEngine[Any]]] = {
+    sql.ARRAY: Array,
     sql.DateTime: DateTime,
     sql.Time: Time,
     sql.Date: Date,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
-    StringViewArray,
+    ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, ListArray, ListViewArray, NullArray, RecordBatch,
+    RunArray, StringArray, StringViewArray,
 };
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_ipc::CompressionType;
+use arrow_schema::Field;
 
 use super::read::of_stream;
 use super::unfolding::unfolded_bytes;
@@ -102,6 +103,36 @@ fn copies_of_long_values_are_counted() {
     let nulls: ArrayRef = Arc::new(NullArray::new(500));
     let batch = RecordBatch::try_from_iter([("d", Arc::new(names) as ArrayRef), ("n", nulls)]).unwrap();
     assert!(unfolded_bytes(&batch) >= 500_000, "{}", unfolded_bytes(&batch));
+}
+
+fn runs(ends: Vec<i32>, values: ArrayRef) -> ArrayRef {
+    Arc::new(RunArray::<Int32Type>::try_new(&Int32Array::from(ends), values.as_ref()).unwrap())
+}
+
+fn views(offsets: Vec<i32>, sizes: Vec<i32>, values: ArrayRef) -> ArrayRef {
+    let item = Arc::new(Field::new("item", values.data_type().clone(), true));
+    Arc::new(ListViewArray::try_new(item, offsets.into(), sizes.into(), values, None).unwrap())
+}
+
+#[test]
+fn runs_and_views_take_what_their_rows_show() {
+    let texts = |of: &[&str]| Arc::new(StringArray::from(of.to_vec())) as ArrayRef;
+    let long = "x".repeat(1000);
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter(0..1000));
+    let cases: [(ArrayRef, std::ops::RangeInclusive<u64>); 8] = [
+        (runs(vec![1, 3], texts(&["a", "bc"])), 5..=40),
+        (runs(vec![1, 1_000_000], texts(&["a", &long])), 1_000_000_000..=1_100_000_000),
+        (runs(vec![1, 1_000_000], texts(&["a", &long])).slice(0, 1), 1..=20),
+        (runs(vec![2_000_000], runs(vec![1], texts(&[&long]))), 2_000_000_000..=2_200_000_000),
+        (views(vec![0, 1], vec![1, 1], texts(&["a", "bc"])), 3..=60),
+        (views(vec![0; 5000], vec![1000; 5000], numbers.clone()), 40_000_000..=41_000_000),
+        (views(vec![0; 5000], vec![0; 5000], numbers.clone()), 0..=41_000),
+        (views(vec![0; 500], vec![2; 500], views(vec![0; 2], vec![1000; 2], numbers)), 8_000_000..=8_200_000),
+    ];
+    for (at, (array, expected)) in cases.into_iter().enumerate() {
+        let bytes = unfolded_bytes(&RecordBatch::try_from_iter([("c", array)]).unwrap());
+        assert!(expected.contains(&bytes), "case {at}: {bytes} is not in {expected:?}");
+    }
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowDictionaryKeyType, Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type,
+    ArrowDictionaryKeyType, Int16Type, Int32Type, Int64Type, Int8Type, RunEndIndexType, UInt16Type, UInt32Type,
+    UInt64Type, UInt8Type,
 };
-use arrow_array::{Array, ArrowPrimitiveType, OffsetSizeTrait, RecordBatch};
+use arrow_array::{Array, ArrowPrimitiveType, GenericListViewArray, OffsetSizeTrait, RecordBatch, RunArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
@@ -18,9 +19,15 @@ pub(super) fn unfolded_bytes(batch: &RecordBatch) -> u64 {
 fn of_array(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Dictionary(keys, _) => of_dictionary(array, keys),
-        // Runs are as long as they say; nothing bounds them, and nobody appends them.
-        DataType::RunEndEncoded(..) => u64::MAX,
-        DataType::ListView(_) | DataType::LargeListView(_) | DataType::Union(..) => u64::MAX,
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => of_runs::<Int16Type>(array),
+            DataType::Int32 => of_runs::<Int32Type>(array),
+            DataType::Int64 => of_runs::<Int64Type>(array),
+            _ => u64::MAX,
+        },
+        DataType::ListView(_) => of_list_view::<i32>(array),
+        DataType::LargeListView(_) => of_list_view::<i64>(array),
+        DataType::Union(..) => u64::MAX,
         DataType::Struct(_) => {
             array.as_struct().columns().iter().fold(0, |sum: u64, of| sum.saturating_add(of_array(of)))
         }
@@ -61,20 +68,64 @@ fn of_dictionary(array: &dyn Array, keys: &DataType) -> u64 {
 fn by_keys<K: ArrowPrimitiveType + ArrowDictionaryKeyType>(array: &dyn Array) -> u64 {
     let dictionary = array.as_dictionary::<K>();
     let values = dictionary.values();
-    let length_of: Box<dyn Fn(usize) -> u64> = match values.data_type() {
-        DataType::Utf8 => Box::new(|at| u64::from(values.as_string::<i32>().value_length(at).unsigned_abs())),
-        DataType::Binary => Box::new(|at| u64::from(values.as_binary::<i32>().value_length(at).unsigned_abs())),
-        DataType::LargeUtf8 => Box::new(|at| values.as_string::<i64>().value_length(at).unsigned_abs()),
-        DataType::LargeBinary => Box::new(|at| values.as_binary::<i64>().value_length(at).unsigned_abs()),
-        other => {
-            let Some(width) = other.primitive_width() else {
-                // Any of them may be as long as all together.
-                return of_array(values).saturating_mul(array.len() as u64);
-            };
-            return (array.len() as u64).saturating_mul(width as u64);
-        }
-    };
+    let size_of = sizes(values.as_ref());
     let keys = dictionary.keys();
     let key = |at: usize| keys.is_valid(at).then(|| keys.value(at).as_usize()).filter(|&key| key < values.len());
-    (0..keys.len()).filter_map(key).fold(0, |sum: u64, key| sum.saturating_add(length_of(key) + 8))
+    (0..keys.len()).filter_map(key).fold(0, |sum: u64, key| sum.saturating_add(size_of(key)))
+}
+
+fn of_runs<R: RunEndIndexType>(array: &dyn Array) -> u64 {
+    let Some(runs) = array.as_any().downcast_ref::<RunArray<R>>() else { return u64::MAX };
+    let ends = runs.run_ends();
+    let (first, last) = (ends.offset(), ends.offset() + ends.len());
+    let size_of = sizes(runs.values().as_ref());
+    let mut start = first;
+    ends.values().iter().enumerate().fold(0, |sum: u64, (at, end)| {
+        let end = end.as_usize().clamp(start, last);
+        let rows = (end - start) as u64;
+        start = end;
+        sum.saturating_add(if rows == 0 { 0 } else { rows.saturating_mul(size_of(at)) })
+    })
+}
+
+/// Rows may show the same values, each of which then has them for itself.
+fn of_list_view<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
+    let Some(lists) = array.as_any().downcast_ref::<GenericListViewArray<O>>() else { return u64::MAX };
+    let values = lists.values();
+    let size_of = sizes(values.as_ref());
+    let mut before = Vec::with_capacity(values.len() + 1);
+    before.push(0);
+    for at in 0..values.len() {
+        before.push(before[at].saturating_add(size_of(at)));
+    }
+    lists.offsets().iter().zip(lists.sizes()).fold(0, |sum: u64, (offset, size)| {
+        let first = offset.as_usize().min(values.len());
+        let last = first.saturating_add(size.as_usize()).min(values.len());
+        sum.saturating_add(before[last] - before[first]).saturating_add(8)
+    })
+}
+
+/// What each of the values takes where it stands alone.
+fn sizes(values: &dyn Array) -> Box<dyn Fn(usize) -> u64 + '_> {
+    let of_text = |length: u64| length + 8;
+    match values.data_type() {
+        DataType::Utf8 => {
+            Box::new(move |at| of_text(values.as_string::<i32>().value_length(at).unsigned_abs().into()))
+        }
+        DataType::Binary => {
+            Box::new(move |at| of_text(values.as_binary::<i32>().value_length(at).unsigned_abs().into()))
+        }
+        DataType::LargeUtf8 => Box::new(move |at| of_text(values.as_string::<i64>().value_length(at).unsigned_abs())),
+        DataType::LargeBinary => Box::new(move |at| of_text(values.as_binary::<i64>().value_length(at).unsigned_abs())),
+        DataType::Utf8View => Box::new(move |at| of_text(values.as_string_view().value(at).len() as u64)),
+        DataType::BinaryView => Box::new(move |at| of_text(values.as_binary_view().value(at).len() as u64)),
+        DataType::Boolean => Box::new(|_| 1),
+        other => match other.primitive_width() {
+            Some(width) => Box::new(move |_| width as u64),
+            None => {
+                let each: Vec<u64> = (0..values.len()).map(|at| of_array(&values.slice(at, 1))).collect();
+                Box::new(move |at| each[at])
+            }
+        },
+    }
 }

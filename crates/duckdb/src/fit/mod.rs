@@ -238,14 +238,15 @@ fn plain(array: &ArrayRef, source: &Field, name: &str, target: &Target) -> Resul
     }
 }
 
-/// Dictionaries unfolded, and of Arrow's several ways to hold texts and lists the plain one.
+/// Dictionaries and runs unfolded, and of Arrow's several ways to hold texts and lists the plain one.
 fn unpacked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     let to = match array.data_type() {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         DataType::RunEndEncoded(_, values) => values.data_type().clone(),
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
         DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        DataType::LargeList(item) => DataType::List(item.clone()),
+        DataType::LargeList(item) | DataType::ListView(item) => DataType::List(item.clone()),
+        DataType::LargeListView(item) => DataType::LargeList(item.clone()),
         _ => return Ok(array.clone()),
     };
     let unfolded = arrow_cast::cast(array, &to).map_err(|error| Misfit::other(&error.to_string()))?;

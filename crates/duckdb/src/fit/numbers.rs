@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type, Int8Type, UInt64Type};
+use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int64Type, Int8Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array};
 use arrow_cast::{cast_with_options, CastOptions};
 use arrow_schema::{DataType, Field};
@@ -36,14 +36,12 @@ pub(super) fn integer(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfi
 pub(super) fn huge(array: &ArrayRef, signed: bool) -> Result<ArrayRef, Misfit> {
     let to = if signed { "HUGEINT" } else { "UHUGEINT" };
     let kind = array.data_type();
-    if kind == &DataType::FixedSizeBinary(16) {
-        return Ok(array.clone());
-    }
-    if !kind.is_integer() {
-        return Err(Misfit::of_type(kind, to));
-    }
     let widened = |to: &DataType| arrow_cast::cast(array, to).map_err(|error| Misfit::other(&error.to_string()));
     let values: Vec<Option<i128>> = match kind.is_unsigned_integer() {
+        _ if kind == &DataType::FixedSizeBinary(16) => return Ok(array.clone()),
+        // As Flight SQL hands them out.
+        _ if matches!(kind, DataType::Decimal128(_, 0)) => array.as_primitive::<Decimal128Type>().iter().collect(),
+        _ if !kind.is_integer() => return Err(Misfit::of_type(kind, to)),
         true => widened(&DataType::UInt64)?.as_primitive::<UInt64Type>().iter().map(|n| n.map(i128::from)).collect(),
         false => widened(&DataType::Int64)?.as_primitive::<Int64Type>().iter().map(|n| n.map(i128::from)).collect(),
     };

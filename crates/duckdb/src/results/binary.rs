@@ -4,8 +4,7 @@ use windrow_columns::wire::write_varint;
 
 use crate::results::text::{rendered_text, wide};
 use crate::results::values::{Column, Values};
-
-const MAX_ENUM8: usize = 128;
+use crate::types::{FIRST_OF_ENUM, MAX_ENUM8};
 
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
     write_varint(out, text.len() as u64);
@@ -42,8 +41,8 @@ pub(crate) fn scalar(out: &mut Vec<u8>, values: &Values, row: usize) {
             out.extend(bytes[8..].iter().rev());
         }
         Values::Enum { numbers, names } => match names.len() <= MAX_ENUM8 {
-            true => out.push(numbers[row] as u8),
-            false => out.extend_from_slice(&numbers[row].to_le_bytes()),
+            true => out.push((numbers[row] + FIRST_OF_ENUM) as u8),
+            false => out.extend_from_slice(&(numbers[row] + FIRST_OF_ENUM).to_le_bytes()),
         },
         Values::Interval(_) | Values::TimeWithZone(_) | Values::Bits(_) => string(out, &rendered_text(values, row)),
     }

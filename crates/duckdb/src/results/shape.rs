@@ -3,12 +3,12 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType as Arrow, Field, TimeUnit};
-use windrow_columns::{DataType, EnumValue, TupleType};
+use windrow_columns::{DataType, TupleType};
+
+use crate::types::{of_enum, MAX_ENUM16};
 
 /// Types inside types that are followed: what a query nests deeper is refused.
 const MAX_DEPTH: usize = 64;
-const MAX_ENUM8: usize = 128;
-const MAX_ENUM16: usize = 32_768;
 
 /// How the values of a column are to be taken, and whether NULL is one of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +98,7 @@ impl Shape {
                 DataType::DateTime64 { precision: *precision, timezone: timezone.clone() }
             }
             Kind::Uuid => DataType::Uuid,
-            Kind::Enum(names) => enum_type(names),
+            Kind::Enum(names) => of_enum(names),
             Kind::Array(element) => return DataType::Array(Box::new(element.data_type())),
             Kind::Map(key, value) => return DataType::Map(Box::new(key.data_type()), Box::new(value.data_type())),
             Kind::Tuple { names, elements } => {
@@ -110,16 +110,6 @@ impl Shape {
             true => DataType::Nullable(Box::new(plain)),
             false => plain,
         }
-    }
-}
-
-/// Numbered from 0, as DuckDB numbers them.
-fn enum_type(names: &[String]) -> DataType {
-    let values =
-        names.iter().enumerate().map(|(at, name)| EnumValue { name: name.clone(), value: at as i16 }).collect();
-    match names.len() <= MAX_ENUM8 {
-        true => DataType::Enum8(values),
-        false => DataType::Enum16(values),
     }
 }
 

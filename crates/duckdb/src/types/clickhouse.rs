@@ -72,12 +72,18 @@ fn plain(name: &str) -> Option<DataType> {
     })
 }
 
-/// Numbered from 1 on, as ClickHouse numbers the names of an Enum that come without numbers.
-fn of_enum(names: &[String]) -> DataType {
-    let numbered = names.iter().zip(1..).map(|(name, value)| EnumValue { name: name.clone(), value });
+/// As many names as an Enum may have, whose numbers are those of DuckDB plus [`FIRST_OF_ENUM`].
+pub(crate) const MAX_ENUM8: usize = 127;
+pub(crate) const MAX_ENUM16: usize = 32_767;
+/// The number of the first name, in what is inserted and in results: the number that ClickHouse gives to the first name
+/// of an Enum that comes without numbers.
+pub(crate) const FIRST_OF_ENUM: u16 = 1;
+
+pub(crate) fn of_enum(names: &[String]) -> DataType {
+    let numbered = names.iter().zip(FIRST_OF_ENUM as i16..).map(|(name, value)| EnumValue { name: name.clone(), value });
     match names.len() {
-        0..=127 => DataType::Enum8(numbered.collect()),
-        128..=32_767 => DataType::Enum16(numbered.collect()),
+        0..=MAX_ENUM8 => DataType::Enum8(numbered.collect()),
+        ..=MAX_ENUM16 => DataType::Enum16(numbered.collect()),
         _ => DataType::String,
     }
 }

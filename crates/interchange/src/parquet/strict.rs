@@ -1,6 +1,6 @@
 //! ClickHouse decodes all of a metadata struct, so what is broken in a field that nobody needs fails there too. This walks
-//! a struct against what Parquet defines: a field that is unknown, of another type or missing makes it unsound, and a file
-//! of tomorrow's Parquet is left to ClickHouse.
+//! a struct against what Parquet defines: a field that is of another type or missing makes it unsound. Fields of
+//! tomorrow's Parquet are skipped, as Thrift has it, but for members of a union, which say what something means.
 
 use crate::input::Input;
 
@@ -157,7 +157,13 @@ fn walk(input: &mut Input<'_>, of: Struct, is_union: bool) -> Option<()> {
             0 => i16::try_from(input.zigzag()?).ok()?,
             delta => id.checked_add(i16::from(delta))?,
         };
-        let at = of.iter().position(|field| field.id == id)?;
+        let Some(at) = of.iter().position(|field| field.id == id) else {
+            if is_union {
+                return None;
+            }
+            skip(input, head & 0x0F, MAX_SKIPPED_DEPTH)?;
+            continue;
+        };
         if seen >> at & 1 == 1 {
             return None;
         }
@@ -198,10 +204,118 @@ fn value(input: &mut Input<'_>, kind: Kind, code: u8) -> Option<()> {
 }
 
 fn list(input: &mut Input<'_>, element: Kind) -> Option<()> {
+    let (count, code) = list_head(input)?;
+    (0..count).try_for_each(|_| value(input, element, code))
+}
+
+fn list_head(input: &mut Input<'_>) -> Option<(u64, u8)> {
     let head = input.byte()?;
     let count = match head >> 4 {
         15 => input.varint()?,
         count => u64::from(count),
     };
-    (0..count).try_for_each(|_| value(input, element, head & 0x0F))
+    Some((count, head & 0x0F))
+}
+
+/// Structs, lists and maps in each other that are followed in a field that nobody knows.
+const MAX_SKIPPED_DEPTH: u32 = 16;
+
+/// Passes over the value of a field, by Thrift's own types.
+fn skip(input: &mut Input<'_>, code: u8, depth: u32) -> Option<()> {
+    match code {
+        1 | 2 => {}
+        7 => drop(input.take(8)?),
+        8 => {
+            let length = usize::try_from(input.varint()?).ok()?;
+            input.take(length)?;
+        }
+        12 => {
+            let depth = depth.checked_sub(1)?;
+            loop {
+                let head = input.byte()?;
+                if head == 0 {
+                    break;
+                }
+                if head >> 4 == 0 {
+                    i16::try_from(input.zigzag()?).ok()?;
+                }
+                skip(input, head & 0x0F, depth)?;
+            }
+        }
+        9 | 10 => {
+            let (count, code) = list_head(input)?;
+            (0..count).try_for_each(|_| skip_element(input, code, depth.checked_sub(1)?))?;
+        }
+        11 => {
+            let count = input.varint()?;
+            let codes = if count == 0 { 0 } else { input.byte()? };
+            let depth = depth.checked_sub(1)?;
+            (0..count).try_for_each(|_| {
+                skip_element(input, codes >> 4, depth)?;
+                skip_element(input, codes & 0x0F, depth)
+            })?;
+        }
+        13 => drop(input.take(16)?),
+        3 => drop(input.byte()?),
+        4..=6 => drop(input.varint()?),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// In a list or map a boolean has a byte of its own.
+fn skip_element(input: &mut Input<'_>, code: u8, depth: u32) -> Option<()> {
+    match code {
+        1 | 2 => drop(input.byte()?),
+        code => skip(input, code, depth)?,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{sound, Struct, EMPTY, I32};
+
+    const KNOWN: Struct = &[super::must(1, I32), super::may(9, EMPTY)];
+    /// 1: an i32, then as field 2 a value of the type, then the end.
+    fn with_field(code: u8, value: &[u8]) -> Vec<u8> {
+        [&[0x15, 2, 0x10 | code], value, &[0]].concat()
+    }
+
+    #[test]
+    fn unknown_fields_of_every_type_are_skipped() {
+        let struct_of_all = [&[0x11, 0x13, 7, 0x16, 0x80, 1, 0x18, 1, b'a'][..], &[0]].concat();
+        let values: [(u8, &[u8]); 14] = [
+            (1, &[]),
+            (2, &[]),
+            (3, &[0xFF]),
+            (4, &[0x80, 1]),
+            (5, &[3]),
+            (6, &[0xFF, 0xFF, 3]),
+            (7, &[0; 8]),
+            (8, &[2, b'x', b'y']),
+            (9, &[0x21, 1, 2]),
+            (10, &[0x18, 1, b'z']),
+            (11, &[0]),
+            (11, &[1, 0x81, 1, b'k', 1]),
+            (12, &struct_of_all),
+            (13, &[0; 16]),
+        ];
+        for (code, value) in values {
+            let whole = with_field(code, value);
+            assert_eq!(sound(&whole, KNOWN), Some(&whole[..]), "type {code}");
+            for end in 0..whole.len() {
+                assert_eq!(sound(&whole[..end], KNOWN), None, "type {code}, {end} bytes");
+            }
+        }
+        assert_eq!(sound(&with_field(14, &[0]), KNOWN), None);
+    }
+
+    #[test]
+    fn what_nests_without_an_end_is_unsound() {
+        let lists = with_field(9, &[0x19; 10_000]);
+        assert_eq!(sound(&lists, KNOWN), None);
+        let structs = with_field(12, &[0x1C; 10_000]);
+        assert_eq!(sound(&structs, KNOWN), None);
+    }
 }
