@@ -132,19 +132,19 @@ def placeholder_types(query: str) -> dict[str, str]:
 
 def _for_server(value: Any, kind: str | None, zone: tzinfo | None) -> str:
     if kind is not None and "ate" in kind:  # DateTime or a type around it
-        zone = _zone_of(kind) or zone
+        zone = zone_of(kind) or zone
         value = _with_precision(kind, value)
     return parameter_text(value, zone)
 
 
 @lru_cache(maxsize=256)
-def _zone_of(kind: str) -> tzinfo | None:
+def zone_of(kind: str) -> tzinfo | None:
     """The time zone that a type names, at whatever depth."""
     base, arguments = base_and_arguments(kind)
     if base.lower() in ("datetime", "datetime64"):
         named = next((item for item in arguments if item[:1] == "'" == item[-1:]), None)
         return find_zone(named[1:-1]) if named else None
-    return next((zone for zone in map(_zone_of, arguments) if zone is not None), None)
+    return next((zone for zone in map(zone_of, arguments) if zone is not None), None)
 
 
 def _with_precision(kind: str, value: Any) -> Any:
@@ -158,10 +158,10 @@ def _with_precision(kind: str, value: Any) -> Any:
         return _with_precision(moments[0], value) if len(moments) == 1 else value
     if base == "datetime64":
         if isinstance(value, datetime):
-            return DT64Param(value, _zone_of(kind))
-        if isinstance(value, DT64Param) and value.tz is None and _zone_of(kind) is not None:
+            return DT64Param(value, zone_of(kind))
+        if isinstance(value, DT64Param) and value.tz is None and zone_of(kind) is not None:
             value = copy.copy(value)
-            value.tz = _zone_of(kind)
+            value.tz = zone_of(kind)
     elif base == "array" and type(value) in (list, tuple):
         return type(value)(_with_precision(arguments[0], item) for item in value)
     elif base == "tuple" and type(value) is tuple:

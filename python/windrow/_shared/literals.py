@@ -61,15 +61,30 @@ def query_literal(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0
     if value is None:
         return "NULL"
     if isinstance(value, datetime):
-        if _binds_as_of_old():
-            if value.tzinfo is not None or not is_utc_timezone(zone):
-                value = value.astimezone(zone)
-        elif value.utcoffset() is not None:
-            value = value.astimezone(zone)
-        return f"'{value.strftime(TO_THE_SECOND)}'"
+        return f"'{_wall_time(value, zone).strftime(TO_THE_SECOND)}'"
     if _is_json(value):
         return f"'{_json(value).translate(ESCAPES)}'"
     return _literal(value, zone, depth, query_literal)
+
+
+def moment_of_literal(value: datetime, server_zone: tzinfo | None, zone: tzinfo) -> datetime | None:
+    """The moment that `query_literal(value, server_zone)` stands for in a column of that zone, with all its digits.
+    None for a wall time that the zone has twice or never.
+
+    >>> moment_of_literal(datetime(2024, 5, 1, 12), timezone.utc, timezone(timedelta(hours=9))).isoformat()
+    '2024-05-01T12:00:00+09:00'
+    """
+    wall = _wall_time(value, server_zone)
+    first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    return first if first.utcoffset() == second.utcoffset() else None
+
+
+def _wall_time(value: datetime, zone: tzinfo | None) -> datetime:
+    if _binds_as_of_old():
+        is_moved = value.tzinfo is not None or not is_utc_timezone(zone)
+    else:
+        is_moved = value.utcoffset() is not None
+    return value.astimezone(zone) if is_moved else value
 
 
 def parameter_text(value: Any, zone: tzinfo | None = timezone.utc, depth: int = 0) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime
 from typing import Any
 
-from windrow._shared.binding import bind
+from windrow._shared.binding import bind, zone_of
 from windrow._shared.errors import DatabaseError, DataError, NotSupportedError, ProgrammingError, StreamFailureError
 from windrow._shared.insert_sql import RowsInsert, ends_with_values, rows_insert
+from windrow._shared.literals import moment_of_literal
 from windrow._shared.results import QueryResult
 from windrow._shared.sql import Statement, statement
+from windrow._shared.typenames import base_and_arguments, names_in
 from windrow._sync.client import Client
 from windrow.datatypes.registry import get_from_name
 
+_OF_TIME = frozenset(("date", "date32", "datetime", "datetime32", "datetime64", "variant", "dynamic", "json"))
 _NULL_WITHOUT_SAYING = ("Dynamic", "Variant")
 
 
@@ -152,6 +156,8 @@ class Cursor:
             return True
         try:
             columns, data = plan.rows(rows)
+            if plan.has_placeholders and not self._has_moments_of_sql(plan.table, columns, data, settings):
+                return False
             summary = self.client.insert(plan.table, data, columns, settings=settings)
         except DataError as error:
             if not plan.has_placeholders or not getattr(error, "nothing_sent", False):
@@ -164,6 +170,36 @@ class Cursor:
         self._rowcount = summary.written_rows
         self._summary.append(summary.summary)
         return True
+
+    def _has_moments_of_sql(
+        self, table: str, columns: Sequence[str] | str, data: list[list[Any]], settings: dict[str, Any] | None
+    ) -> bool:
+        """Puts moments in place of datetimes, each the one that its literal in SQL would be: the wall time, that of one
+        with a zone in the server's, read in the column's zone. False where only ClickHouse knows what it would be.
+        """
+        if not any(isinstance(value, (date, list, tuple, dict)) for row in data for value in row):
+            return True
+        context = self.client.create_insert_context(table, columns, settings=settings)
+        for index, name in enumerate(context.type_names):
+            inside = names_in(name)
+            if inside.isdisjoint(_OF_TIME):
+                continue
+            base, _ = base_and_arguments(name)
+            zone = zone_of(name) or self.client.server_tz
+            for row in data:
+                value = row[index]
+                if not isinstance(value, (date, list, tuple, dict)) or (base in ("Date", "Date32") and type(value) is date):
+                    continue
+                is_moment = isinstance(value, datetime) and base.startswith("DateTime")
+                if not is_moment or self._has_session_zone(settings):
+                    return False
+                row[index] = moment_of_literal(value, self.client.server_tz, zone)
+                if row[index] is None:
+                    return False
+        return True
+
+    def _has_session_zone(self, settings: dict[str, Any] | None) -> bool:
+        return "session_timezone" in (settings or {}) or self.client.get_client_setting("session_timezone") is not None
 
     def _execute_each(
         self, operation: str, parameters: Any, settings: Any, query_formats: Any, pyformat_encoded: bool
