@@ -171,7 +171,7 @@ class Queries(Asking):
         except StreamFailureError as error:
             if error.code is None:
                 self._stopper.stop(opened.call.query_id)
-            raise self._as_whole(error) from error.__cause__
+            raise self._as_whole(error, opened.call) from error.__cause__
         except BaseException:
             self._stopper.stop(opened.call.query_id)
             raise
@@ -180,7 +180,13 @@ class Queries(Asking):
             opened.call.report.finish(opened.summary)
         return blocks
 
-    def _as_whole(self, error: StreamFailureError) -> errors.DatabaseError:
+    def _as_whole(self, error: StreamFailureError, call: Call) -> errors.DatabaseError:
+        """What a result has that broke off before anybody saw a part of it: the same as if it had failed at once, unless
+        the user wanted to read it while it is made.
+        """
+        waits = call.params.get("wait_end_of_query", self._targets.settings.get("wait_end_of_query", "1"))
+        if waits == "0":
+            return error
         return errors.of_whole(error, self.url, self.show_clickhouse_errors, common.get_setting("max_error_size"))
 
     def _numpy_result(self, context: QueryContext, opened: Opened, blocks: list[Any]) -> NumpyResult:
@@ -323,7 +329,7 @@ class Queries(Asking):
                 self._stopper.stop(call.query_id)
             await response.close()
             if isinstance(error, StreamFailureError) and not context.streaming:
-                raise self._as_whole(error) from error.__cause__
+                raise self._as_whole(error, call) from error.__cause__
             raise
         if header is not None:
             rename = context.column_renamer or renamer_of(self._rename_response_column)

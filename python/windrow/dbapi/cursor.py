@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import Any, cast
 
 from windrow._shared.binding import bind, zone_of
 from windrow._shared.errors import DatabaseError, DataError, NotSupportedError, ProgrammingError, StreamFailureError
@@ -193,7 +193,7 @@ class Cursor:
                 is_moment = isinstance(value, datetime) and base.startswith("DateTime")
                 if not is_moment or self._has_session_zone(settings):
                     return False
-                row[index] = moment_of_literal(value, self.client.server_tz, zone)
+                row[index] = moment_of_literal(cast(datetime, value), self.client.server_tz, zone)
                 if row[index] is None:
                     return False
         return True

@@ -139,6 +139,15 @@ async def an_error_in_the_middle_of_a_whole_result(run: Run) -> Any:
 
 
 @program
+async def an_error_in_the_middle_of_a_result_that_is_read_while_it_is_made(run: Run) -> Any:
+    """clickhouse-connect sees the connection's end first, now and then, and has no code then."""
+    settings = {"wait_end_of_query": 0}
+    late = [await run.raises(ask(FAILS, settings=settings)) for ask in (run.client.query, run.client.query_df)]
+    early = await run.raises(run.client.query("SELECT throwIf(number = 3) FROM numbers(10)", settings=settings))
+    return [type(error).__name__ for error in (*late, early)], early.code
+
+
+@program
 async def an_error_in_a_raw_stream(run: Run) -> Any:
     try:
         async with await run.client.raw_stream(FAILS, fmt="CSV") as stream:
