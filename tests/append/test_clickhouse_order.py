@@ -6,12 +6,15 @@ import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from harness.bad_network import BadNetwork, Fault
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.ordered import Append, native, persist
+from harness.remote import RemoteGateway, backend_url
+from harness.users import TESTER
 
 SEEDS = 300
 CHANCES = {Fault.LOST: 0.05, Fault.TWICE: 0.1, Fault.HELD: 0.2, Fault.UNANSWERED: 0.05}
@@ -129,4 +132,20 @@ def test_nothing_is_left_over(gateway: Gateway, tested: Endpoint, direct: Endpoi
     query = f"SELECT count() = 0 FROM system.tables WHERE database = '{direct.database}' AND name != 't'"
     eventually(lambda: direct.sql(query) == "1", "the staging tables are gone")
     assert direct.sql("SELECT groupArray(n) FROM t") == "[1]"
-    assert aborted.status()["state"] in ("aborted", "gone")
+    assert aborted.status()["state"] in ("aborted", "unknown")
+
+
+def test_another_gateway_does_not_say_that_nothing_is_stored(
+    gateway: Gateway, tested: Endpoint, direct: Endpoint, tmp_path: Path
+) -> None:
+    """Only the one that committed it knows it: ClickHouse itself remembers nothing of appends."""
+    direct.sql("CREATE TABLE t (n Int64) ENGINE = MergeTree ORDER BY tuple()")
+    append = Append(tested, "t")
+    assert append.send([native(n=[1])], random.Random(0)).status == 200
+    other = RemoteGateway(tmp_path, backend_url(TESTER, f"{direct.host}:{direct.port}"), direct)
+    there = Append(other.http.as_user(tested.user, tested.password).using(tested.database), "t", append.id)
+    asked, repeated = there.ask("GET"), there.commit(1)
+    assert (asked.status, json.loads(asked.body)) == (404, {"id": append.id, "state": "unknown"})
+    assert (repeated.status, repeated.code) == (404, 36)
+    assert "not known here" in repeated.text and "it may be stored" in repeated.text
+    assert other.stop() == 0

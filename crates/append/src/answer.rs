@@ -14,8 +14,10 @@ pub enum State {
     Committed,
     Aborted,
     Failed,
-    /// Not known: nothing of it is stored.
+    /// There is none: nothing of it is stored.
     Gone,
+    /// This gateway knows nothing of it; another one before the same database may have stored it.
+    Unknown,
 }
 
 /// How much of an append becomes visible at one moment.

@@ -50,6 +50,15 @@ pub(crate) fn gone(id: AppendId) -> AppendError {
     AppendError::new(UNKNOWN_APPEND, &text).with_status(404)
 }
 
+pub(crate) fn not_known_here(id: AppendId) -> AppendError {
+    let text = format!(
+        "The append {id} is not known here. If all its requests came to this gateway, nothing of it is stored: open it \
+         anew and send all batches again. If another gateway may have got some of them, ask that one first, or look at \
+         the table: it may be stored"
+    );
+    AppendError::new(UNKNOWN_APPEND, &text).with_status(404)
+}
+
 pub(crate) fn not_yours(id: AppendId) -> AppendError {
     AppendError::new(ACCESS_DENIED, &format!("The append {id} belongs to another user")).with_status(403)
 }
@@ -93,7 +102,7 @@ pub(crate) fn still_committing(id: AppendId) -> AppendError {
 
 pub(crate) fn idle(timeout_ms: u64, missing: u64) -> AppendError {
     let text =
-        format!("Batch {missing} of the append did not come within {timeout_ms} ms (append.idle_timeout_ms). The append was dropped: nothing of it is stored");
+        format!("Batch {missing} of the append did not come within {timeout_ms} ms (append.idle_timeout_ms). The append was dropped: nothing of what came to this gateway is stored");
     AppendError::new(TIMEOUT_EXCEEDED, &text)
 }
 

@@ -145,7 +145,8 @@ impl<T: Target> Service<T> {
             Outcome::Committing { user: whose } => check_user(id, &whose, user).map(|()| Found::Committing),
             Outcome::Nothing => match opening {
                 Some(opening) => self.open_new(id, opening, is_new).await,
-                None => Err(errors::gone(id)),
+                None if self.target.remembers_for_all() => Err(errors::gone(id)),
+                None => Err(errors::not_known_here(id)),
             },
         }
     }
@@ -323,7 +324,10 @@ impl<T: Target> Service<T> {
             Ok(Found::Open(append)) => Ok(Status::Open(append.progress())),
             Ok(Found::Ended(end)) => Ok(status_of(id, end)),
             Ok(Found::Committing) => Ok(Status::Other { id, state: State::Committing, error: None }),
-            Err(error) if error.status == 404 => Ok(Status::Other { id, state: State::Gone, error: None }),
+            Err(error) if error.status == 404 => {
+                let state = if self.target.remembers_for_all() { State::Gone } else { State::Unknown };
+                Ok(Status::Other { id, state, error: None })
+            }
             Err(error) => Err(error),
         }
     }

@@ -127,6 +127,10 @@ impl Target for Memory {
         })
     }
 
+    fn remembers_for_all(&self) -> bool {
+        true
+    }
+
     fn doubt(&self, _: AppendId) {}
 
     async fn recover(&self) {}

@@ -43,7 +43,7 @@ pub(crate) enum Outcome {
     Committed { committed: Committed, user: String },
     /// Decided, and being finished.
     Committing { user: String },
-    /// Nothing of it is stored, nor will be.
+    /// Nothing of it is stored, nor will be, unless by another gateway ([`Target::remembers_for_all`]).
     Nothing,
 }
 
@@ -90,6 +90,9 @@ pub(crate) trait Target: Send + Sync + 'static {
 
     /// What became of an append that this process doesn't remember, or whose commit got no answer.
     fn outcome(&self, id: AppendId) -> impl Future<Output = Result<Outcome, AppendError>> + Send;
+
+    /// Whether the database itself remembers what was committed, by whichever gateway.
+    fn remembers_for_all(&self) -> bool;
 
     /// The commit broke off in this process, nobody knows where: [`outcome`](Target::outcome) must not rely on what is
     /// remembered here.

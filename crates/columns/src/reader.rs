@@ -142,6 +142,11 @@ impl Reader {
         }
     }
 
+    /// Whether its zero is an empty value of others, or one of their zeros.
+    pub(crate) fn holds_others(&self) -> bool {
+        matches!(self, Reader::Array(_) | Reader::Map(_) | Reader::Tuple(_))
+    }
+
     /// Whether an Enum would be set to zero, which may be none of its values, by the column's zero.
     pub(crate) fn zero_is_doubtful(&self) -> bool {
         match self {

@@ -103,14 +103,14 @@ impl Asked {
             self.database.tables().have_changed();
             reader = Box::new(RecordBatchIterator::new(rows, schema.clone()));
         }
-        let first = reader.next();
-        let batches: Batches = match first {
+        let batches: Batches = match reader.next() {
+            Some(first) => Box::new(std::iter::once(first).chain(reader)),
             // Every batch has the names of its ENUMs; where there is none, DuckDB is asked for them.
-            None if names_may_be_missing(&schema) => {
+            None => {
                 drop((reader, statement));
-                Box::new(self.batch_of_names(&schema).map(Ok).into_iter())
+                let of_names = names_may_be_missing(&schema).then(|| self.batch_of_names(&schema)).flatten();
+                Box::new(of_names.map(Ok).into_iter())
             }
-            first => Box::new(first.into_iter().chain(reader)),
         };
         let Some(handing) = answering.begun(schema.clone()) else { return };
         let version = self.connection.version().to_owned();

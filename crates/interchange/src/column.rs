@@ -36,6 +36,11 @@ pub(crate) enum Values<'a> {
         power: u32,
         data: Cow<'a, [u8]>,
     },
+    /// `10^power` ticks a second since midnight in 64 bits.
+    TimeOfDay {
+        power: u32,
+        data: Cow<'a, [u8]>,
+    },
     Decimal {
         scale: i32,
         width: usize,
@@ -132,6 +137,9 @@ impl<'a> Column<'a> {
             Values::Uuid(data) => Values::Uuid(fixed(data, 16, budget)?.into()),
             Values::Timestamp { power, data } => {
                 Values::Timestamp { power: *power, data: fixed(data, 8, budget)?.into() }
+            }
+            Values::TimeOfDay { power, data } => {
+                Values::TimeOfDay { power: *power, data: fixed(data, 8, budget)?.into() }
             }
             Values::Decimal { scale, width, data } => {
                 Values::Decimal { scale: *scale, width: *width, data: fixed(data, *width, budget)?.into() }

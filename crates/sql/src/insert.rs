@@ -27,6 +27,8 @@ pub struct InsertStatement {
     pub settings: Vec<(String, String)>,
     /// As written; `Values` for the VALUES clause.
     pub format: String,
+    /// Whether the data stands behind VALUES, and is SQL.
+    pub is_values_clause: bool,
     /// Where the data begins; the length of the text if there is none in it.
     pub data_start: usize,
 }
@@ -92,6 +94,7 @@ pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> 
         except,
         settings: settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
         format: data.format,
+        is_values_clause: data.is_values_clause,
         data_start: data.start,
     })
 }
@@ -305,6 +308,7 @@ fn plain_number(bytes: &[u8]) -> Option<&str> {
 
 struct Data {
     format: String,
+    is_values_clause: bool,
     start: usize,
 }
 
@@ -327,7 +331,7 @@ fn values(cursor: &mut Cursor) -> Result<Data, InsertForm> {
         return Err(InsertForm::Semicolon);
     }
     let start = if next.kind == TokenKind::End { cursor.text().len() } else { next.start };
-    Ok(Data { format: "Values".to_owned(), start })
+    Ok(Data { format: "Values".to_owned(), is_values_clause: true, start })
 }
 
 fn format(cursor: &mut Cursor) -> Result<Data, InsertForm> {
@@ -341,7 +345,7 @@ fn format(cursor: &mut Cursor) -> Result<Data, InsertForm> {
     if cursor.may_continue() && skipped == rest.len() && rest.last() != Some(&b'\n') {
         cursor.starve();
     }
-    Ok(Data { format, start: head_end + skipped })
+    Ok(Data { format, is_values_clause: false, start: head_end + skipped })
 }
 
 fn data_offset(after_format: &[u8]) -> usize {

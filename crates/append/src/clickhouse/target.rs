@@ -270,6 +270,10 @@ impl Target for ClickHouse {
     }
 
     /// What is published goes on in a task of its own, and it is written to the state log.
+    fn remembers_for_all(&self) -> bool {
+        false
+    }
+
     fn doubt(&self, _: AppendId) {}
 
     async fn recover(&self) {

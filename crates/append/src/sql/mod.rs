@@ -147,6 +147,10 @@ impl Target for SqlTarget {
         }
     }
 
+    fn remembers_for_all(&self) -> bool {
+        true
+    }
+
     fn doubt(&self, id: AppendId) {
         self.shared.doubt(id);
     }

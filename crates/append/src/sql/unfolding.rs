@@ -94,7 +94,7 @@ fn of_list_view<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
     let values = lists.values();
     let size_of = sizes(values.as_ref());
     let mut before = Vec::with_capacity(values.len() + 1);
-    before.push(0);
+    before.push(0u64);
     for at in 0..values.len() {
         before.push(before[at].saturating_add(size_of(at)));
     }
@@ -109,9 +109,7 @@ fn of_list_view<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
 fn sizes(values: &dyn Array) -> Box<dyn Fn(usize) -> u64 + '_> {
     let of_text = |length: u64| length + 8;
     match values.data_type() {
-        DataType::Utf8 => {
-            Box::new(move |at| of_text(values.as_string::<i32>().value_length(at).unsigned_abs().into()))
-        }
+        DataType::Utf8 => Box::new(move |at| of_text(values.as_string::<i32>().value_length(at).unsigned_abs().into())),
         DataType::Binary => {
             Box::new(move |at| of_text(values.as_binary::<i32>().value_length(at).unsigned_abs().into()))
         }

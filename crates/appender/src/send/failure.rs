@@ -23,7 +23,7 @@ pub enum Why {
         batch: Option<u64>,
         row: Option<u64>,
     },
-    /// The server knows nothing of it any more, for instance since it was restarted. Nothing is stored.
+    /// Who was asked knows nothing of it: since it was restarted, and nothing is stored, or since another gateway has it.
     Gone,
     /// Somebody else answers there, a ClickHouse for instance.
     NotWindrow { server: String, status: u16 },
@@ -53,7 +53,12 @@ impl fmt::Display for AppendFailure {
             }
             Why::Refused { exception, batch: Some(batch), row: None } => write!(f, "batch {batch}: {exception}"),
             Why::Refused { exception, .. } => exception.fmt(f),
-            Why::Gone => f.write_str("the server knows nothing of the append any more; nothing of it is stored"),
+            Why::Gone => {
+                f.write_str(
+                    "the append is not known where it was asked for: if all its requests came to that gateway, ",
+                )?;
+                f.write_str("nothing of it is stored; else look at the table before it is sent again")
+            }
             Why::NotWindrow { server, status } => {
                 write!(f, "{server} answered with status {status}, but not as a Windrow does: ")?;
                 f.write_str("an append has to go to a Windrow's HTTP port, not to ClickHouse's")

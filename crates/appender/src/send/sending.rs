@@ -52,7 +52,7 @@ impl Sending {
         if self.options.resume {
             let status = self.persist(|| self.requests.status()).await?;
             match status.state.as_str() {
-                "gone" | "aborted" => {}
+                "gone" | "unknown" | "aborted" => {}
                 state => {
                     if matches!(state, "open" | "committed") {
                         // The server compares: it refuses another source, table or other options.
@@ -243,7 +243,7 @@ impl Sending {
             "committed" => Ok(status.totals),
             "failed" => Err(stored_error(&status)),
             // Before anything was acknowledged it may simply not have come yet.
-            "gone" | "aborted" if acknowledged > 0 => Err(Why::Gone),
+            "gone" | "unknown" | "aborted" if acknowledged > 0 => Err(Why::Gone),
             _ => Ok(None),
         }
     }

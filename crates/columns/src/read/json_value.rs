@@ -91,7 +91,7 @@ impl<'a> JsonValues<'a, '_> {
 
     fn read_date32_number(&mut self, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let days = read_signed(&mut self.cursor)?;
-        out.extend_from_slice(&time::date32(days)?.to_le_bytes());
+        out.extend_from_slice(&time::date32(days, self.settings)?.to_le_bytes());
         Ok(())
     }
 

@@ -63,7 +63,8 @@ pub(super) trait ValueReader<'a> {
 
     /// NULL inside of another value, for a type that has none: it becomes zero.
     fn push_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
-        if !self.settings().null_as_default || reader.zero_is_doubtful() || column.zero_is_large() {
+        let is_empty = self.settings().is_for_sql() && reader.holds_others();
+        if !is_empty && !self.settings().null_as_default || reader.zero_is_doubtful() || column.zero_is_large() {
             return Err(NotParsedReason::Null);
         }
         column.push_zero();

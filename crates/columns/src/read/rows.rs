@@ -114,7 +114,14 @@ impl<'p> Rows<'p> {
 
     /// The current row has NULL for a column that can't hold it.
     pub(super) fn give_null(&mut self, column: usize) -> Result<(), NotParsedReason> {
-        if !self.plan.rules.settings.null_as_default {
+        let rules = &self.plan.rules;
+        if rules.settings.is_for_sql() && rules.readers[column].reader.holds_others() {
+            self.account_for(column, 1)?;
+            self.give(column)?;
+            self.columns[column].push_zero();
+            return Ok(());
+        }
+        if !rules.settings.null_as_default {
             return Err(NotParsedReason::Null);
         }
         self.give_default(column)

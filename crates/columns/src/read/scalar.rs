@@ -109,7 +109,7 @@ pub(super) fn push_text(
         }
         Reader::DateTime64 { precision, zone } => {
             let written = time::read_written(text).ok_or(NotParsedReason::Value)?;
-            out.extend_from_slice(&written.date_time64(*precision, zone, spelling)?.to_le_bytes());
+            out.extend_from_slice(&written.date_time64(*precision, zone, settings)?.to_le_bytes());
         }
         Reader::Date => {
             let days = time::read_date(text).ok_or(NotParsedReason::Value)?;
@@ -117,7 +117,7 @@ pub(super) fn push_text(
         }
         Reader::Date32 => {
             let days = time::read_date(text).ok_or(NotParsedReason::Value)?;
-            out.extend_from_slice(&time::date32(days)?.to_le_bytes());
+            out.extend_from_slice(&time::date32(days, settings)?.to_le_bytes());
         }
         Reader::Time => {
             out.extend_from_slice(&time_of_day::time(text).ok_or(NotParsedReason::Value)?.to_le_bytes());

@@ -3,9 +3,14 @@ use memchr::memchr2;
 use super::cursor::Cursor;
 use super::json_text::Text;
 use super::outcome::NotParsedReason;
+use crate::settings::ReadSettings;
 
 /// A string literal from behind its opening quote; the cursor is left behind the closing one.
-pub(super) fn read_literal<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
+pub(super) fn read_literal<'a>(
+    cursor: &mut Cursor<'a>,
+    scratch: &mut Vec<u8>,
+    settings: &ReadSettings,
+) -> Result<Text<'a>, NotParsedReason> {
     let rest = cursor.rest();
     let end = memchr2(b'\'', b'\\', rest).ok_or(NotParsedReason::Syntax)?;
     // Two quotes in a row stand for one.
@@ -13,12 +18,12 @@ pub(super) fn read_literal<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -
         cursor.at += end + 1;
         return Ok(Text::Plain(&rest[..end]));
     }
-    unescape(cursor, scratch)?;
+    unescape(cursor, scratch, settings)?;
     Ok(Text::Unescaped)
 }
 
 #[cold]
-fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
+fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, settings: &ReadSettings) -> Result<(), NotParsedReason> {
     scratch.clear();
     loop {
         let rest = cursor.rest();
@@ -26,6 +31,10 @@ fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotPar
         scratch.extend_from_slice(&rest[..end]);
         cursor.at += end + 1;
         if rest[end] == b'\\' {
+            // Databases differ in what a backslash means.
+            if settings.literals_are_sql() {
+                return Err(NotParsedReason::Expression);
+            }
             scratch.push(read_escape(cursor)?);
         } else if cursor.eat(b'\'') {
             scratch.push(b'\'');

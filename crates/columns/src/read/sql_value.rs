@@ -74,7 +74,7 @@ impl<'a> ValueReader<'a> for SqlValues<'a, '_> {
 
     fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         self.expect_quote()?;
-        let text = read_literal(&mut self.cursor, &mut self.scratch)?;
+        let text = read_literal(&mut self.cursor, &mut self.scratch, self.settings)?;
         push_string(text.bytes(&self.scratch), rows, out);
         Ok(())
     }
@@ -90,12 +90,12 @@ impl<'a> ValueReader<'a> for SqlValues<'a, '_> {
             Reader::Bool => self.read_bool(out),
             Reader::FixedString(width) => {
                 self.expect_quote()?;
-                let text = read_literal(&mut self.cursor, &mut self.scratch)?;
+                let text = read_literal(&mut self.cursor, &mut self.scratch, self.settings)?;
                 push_fixed_string(text.bytes(&self.scratch), *width, out)
             }
             Reader::Enum(names) => {
                 self.expect_quote()?;
-                let name = read_literal(&mut self.cursor, &mut self.scratch)?;
+                let name = read_literal(&mut self.cursor, &mut self.scratch, self.settings)?;
                 names.push_named(name.bytes(&self.scratch), out).ok_or(NotParsedReason::Value)
             }
             Reader::DateTime(_) | Reader::DateTime64 { .. } | Reader::Time | Reader::Time64 { .. }

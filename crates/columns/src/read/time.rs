@@ -5,6 +5,7 @@
 //! date that does not exist, a second 60 or a value outside the type's range is left to ClickHouse.
 
 use super::outcome::NotParsedReason;
+use crate::settings::ReadSettings;
 use crate::zone::Zone;
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -183,13 +184,13 @@ impl Written {
         &self,
         precision: u8,
         zone: &Zone,
-        spelling: TimeSpelling,
+        settings: &ReadSettings,
     ) -> Result<i64, NotParsedReason> {
         // Years 1900 to 2299, the documented range.
         const SECONDS: std::ops::Range<i64> = -2_208_988_800..10_413_792_000;
-        self.check_spelling(spelling)?;
+        self.check_spelling(settings.time_spelling)?;
         let moment = self.moment(zone)?;
-        if !SECONDS.contains(&moment) || !SECONDS.contains(&self.seconds) {
+        if !settings.is_for_sql() && (!SECONDS.contains(&moment) || !SECONDS.contains(&self.seconds)) {
             return Err(NotParsedReason::Value);
         }
         let ticks = 10i64.pow(precision.into());
@@ -203,10 +204,11 @@ pub(super) fn date(days: i64) -> Result<u16, NotParsedReason> {
     u16::try_from(days).map_err(|_| NotParsedReason::Value)
 }
 
-/// A Date32: 1900-01-01 to 2299-12-31.
-pub(super) fn date32(days: i64) -> Result<i32, NotParsedReason> {
+/// A Date32: 1900-01-01 to 2299-12-31 for ClickHouse.
+pub(super) fn date32(days: i64, settings: &ReadSettings) -> Result<i32, NotParsedReason> {
     match i32::try_from(days) {
         Ok(days @ -25_567..=120_529) => Ok(days),
+        Ok(days) if settings.is_for_sql() => Ok(days),
         _ => Err(NotParsedReason::Value),
     }
 }

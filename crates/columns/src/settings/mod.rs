@@ -27,6 +27,9 @@ pub struct ReadSettings {
     /// Values that ClickHouse would round or cut are not read.
     is_exact: bool,
     pub(crate) time_spelling: TimeSpelling,
+    /// A database that takes SQL is behind, and no ClickHouse.
+    is_for_sql: bool,
+    literals_are_sql: bool,
     /// Without it ClickHouse may be off in the last bit, so floats are not read.
     pub(crate) floats_are_precise: bool,
     pub(crate) delimited: DelimitedSettings,
@@ -71,6 +74,8 @@ impl Default for ReadSettings {
             skip_unknown_fields: true,
             null_as_default: true,
             is_exact: false,
+            is_for_sql: false,
+            literals_are_sql: false,
             time_spelling: TimeSpelling::BestEffort,
             floats_are_precise: true,
             delimited: DelimitedSettings::default(),
@@ -156,6 +161,24 @@ impl ReadSettings {
 
     pub fn is_exact(&self) -> bool {
         self.is_exact
+    }
+
+    /// From now on what is read is for a database that takes SQL:
+    ///
+    /// - A date is any of the years 0000 to 9999, of which ClickHouse has some.
+    /// - NULL in place of an array, a map or a tuple is the empty one.
+    /// - Where `literals_are_sql`, a backslash in one is not read: what it means is the database's to say. They are
+    ///   behind VALUES, and not behind FORMAT Values.
+    pub fn read_for_sql(&mut self, literals_are_sql: bool) {
+        (self.is_for_sql, self.literals_are_sql) = (true, literals_are_sql);
+    }
+
+    pub(crate) fn literals_are_sql(&self) -> bool {
+        self.literals_are_sql
+    }
+
+    pub fn is_for_sql(&self) -> bool {
+        self.is_for_sql
     }
 
     pub fn null_as_default(&self) -> bool {

@@ -46,6 +46,7 @@ pub(super) fn account(backend: &SqlBackend, key: &UserKey) -> Result<Account, No
         effective_settings: SETTINGS.map(setting).to_vec(),
         bounds: Vec::new(),
         enabled_roles: Vec::new(),
+        is_for_sql: true,
     };
     Ok(Account::new(context, None, 0, began))
 }

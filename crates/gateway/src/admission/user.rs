@@ -35,6 +35,8 @@ pub(crate) struct UserContext {
     pub(crate) bounds: Vec<String>,
     /// Roles that hold, with those that they bring along.
     pub(crate) enabled_roles: Vec<String>,
+    /// Of a database that takes SQL.
+    pub(crate) is_for_sql: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -240,6 +240,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     add(candidate.table.database.as_deref().unwrap_or("").as_bytes());
     add(candidate.table.table.as_bytes());
     add(statement.format.as_bytes());
+    add(&[statement.is_values_clause.into()]);
     add(candidate.data_kind.as_str().as_bytes());
     add(&(candidate.sent_as.len() as u32).to_le_bytes());
     for data_type in candidate.sent_as {

@@ -191,6 +191,7 @@ mod tests {
             version: ServerVersion { major: 26, minor: 7 },
             bounds: Vec::new(),
             enabled_roles: Vec::new(),
+            is_for_sql: false,
             changed_settings: Vec::new(),
             effective_settings: settings.iter().map(|&(name, value)| (name.into(), value.into())).collect(),
         }

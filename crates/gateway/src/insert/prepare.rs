@@ -112,6 +112,7 @@ async fn prepare_gathered(
     let PrepareWith { settings, reloads, plans } = with;
     let statement = &request.statement;
     let mut by_role = SettingsByRole::new(&request.settings)?;
+    by_role.is_values_clause = statement.is_values_clause;
     let user_key = request.user_key();
     let asked_at = Moment::now();
     let account = admission.account_at(&user_key, since).await?;
@@ -359,6 +360,7 @@ struct SettingsByRole<'a> {
     dedup: DedupSettings<'a>,
     /// What the flush does not carry. ClickHouse is to see it once all the same: it may refuse a name or a value.
     others: Vec<(&'a str, &'a str)>,
+    is_values_clause: bool,
 }
 
 impl<'a> SettingsByRole<'a> {
@@ -435,6 +437,9 @@ impl<'a> SettingsByRole<'a> {
         let mut read = ReadSettings::of(format);
         read.set_server_version(user.version.major, user.version.minor);
         read.set_server_timezone(&user.timezone);
+        if user.is_for_sql {
+            read.read_for_sql(self.is_values_clause);
+        }
         let profile = user.effective_settings.iter().chain(&user.changed_settings);
         let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in profile.chain(self.shape.iter().copied()) {

@@ -73,6 +73,7 @@ mod tests {
             version: ServerVersion { major: 26, minor },
             bounds: Vec::new(),
             enabled_roles: Vec::new(),
+            is_for_sql: false,
             changed_settings: profile.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect(),
             effective_settings: Vec::new(),
         };

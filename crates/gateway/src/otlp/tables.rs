@@ -208,6 +208,7 @@ impl Search<'_> {
             except: Vec::new(),
             settings: Vec::new(),
             format: "Native".to_owned(),
+            is_values_clause: false,
             data_start: 0,
         };
         Ok(Table { name, statement, layout, columns, prepared: None })

@@ -9,7 +9,7 @@ use arrow_buffer::{ArrowNativeType, OffsetBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
 use windrow_columns::NotParsedReason;
 
-use super::schema::extension;
+use super::schema::{extension, is_huge};
 use crate::budget::Budget;
 use crate::column::{Column, Field as StructField, Strings, Values};
 
@@ -32,6 +32,9 @@ fn values<'a>(array: &'a dyn Array, field: &Field, budget: &mut Budget) -> Read<
     let decimal = |scale: i8, width, data| Values::Decimal { scale: i32::from(scale), width, data };
     Ok(match array.data_type() {
         Boolean => Values::Bool(array.as_boolean().values().iter().map(u8::from).collect()),
+        Int8 if extension(field) == Some("arrow.bool8") => {
+            Values::Bool(array.as_primitive::<Int8Type>().values().iter().map(|&of| u8::from(of != 0)).collect())
+        }
         Int8 => int(1, true, bytes::<Int8Type>(array)),
         Int16 => int(2, true, bytes::<Int16Type>(array)),
         Int32 => int(4, true, bytes::<Int32Type>(array)),
@@ -47,15 +50,18 @@ fn values<'a>(array: &'a dyn Array, field: &Field, budget: &mut Budget) -> Read<
         Timestamp(TimeUnit::Millisecond, _) => timestamp(3, bytes::<TimestampMillisecondType>(array)),
         Timestamp(TimeUnit::Microsecond, _) => timestamp(6, bytes::<TimestampMicrosecondType>(array)),
         Timestamp(TimeUnit::Nanosecond, _) => timestamp(9, bytes::<TimestampNanosecondType>(array)),
+        Time64(TimeUnit::Microsecond) => Values::TimeOfDay { power: 6, data: bytes::<Time64MicrosecondType>(array) },
+        Time64(TimeUnit::Nanosecond) => Values::TimeOfDay { power: 9, data: bytes::<Time64NanosecondType>(array) },
         Decimal32(_, scale) => decimal(*scale, 4, bytes::<Decimal32Type>(array)),
         Decimal64(_, scale) => decimal(*scale, 8, bytes::<Decimal64Type>(array)),
         Decimal128(_, scale) => decimal(*scale, 16, bytes::<Decimal128Type>(array)),
         Decimal256(_, scale) => decimal(*scale, 32, bytes::<Decimal256Type>(array)),
         FixedSizeBinary(width) => {
             let data = Cow::Borrowed(array.as_fixed_size_binary().value_data());
-            match extension(field) {
-                Some(_) => Values::Uuid(data),
-                None => Values::FixedBytes { width: *width as usize, data },
+            match (extension(field), is_huge(field)) {
+                (Some("arrow.opaque"), Some(signed)) => Values::Int { width: 16, signed, data },
+                (Some(_), _) => Values::Uuid(data),
+                (None, _) => Values::FixedBytes { width: *width as usize, data },
             }
         }
         Binary => Values::Strings(strings(array.as_binary::<i32>(), budget)?),

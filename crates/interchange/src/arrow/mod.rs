@@ -28,6 +28,8 @@ use check::{Framed, Messages};
 pub use check::{check_arrow_stream, ArrowFault};
 
 const FILE_START: &[u8] = b"ARROW1\0\0";
+/// Behind that, where messages lie at multiples of 64 bytes.
+const MAX_PADDING: usize = 56;
 const FILE_END: &[u8] = b"ARROW1";
 
 pub(crate) fn read_stream(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
@@ -42,7 +44,7 @@ pub(crate) fn read_file(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotPa
 pub fn read_record_batch_of(batch: &RecordBatch, plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     Reader::new(plan, batch.get_array_memory_size())?.run(|reader| {
         let positions = reader.positions(batch.schema_ref())?;
-        schema::as_read(batch.schema_ref()).ok_or(NotParsedReason::Value)?;
+        schema::as_read(batch.schema_ref(), false).ok_or(NotParsedReason::Value)?;
         let columns: Result<Vec<_>, _> = batch.columns().iter().map(whole).collect();
         let batch = RecordBatch::try_new(batch.schema(), columns.map_err(|_| BROKEN)?).map_err(|_| BROKEN)?;
         reader.batch(&batch, &positions)
@@ -112,7 +114,8 @@ impl<'p> Reader<'p> {
         if expected.is_some_and(|expected| *expected != schema) {
             return Err(BROKEN);
         }
-        let schema: SchemaRef = Arc::new(schema::as_read(&schema).filter(|_| is_plain).ok_or(NotParsedReason::Value)?);
+        let schema = schema::as_read(&schema, self.plan.settings().is_for_sql()).filter(|_| is_plain);
+        let schema: SchemaRef = Arc::new(schema.ok_or(NotParsedReason::Value)?);
         let positions = self.positions(&schema)?;
         let (mut known, mut places) = (HashMap::new(), [Vec::new(), Vec::new()]);
         while let Some(framed) = next()? {
@@ -156,6 +159,9 @@ impl<'p> Reader<'p> {
 
     fn file(&mut self, payload: &[u8]) -> Result<(), NotParsedReason> {
         let messages = payload.strip_prefix(FILE_START).and_then(|rest| rest.strip_suffix(FILE_END)).ok_or(BROKEN)?;
+        // Some writers begin messages at a multiple of more than eight bytes.
+        let padding = messages.iter().take(MAX_PADDING).take_while(|byte| **byte == 0).count();
+        let messages = &messages[padding..];
         let (messages, footer_bytes) = messages.split_last_chunk::<4>().ok_or(BROKEN)?;
         let footer_start = messages.len().checked_sub(u32::from_le_bytes(*footer_bytes) as usize).ok_or(BROKEN)?;
         let (messages, footer) = messages.split_at(footer_start);
@@ -164,7 +170,7 @@ impl<'p> Reader<'p> {
         let footer = root_as_footer(&footer).map_err(|_| BROKEN)?;
         // ClickHouse takes the schema from here.
         let schema = footer.schema().and_then(|schema| try_fb_to_schema(schema).ok()).ok_or(BROKEN)?;
-        let places = self.messages(messages, FILE_START.len(), Some(&schema))?;
+        let places = self.messages(messages, FILE_START.len() + padding, Some(&schema))?;
         let place = |block: &Block| (block.offset(), block.metaDataLength(), block.bodyLength());
         let listed = [footer.dictionaries(), footer.recordBatches()]
             .map(|blocks| blocks.into_iter().flatten().map(place).collect::<Vec<_>>());

@@ -66,7 +66,8 @@ impl<'p> Converter<'p> {
 
     /// The values alone; NULL rows become zeros.
     fn values(&self, column: &Column<'_>, wanted: &DataType, nulls: Nulls) -> Converted {
-        let (mask, exact) = (column.nulls.as_deref(), self.plan.settings().is_exact());
+        let settings = self.plan.settings();
+        let (mask, exact) = (column.nulls.as_deref(), settings.is_exact());
         let converted = match &column.values {
             Values::Bool(data) => number::from_bools(data, mask, wanted),
             Values::Int { width, signed, data } => {
@@ -76,8 +77,11 @@ impl<'p> Converter<'p> {
             Values::Decimal { scale, width, data } => {
                 number::from_decimals(&Decimals { scale: *scale, width: *width, data }, mask, wanted)
             }
-            Values::Date(days) => time::from_dates(days, mask, wanted),
-            Values::Timestamp { power, data } => time::from_timestamps(*power, data, mask, wanted, exact),
+            Values::Date(days) => time::from_dates(days, mask, wanted, settings.is_for_sql()),
+            Values::Timestamp { power, data } => {
+                time::from_timestamps(*power, data, mask, wanted, exact, settings.is_for_sql())
+            }
+            Values::TimeOfDay { power, data } => time::from_times_of_day(*power, data, mask, wanted),
             Values::Strings(strings) => bytes::from_strings(strings, mask, wanted, nulls),
             Values::Uuid(data) => match wanted {
                 DataType::Uuid => bytes::from_fixed(16, data, mask, wanted),

@@ -11,12 +11,13 @@ const LAST_DATE32: i32 = 120_529;
 const FIRST_SECOND: i64 = -2_208_988_800;
 const LAST_SECOND: i64 = 10_413_791_999;
 
-pub(super) fn from_dates(days: &[u8], nulls: Option<&[u8]>, wanted: &DataType) -> Option<ColumnData> {
+/// `any_year`: other years than ClickHouse's are taken, too.
+pub(super) fn from_dates(days: &[u8], nulls: Option<&[u8]>, wanted: &DataType, any_year: bool) -> Option<ColumnData> {
     let data = cleaned(days, 4, nulls);
     let mut days = data.chunks_exact(4).map(|bytes| i32::from_le_bytes(bytes.try_into().expect("four bytes")));
     match wanted {
         DataType::Date32 => {
-            if !days.all(|day| (FIRST_DATE32..=LAST_DATE32).contains(&day)) {
+            if !any_year && !days.all(|day| (FIRST_DATE32..=LAST_DATE32).contains(&day)) {
                 return None;
             }
             drop(days);
@@ -41,6 +42,7 @@ pub(super) fn from_timestamps(
     nulls: Option<&[u8]>,
     wanted: &DataType,
     exact: bool,
+    any_year: bool,
 ) -> Option<ColumnData> {
     let data = cleaned(data, 8, nulls);
     let mut ticks = data.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().expect("eight bytes")));
@@ -56,7 +58,7 @@ pub(super) fn from_timestamps(
         DataType::DateTime64 { precision, .. } => {
             let wanted_power = u32::from(*precision);
             ticks.try_for_each(|tick| {
-                if !(FIRST_SECOND..=LAST_SECOND).contains(&tick.div_euclid(per_second)) {
+                if !any_year && !(FIRST_SECOND..=LAST_SECOND).contains(&tick.div_euclid(per_second)) {
                     return None;
                 }
                 let converted = if wanted_power >= power {
@@ -73,6 +75,27 @@ pub(super) fn from_timestamps(
             })?;
         }
         _ => return None,
+    }
+    Some(ColumnData::Fixed(out))
+}
+
+/// Only where no digit is lost.
+pub(super) fn from_times_of_day(
+    power: u32,
+    data: &[u8],
+    nulls: Option<&[u8]>,
+    wanted: &DataType,
+) -> Option<ColumnData> {
+    let DataType::Time64 { precision } = wanted else { return None };
+    let (from, to) = (10i64.checked_pow(power)?, 10i64.checked_pow(u32::from(*precision))?);
+    let data = cleaned(data, 8, nulls);
+    let mut out = Vec::with_capacity(data.len());
+    for ticks in data.chunks_exact(8) {
+        let scaled = i64::from_le_bytes(ticks.try_into().expect("eight bytes")).checked_mul(to)?;
+        if scaled % from != 0 {
+            return None;
+        }
+        out.extend_from_slice(&(scaled / from).to_le_bytes());
     }
     Some(ColumnData::Fixed(out))
 }

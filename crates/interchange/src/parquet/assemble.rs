@@ -221,6 +221,7 @@ fn meant(values: LeafValues, leaf: Leaf) -> Option<Values<'static>> {
             }
             (Meaning::Date, _) => Values::Date(data.into()),
             (Meaning::Uuid, _) => Values::Uuid(data.into()),
+            (Meaning::TimeOfDay { power }, _) => Values::TimeOfDay { power, data: data.into() },
             (Meaning::Timestamp { power }, _) => Values::Timestamp { power, data: data.into() },
             (Meaning::Decimal { scale, width: wanted }, FixedBytes(_)) => {
                 Values::big_endian(data.chunks_exact(width), wanted, scale)?

@@ -35,9 +35,14 @@ pub(super) enum Logical {
         precision: i32,
     },
     Date,
+    /// `10^power` ticks a second.
+    Time {
+        power: u32,
+    },
     Timestamp {
         power: u32,
     },
+    Json,
     Int {
         bits: u8,
         signed: bool,
@@ -121,7 +126,8 @@ fn logical(reader: &mut Reader<'_>, field: FieldHead) -> Option<Logical> {
         count += 1;
         logical = match field.id {
             5 => decimal(reader)?,
-            8 => timestamp(reader)?,
+            7 => Logical::Time { power: power(reader)? },
+            8 => Logical::Timestamp { power: power(reader)? },
             10 => int(reader)?,
             id => {
                 reader.structure(|_, _| Some(false))?;
@@ -131,6 +137,7 @@ fn logical(reader: &mut Reader<'_>, field: FieldHead) -> Option<Logical> {
                     3 => Logical::List,
                     4 => Logical::Enum,
                     6 => Logical::Date,
+                    12 => Logical::Json,
                     14 => Logical::Uuid,
                     _ => Logical::Other,
                 }
@@ -154,7 +161,7 @@ fn decimal(reader: &mut Reader<'_>) -> Option<Logical> {
     Some(Logical::Decimal { scale, precision })
 }
 
-fn timestamp(reader: &mut Reader<'_>) -> Option<Logical> {
+fn power(reader: &mut Reader<'_>) -> Option<u32> {
     let mut power = None;
     reader.structure(|reader, field| {
         if field.id != 2 {
@@ -174,7 +181,7 @@ fn timestamp(reader: &mut Reader<'_>) -> Option<Logical> {
         })?;
         Some(true)
     })?;
-    Some(Logical::Timestamp { power: power? })
+    power
 }
 
 fn int(reader: &mut Reader<'_>) -> Option<Logical> {

@@ -45,7 +45,7 @@ fn read_file(payload: &[u8], plan: &ReadPlan, builder: &mut BlockBuilder<'_>) ->
     if footer.remarks.iter().any(|key| key == "geo") {
         return Err(NotParsedReason::Value);
     }
-    let fields = schema::fields(&footer.schema).ok_or(NotParsedReason::Value)?;
+    let fields = schema::fields(&footer.schema, plan.settings().is_for_sql()).ok_or(NotParsedReason::Value)?;
     let positions = positions(fields.iter().map(|field| field.name.as_str()), plan)?;
     let mut budget = Budget::new();
     let mut rows = 0i64;

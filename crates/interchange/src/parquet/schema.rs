@@ -52,6 +52,9 @@ pub(super) enum Meaning {
     },
     Uuid,
     Date,
+    TimeOfDay {
+        power: u32,
+    },
     Timestamp {
         power: u32,
     },
@@ -84,10 +87,11 @@ impl Physical {
     }
 }
 
-/// The columns of a schema; nothing if one of them is of a kind that is not read here.
-pub(super) fn fields(elements: &[SchemaElement]) -> Option<Vec<Field>> {
+/// The columns of a schema; nothing if one of them is of a kind that is not read here. `for_sql`: what a DuckDB writes is
+/// read, too, which ClickHouse may read as something else.
+pub(super) fn fields(elements: &[SchemaElement], for_sql: bool) -> Option<Vec<Field>> {
     let (root, rest) = elements.split_first()?;
-    let mut walk = Walk { rest, leaves: 0 };
+    let mut walk = Walk { rest, leaves: 0, for_sql };
     let fields = (0..root.children).map(|_| walk.field(0)).collect::<Option<Vec<_>>>()?;
     walk.rest.is_empty().then_some(fields)
 }
@@ -95,6 +99,7 @@ pub(super) fn fields(elements: &[SchemaElement]) -> Option<Vec<Field>> {
 struct Walk<'e> {
     rest: &'e [SchemaElement],
     leaves: usize,
+    for_sql: bool,
 }
 
 const REQUIRED: Option<i32> = Some(0);
@@ -125,7 +130,7 @@ impl<'e> Walk<'e> {
         let index = self.leaves;
         self.leaves += 1;
         let physical = Physical::of(physical, element.type_length)?;
-        Some(Kind::Leaf { index, leaf: Leaf { physical, meaning: meaning(element, physical)? } })
+        Some(Kind::Leaf { index, leaf: Leaf { physical, meaning: meaning(element, physical, self.for_sql)? } })
     }
 
     fn group(&mut self, element: &SchemaElement, depth: usize) -> Option<Kind> {
@@ -159,7 +164,7 @@ impl<'e> Walk<'e> {
     }
 }
 
-fn meaning(element: &SchemaElement, physical: Physical) -> Option<Meaning> {
+fn meaning(element: &SchemaElement, physical: Physical, for_sql: bool) -> Option<Meaning> {
     let decimal = |scale: i32, precision: i32| {
         let width = match precision {
             1..=9 => 4,
@@ -184,6 +189,8 @@ fn meaning(element: &SchemaElement, physical: Physical) -> Option<Meaning> {
             (Logical::Uuid, Physical::FixedBytes(16)) => Some(Meaning::Uuid),
             (Logical::Decimal { scale, precision }, _) => decimal(scale, precision),
             (Logical::Date, Physical::Int32) => Some(Meaning::Date),
+            (Logical::Json, Physical::Bytes) if for_sql => Some(Meaning::Plain),
+            (Logical::Time { power }, Physical::Int64) if for_sql => Some(Meaning::TimeOfDay { power }),
             (Logical::Timestamp { power }, Physical::Int64) => Some(Meaning::Timestamp { power }),
             (Logical::Int { bits, signed }, _) => int(bits, signed),
             _ => None,

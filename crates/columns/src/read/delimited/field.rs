@@ -213,7 +213,8 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
                 continue;
             }
             let is_nullable = matches!(reader, Reader::Nullable(_));
-            if !is_nullable && (!self.settings.null_as_default || reader.zero_is_doubtful()) {
+            let is_empty = self.settings.is_for_sql() && reader.holds_others();
+            if !is_nullable && !is_empty && (!self.settings.null_as_default || reader.zero_is_doubtful()) {
                 return Err(NotParsedReason::Null);
             }
             column.push_zero();

@@ -95,8 +95,8 @@ impl Exchange<'_> {
             Call::Status(id) => {
                 let status = appends.status(id, user).await;
                 Ok(self.replied(status, |status| {
-                    let is_gone = status.state() == State::Gone;
-                    Reply::json(if is_gone { 404 } else { 200 }, &status)
+                    let is_there = !matches!(status.state(), State::Gone | State::Unknown);
+                    Reply::json(if is_there { 200 } else { 404 }, &status)
                 }))
             }
             Call::List => Ok(Reply::json(200, &json!({ "appends": appends.list(user) })).into()),
