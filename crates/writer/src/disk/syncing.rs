@@ -304,13 +304,13 @@ mod tests {
         fn wake(&self) {}
     }
 
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
-        fn new() -> Place {
+    impl TestFolder {
+        fn new() -> TestFolder {
             static NUMBER: AtomicU32 = AtomicU32::new(0);
             let name = format!("windrow-sync-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-            Place(std::env::temp_dir().join(name))
+            TestFolder(std::env::temp_dir().join(name))
         }
 
         fn log(&self) -> Mutex<Log> {
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -343,8 +343,8 @@ mod tests {
     fn a_sync_that_failed_is_not_repeated_on_the_same_file() {
         for first in 0..12 {
             for second in first..first + 4 {
-                let (place, disk) = (Place::new(), FailingDisk::new(&[first, second]));
-                let log = place.log();
+                let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[first, second]));
+                let log = folder.log();
                 for number in 0..40 {
                     append(&log, format!("row {number:03} {}", "x".repeat(900)).as_bytes());
                     if number % 4 == 3 {
@@ -362,8 +362,8 @@ mod tests {
 
     #[test]
     fn no_segment_is_forgotten_however_many_there_are() {
-        let (place, disk) = (Place::new(), FailingDisk::new(&[]));
-        let log = place.log();
+        let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[]));
+        let log = folder.log();
         let row = vec![b'x'; 12 << 10];
         (0..1100).for_each(|_| append(&log, &row));
         sync(&log, &disk).unwrap();
@@ -373,8 +373,8 @@ mod tests {
 
     #[test]
     fn nothing_is_confirmed_while_the_cache_has_lost_what_was_written() {
-        let (place, disk) = (Place::new(), FailingDisk::new(&[0]));
-        let log = place.log();
+        let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[0]));
+        let log = folder.log();
         append(&log, b"precious");
         assert!(sync(&log, &disk).is_err());
         let file = lock(&log).files().remove(0);
@@ -395,8 +395,8 @@ mod tests {
 
     #[test]
     fn a_writer_that_stops_tries_once_more() {
-        let (place, disk) = (Place::new(), Arc::new(FailingDisk::new(&[0])));
-        let log = Arc::new(place.log());
+        let (folder, disk) = (TestFolder::new(), Arc::new(FailingDisk::new(&[0])));
+        let log = Arc::new(folder.log());
         append(&log, b"precious");
         let syncer = Syncer::start(DiskSync::Always, Arc::new(Nobody), log.clone(), disk.clone());
         syncer.wrote(1, 0);

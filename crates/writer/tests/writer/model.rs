@@ -57,7 +57,7 @@ impl Table {
 }
 
 /// Where rows wait.
-enum Place {
+enum Medium {
     Memory,
     Disk(Folder),
     Redis(Bucket),
@@ -65,7 +65,7 @@ enum Place {
 
 struct World {
     random: Rng,
-    place: Place,
+    medium: Medium,
     ordered: bool,
     gathering: Arc<Gathering>,
     now_ms: u64,
@@ -76,7 +76,7 @@ struct World {
     settled: Arc<std::sync::Mutex<HashSet<String>>>,
 }
 
-fn gathering(place: &Place, random: &mut Rng, ordered: bool) -> Arc<Gathering> {
+fn gathering(medium: &Medium, random: &mut Rng, ordered: bool) -> Arc<Gathering> {
     let (batch_rows, batch_bytes) = (random.usize(1..20), random.usize(100..4000));
     let options = Options {
         batch_rows,
@@ -89,10 +89,10 @@ fn gathering(place: &Place, random: &mut Rng, ordered: bool) -> Arc<Gathering> {
         left_overs_interval_ms: 50,
         ..Options::default()
     };
-    let buffer: Arc<dyn Buffer> = match place {
-        Place::Memory => Arc::new(MemoryBuffer::new(batch_rows, batch_bytes)),
-        Place::Redis(bucket) => Arc::new(bucket.open(batch_rows, batch_bytes)),
-        Place::Disk(folder) => {
+    let buffer: Arc<dyn Buffer> = match medium {
+        Medium::Memory => Arc::new(MemoryBuffer::new(batch_rows, batch_bytes)),
+        Medium::Redis(bucket) => Arc::new(bucket.open(batch_rows, batch_bytes)),
+        Medium::Disk(folder) => {
             let max_disk_bytes = random.u64(80..500) << 10;
             let disk = DiskOptions {
                 batch_rows,
@@ -117,14 +117,14 @@ fn is_bad(row: &str) -> bool {
 }
 
 impl World {
-    fn new(seed: u64, place: Place) -> World {
+    fn new(seed: u64, medium: Medium) -> World {
         let mut random = Rng::with_seed(seed);
         // Lanes of dead writers have no order among each other.
-        let ordered = random.bool() && !matches!(place, Place::Redis(_));
+        let ordered = random.bool() && !matches!(medium, Medium::Redis(_));
         World {
-            gathering: gathering(&place, &mut random, ordered),
+            gathering: gathering(&medium, &mut random, ordered),
             random,
-            place,
+            medium,
             ordered,
             now_ms: 0,
             taken: Vec::new(),
@@ -160,7 +160,7 @@ impl World {
     }
 
     fn survives(&self) -> bool {
-        !matches!(self.place, Place::Memory)
+        !matches!(self.medium, Medium::Memory)
     }
 
     fn append(&mut self) {
@@ -175,7 +175,7 @@ impl World {
         let lengths: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
         let bytes = rows.concat();
         let rows_bytes = Rows::new(bytes.as_bytes(), &lengths);
-        let is_taken = match self.random.bool() || matches!(self.place, Place::Redis(_)) {
+        let is_taken = match self.random.bool() || matches!(self.medium, Medium::Redis(_)) {
             true => append_kept(&self.gathering, rows_bytes),
             false => {
                 let (settled, names) = (self.settled.clone(), rows.clone());
@@ -243,12 +243,12 @@ impl World {
         }
         if is_closed {
             self.gathering.abandon();
-        } else if let Place::Redis(bucket) = &mut self.place {
+        } else if let Medium::Redis(bucket) = &mut self.medium {
             bucket.killed();
         }
         // The old one is gone before the new one looks for what it has left.
-        self.gathering = gathering(&Place::Memory, &mut self.random, self.ordered);
-        self.gathering = gathering(&self.place, &mut self.random, self.ordered);
+        self.gathering = gathering(&Medium::Memory, &mut self.random, self.ordered);
+        self.gathering = gathering(&self.medium, &mut self.random, self.ordered);
     }
 
     /// Everything passes now; it has to come to an end.
@@ -260,7 +260,7 @@ impl World {
                 _ => self.now_ms += 20,
             }
             // Its answers take their time.
-            if let Place::Redis(_) = self.place {
+            if let Medium::Redis(_) = self.medium {
                 std::thread::park_timeout(std::time::Duration::from_millis(1));
             }
             while !self.under_way.is_empty() {
@@ -305,26 +305,26 @@ fn assert_same(found: &[&String], expected: &[&String], what: &str) {
     );
 }
 
-fn play(seed: u64, place: Place) {
-    let mut world = World::new(seed, place);
+fn play(seed: u64, medium: Medium) {
+    let mut world = World::new(seed, medium);
     for _ in 0..world.random.usize(10..400) {
         let operation = *world.random.choice(&OPERATIONS).unwrap_or(&Ask);
         world.run(operation);
     }
     world.drain();
     world.check();
-    match &world.place {
-        Place::Memory => {}
-        Place::Disk(folder) => {
+    match &world.medium {
+        Medium::Memory => {}
+        Medium::Disk(folder) => {
             assert_eq!(folder.sub_folders(), Vec::<std::path::PathBuf>::new(), "nothing is left behind");
         }
-        Place::Redis(bucket) => assert_eq!(bucket.left(), Vec::<String>::new(), "nothing is left behind"),
+        Medium::Redis(bucket) => assert_eq!(bucket.left(), Vec::<String>::new(), "nothing is left behind"),
     }
 }
 
-fn play_all(place: impl Fn() -> Place + std::panic::RefUnwindSafe, count: u64) {
+fn play_all(medium: impl Fn() -> Medium + std::panic::RefUnwindSafe, count: u64) {
     for seed in 0..seeds(count) {
-        let outcome = std::panic::catch_unwind(|| play(seed, place()));
+        let outcome = std::panic::catch_unwind(|| play(seed, medium()));
         if let Err(panic) = outcome {
             eprintln!("seed {seed}");
             std::panic::resume_unwind(panic);
@@ -334,17 +334,17 @@ fn play_all(place: impl Fn() -> Place + std::panic::RefUnwindSafe, count: u64) {
 
 #[test]
 fn in_memory_every_row_comes_to_one_end() {
-    play_all(|| Place::Memory, 300);
+    play_all(|| Medium::Memory, 300);
 }
 
 #[test]
 fn on_a_disk_every_row_comes_to_one_end_also_over_crashes() {
-    play_all(|| Place::Disk(Folder::new()), 50);
+    play_all(|| Medium::Disk(Folder::new()), 50);
 }
 
 #[test]
 fn in_redis_every_row_comes_to_one_end_also_over_crashes() {
     let redis = Arc::new(Redis::start());
     let redis = std::panic::AssertUnwindSafe(redis);
-    play_all(move || Place::Redis(Bucket::new(&redis, "")), 20);
+    play_all(move || Medium::Redis(Bucket::new(&redis, "")), 20);
 }
