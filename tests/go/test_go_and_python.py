@@ -145,7 +145,7 @@ def lanes_are_left(redis: Redis) -> bool:
     return bool(ends) and all(int(end) < now_ms for end in ends)
 
 
-@pytest.mark.parametrize(("stopped", "other"), [("Go", "Python"), ("Python", "Go")])
+@pytest.mark.parametrize(("stopped", "other"), [("Go", "Go"), ("Go", "Python"), ("Python", "Go")])
 def test_who_was_stopped_for_longer_than_its_lease(
     both: Both, table: Endpoint, redis: Redis, stopped: str, other: str
 ) -> None:

@@ -362,6 +362,14 @@ mod tests {
 
     #[test]
     fn no_segment_is_forgotten_however_many_there_are() {
+        // Each segment's file is open.
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is valid for both calls.
+        unsafe {
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
         let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[]));
         let log = folder.log();
         let row = vec![b'x'; 12 << 10];

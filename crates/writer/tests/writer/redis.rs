@@ -262,7 +262,7 @@ fn calls_that_do_not_divide_the_batch_are_taken_over_whole() {
 #[test]
 fn what_earlier_releases_have_cut_is_taken_over_whole() {
     let redis = Arc::new(Redis::start());
-    for (batches, done) in [(&["L0-10"][..], 0), (&["D0-10"], 10), (&["D0-10", "L10-12", "L17-20"], 10)] {
+    for (batches, done) in [(&["L0-10"][..], 0), (&["D0-10"][..], 10), (&["D0-10", "L10-12", "L17-20"][..], 10)] {
         let mut bucket = Bucket::new(&redis, "");
         let dead = gathering(bucket.open(10, 1000), 3_600_000);
         (0..3).for_each(|call| write(&dead, 7 * call..7 * call + 7));
