@@ -163,40 +163,71 @@ func appendKept(t testing.TB, buffer windrow.Buffer, told listening, count int) 
 	}
 }
 
-// Earlier releases sealed a part of an entry when a batch became full in it.
-func TestWhatEarlierReleasesHaveCutIsTakenOverWhole(t *testing.T) {
-	// One that is cut off takes a while to close.
+// openBuffers opens buffers of ten rows a batch, and closes them at once at the end: one that is cut off takes a
+// while.
+func openBuffers(t *testing.T, told listening) func(at buffertest.Place) windrow.Buffer {
 	var closing sync.WaitGroup
 	t.Cleanup(closing.Wait)
+	return func(at buffertest.Place) windrow.Buffer {
+		buffer, err := at.Opener().OpenBuffer(buffertest.Destination(), windrow.BatchLimits{Rows: 10, Bytes: 1000})
+		done(t, err)
+		buffer.Attach(told)
+		t.Cleanup(func() { closing.Go(func() { _ = buffer.Close() }) })
+		return buffer
+	}
+}
+
+// laneOf is the key of the bucket's only lane.
+func laneOf(t *testing.T, bucket string) string {
+	lanes := strings.Split(command(t, "ZRANGE", "{windrow:"+bucket+"}:lanes", "0", "-1"), "\r\n")
+	return "{windrow:" + bucket + "}:lane:" + lanes[2]
+}
+
+// takeOver counts the rows that are found, and says that they are stored.
+func takeOver(t *testing.T, buffer windrow.Buffer) (rows uint64) {
+	found, err := buffer.LeftOvers()
+	done(t, err)
+	for _, batch := range found.Batches {
+		rows += batch.Rows
+		done(t, buffer.Done(batch.ID))
+	}
+	return rows
+}
+
+// Earlier releases sealed a part of an entry when a batch became full in it.
+func TestWhatEarlierReleasesHaveCutIsTakenOverWhole(t *testing.T) {
+	told := listening{make(chan uint64, 100)}
+	opened := openBuffers(t, told)
 	for _, batches := range [][]string{{"L0-10"}, {"D0-10"}, {"D0-10", "L10-12", "L17-20"}} {
-		at, told := place{newBucket(), newRelay(t)}, listening{make(chan uint64, 100)}
-		opened := func(at buffertest.Place) windrow.Buffer {
-			buffer, err := at.Opener().OpenBuffer(buffertest.Destination(), windrow.BatchLimits{Rows: 10, Bytes: 1000})
-			done(t, err)
-			buffer.Attach(told)
-			t.Cleanup(func() { closing.Go(func() { _ = buffer.Close() }) })
-			return buffer
-		}
+		at := place{newBucket(), newRelay(t)}
 		dead := opened(at)
 		for range 3 {
 			appendKept(t, dead, told, 7)
 		}
-		lanes := strings.Split(command(t, "ZRANGE", "{windrow:"+at.bucket+"}:lanes", "0", "-1"), "\r\n")
 		for _, members := range batches {
-			command(t, "HSET", "{windrow:"+at.bucket+"}:lane:"+lanes[2]+":batches", windrow.NewBatchID().String(), members)
+			command(t, "HSET", laneOf(t, at.bucket)+":batches", windrow.NewBatchID().String(), members)
 		}
 		next := opened(at.Killed(t))
-		found, err := next.LeftOvers()
-		done(t, err)
-		count := uint64(0)
-		for _, batch := range found.Batches {
-			count += batch.Rows
-			done(t, next.Done(batch.ID))
-		}
-		equal(t, count, map[bool]uint64{true: 21, false: 11}[batches[0][0] == 'L'])
+		equal(t, takeOver(t, next), map[bool]uint64{true: 21, false: 11}[batches[0][0] == 'L'])
 		appendKept(t, next, told, 1)
 		equal(t, strings.Count(command(t, "KEYS", "{windrow:"+at.bucket+"}*:batches"), "batches"), 0)
 	}
+}
+
+// It was started again with the state of an earlier time.
+func TestARedisThatHasGoneBackIsToldAgain(t *testing.T) {
+	told := listening{make(chan uint64, 100)}
+	opened := openBuffers(t, told)
+	at := place{newBucket(), newRelay(t)}
+	writer := opened(at)
+	appendKept(t, writer, told, 7)
+	appendKept(t, writer, told, 7)
+	lane := laneOf(t, at.bucket)
+	command(t, "HDEL", lane+":rows", "7:7")
+	command(t, "HSET", lane, "next", "7")
+	appendKept(t, writer, told, 7)
+	equal(t, strings.Count(command(t, "KEYS", lane+"*:rows"), ":rows"), 1)
+	equal(t, takeOver(t, opened(at.Killed(t))), 21)
 }
 
 // A bucket of 2 MiB, and 25 MiB that come at once: what is stored makes room for the rest.

@@ -121,7 +121,8 @@ impl State {
         }
         if let Some(batch) = self.batches.remove(&id) {
             let rows = HeldRows { positions: batch.sealed.positions, held_bytes: batch.sealed.held_bytes };
-            self.give_away(batch.lane, vec![rows].into_iter().filter(|rows| !rows.positions.is_empty()).collect());
+            let own = Some(rows).filter(|rows| !rows.positions.is_empty());
+            self.give_away(batch.lane, own.into_iter().collect());
         }
         BufferError::UnknownBatch(id)
     }
