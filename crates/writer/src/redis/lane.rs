@@ -89,7 +89,8 @@ impl<'a> Pipeline<'a> {
     }
 
     pub(super) fn append(&mut self, lane: &Lane, first_row: u64, rows: Rows<'_>) {
-        self.write_entry(lane, &self.bucket.max_bytes, first_row, rows, None);
+        let bucket = self.bucket;
+        self.write_entry(lane, &bucket.max_bytes, first_row, rows, None);
     }
 
     /// The bucket had room for these rows before Redis forgot them.
@@ -106,7 +107,7 @@ impl<'a> Pipeline<'a> {
         });
         let (first_row, count) = (first_row.to_string(), count.to_string());
         let mut arguments =
-            vec![lane.owner.as_bytes(), limit.as_bytes(), first_row.as_bytes(), count.as_bytes(), &entry];
+            vec![lane.owner.as_bytes(), limit.as_bytes(), first_row.as_bytes(), count.as_bytes(), entry.as_slice()];
         arguments.extend(batch.iter().flatten().map(String::as_bytes));
         self.call(Script::Append, &[&lane.lane, &lane.rows, &self.bucket.bytes, &lane.batches], &arguments);
     }

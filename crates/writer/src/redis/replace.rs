@@ -222,7 +222,6 @@ mod tests {
         state.seal(last, LIMITS).unwrap();
         assert!(state.queue.take_flight(false).iter().all(|op| matches!(op, Op::Again(_) | Op::Skip(_))));
         confirm_all(&mut state);
-        state.batches.get_mut(&sealed).unwrap().is_recorded = true;
         let live = [pieces[0], pieces[2], sealed, last];
         for id in live {
             assert!(state.load(id).is_ok(), "{id:?} is recorded, and can be sent");
