@@ -37,11 +37,14 @@ differential: build setup-test ## Compare formats and types with ClickHouse: CAS
 	@WINDROW_DIFFERENTIAL_CASES=$(or $(CASES),10) $(if $(SEED),WINDROW_DIFFERENTIAL_SEED=$(SEED)) \
 	  .venv/bin/python -m pytest tests/differential -n 2 -q -rP $(if $(FORMAT),-k "$(FORMAT)")
 
-chaos: build setup-test ## Kill gateway, database and broker under load, ROUNDS=100 times (pipelines 30) from SEED=1 on, and count everything; BACKEND=duckdb
+chaos: build setup-test ## Kill gateway, database, broker and writers under load, ROUNDS=100 times (pipelines 30) from SEED=1 on, and count everything; BACKEND=duckdb
 	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) WINDROW_CHAOS_AWAY_SECONDS=120 \
 	  WINDROW_CHAOS_BACKEND=$(BACKEND) .venv/bin/python -m pytest $(if $(BACKEND),tests/chaos/test_kill.py,tests/chaos) -q -s
 	@WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),30) WINDROW_CHAOS_SEED=$(or $(SEED),1) \
 	  .venv/bin/python -m pytest tests/kafka/test_kill.py $(if $(filter duckdb,$(BACKEND)),-k duckdb) -q -s
+	@package=$$(scripts/python-package) && WINDROW_CHAOS_ROUNDS=$(or $(ROUNDS),100) WINDROW_CHAOS_SEED=$(or $(SEED),1) \
+	  PYTHONPATH=$$package .venv/bin/python -m pytest tests/go/test_go_killed.py tests/go/test_go_and_python.py \
+	  python/tests/writer/test_killed.py -q -s
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS=30; TARGET=values one alone
 	@fuzz/run $(or $(FUZZ_SECONDS),30) $(TARGET)

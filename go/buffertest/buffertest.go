@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -43,6 +44,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		"NothingIsTakenAfterTheEnd":             nothingIsTakenAfterTheEnd,
 		"AppendsMayComeFromManyGoroutines":      appendsFromManyGoroutines,
 		"WhatAKilledProcessLeftComesBackOnce":   whatAKilledProcessLeft,
+		"KillsLoseNothingWhateverTheSizesAre":   killsLoseNothing,
 		"RandomOperations":                      randomOperations,
 	}
 	for name, test := range tests {
@@ -65,6 +67,11 @@ type opened struct {
 
 func open(t *testing.T, place Place, limits windrow.BatchLimits) *opened {
 	t.Helper()
+	return openClosedBy(t, place, limits, func(closes func()) { closes() })
+}
+
+func openClosedBy(t *testing.T, place Place, limits windrow.BatchLimits, run func(func())) *opened {
+	t.Helper()
 	buffer, err := place.Opener().OpenBuffer(Destination(), limits)
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +79,11 @@ func open(t *testing.T, place Place, limits windrow.BatchLimits) *opened {
 	o := &opened{t: t, buffer: buffer, told: make(chan struct{})}
 	buffer.Attach(o)
 	t.Cleanup(func() {
-		if err := buffer.Close(); err != nil {
-			t.Error(err)
-		}
+		run(func() {
+			if err := buffer.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 	return o
 }
@@ -413,11 +422,129 @@ func whatAKilledProcessLeft(t *testing.T, place Place) {
 	same(t, "rows that are left when batches are done", texts, []string{"last"})
 }
 
-// randomOperations compares the buffer with a list of rows and a map of batches.
-func randomOperations(t *testing.T, place Place) {
+// killsLoseNothing: calls don't divide the batches, batches are left in every state, and each process is killed
+// in its turn. The next one finds each row once, and batches under their ids with the rows that they had.
+func killsLoseNothing(t *testing.T, place Place) {
+	const processes = 6
+	// One that is cut off takes a while to close.
+	var closing sync.WaitGroup
+	t.Cleanup(closing.Wait)
+	random := seeded(t)
+	left := leftRows{rows: map[string]bool{}, batches: map[windrow.BatchID][]string{}}
+	number := 0
+	for range processes {
+		o := openClosedBy(t, place, windrow.BatchLimits{Rows: 1 + random.IntN(12), Bytes: 30 + random.IntN(300)}, closing.Go)
+		if !o.buffer.Survives() {
+			return
+		}
+		ids := left.check(o)
+		for range 3 + random.IntN(8) {
+			var call []string
+			for range 1 + random.IntN(30) {
+				number++
+				call = append(call, fmt.Sprintf("%d %s", number, bytes.Repeat([]byte("x"), random.IntN(20))))
+			}
+			left.appended(call)
+			o.append(call...)
+			for sealed := o.seal(); sealed != nil && random.IntN(3) > 0; sealed = o.seal() {
+				left.batches[sealed.ID] = o.load(sealed.ID)
+				ids = append(ids, sealed.ID)
+			}
+			random.Shuffle(len(ids), func(a, b int) { ids[a], ids[b] = ids[b], ids[a] })
+			for len(ids) > 2 {
+				id := ids[0]
+				ids = ids[1:]
+				if rows := len(left.batches[id]); rows > 1 && random.IntN(3) == 0 {
+					ids = append(ids, left.split(o, id, 1+random.IntN(rows-1))...)
+				} else {
+					left.done(o, id)
+				}
+			}
+		}
+		// When a later row is kept, so is what was said before it.
+		number++
+		left.appended([]string{fmt.Sprint(number)})
+		o.append(fmt.Sprint(number))
+		place = place.Killed(t)
+	}
+	o := openClosedBy(t, place, windrow.BatchLimits{Rows: 5, Bytes: 1000}, closing.Go)
+	for _, id := range left.check(o) {
+		left.done(o, id)
+	}
+	o.append("last")
+	left.appended([]string{"last"})
+	left.check(open(t, place.Killed(t), windrow.BatchLimits{Rows: 5, Bytes: 1000}))
+}
+
+// leftRows are rows that are not done, and the batches whose members are known.
+type leftRows struct {
+	rows    map[string]bool
+	batches map[windrow.BatchID][]string
+}
+
+func (l leftRows) appended(rows []string) {
+	for _, row := range rows {
+		l.rows[row] = true
+	}
+}
+
+// check compares what a process finds of those before it, and gives its batches.
+func (l leftRows) check(o *opened) []windrow.BatchID {
+	o.t.Helper()
+	var ids []windrow.BatchID
+	seen := map[string]bool{}
+	for _, batch := range o.leftOvers() {
+		rows := o.load(batch.ID)
+		if known, isKnown := l.batches[batch.ID]; isKnown {
+			same(o.t, "rows of a batch that was known", rows, known)
+		}
+		l.batches[batch.ID] = rows
+		ids = append(ids, batch.ID)
+		for _, row := range rows {
+			if seen[row] || !l.rows[row] {
+				o.t.Fatalf("row %q comes back although it is done, or twice", row)
+			}
+			seen[row] = true
+		}
+	}
+	if len(seen) != len(l.rows) {
+		o.t.Fatalf("%d rows come back, of %d that are not done", len(seen), len(l.rows))
+	}
+	return ids
+}
+
+func (l leftRows) done(o *opened, id windrow.BatchID) {
+	o.done(id)
+	for _, row := range l.batches[id] {
+		delete(l.rows, row)
+	}
+	delete(l.batches, id)
+}
+
+func (l leftRows) split(o *opened, id windrow.BatchID, cut int) []windrow.BatchID {
+	o.t.Helper()
+	pieces, err := o.buffer.Split(id, []int{cut})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	delete(l.batches, id)
+	var ids []windrow.BatchID
+	for _, piece := range pieces {
+		l.batches[piece.ID] = o.load(piece.ID)
+		ids = append(ids, piece.ID)
+	}
+	return ids
+}
+
+func seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// randomOperations compares the buffer with a list of rows and a map of batches.
+func randomOperations(t *testing.T, place Place) {
+	random := seeded(t)
 	o := open(t, place, windrow.BatchLimits{Rows: 7, Bytes: 200})
 	var rows []string
 	sealedBefore := uint64(0)

@@ -48,9 +48,9 @@ func copied(t testing.TB, from string) string {
 
 func TestConformance(t *testing.T) {
 	for name, options := range map[string]diskbuffer.Options{
-		"Never":    {},
-		"Interval": {Sync: diskbuffer.SyncInterval(time.Millisecond)},
-		"Always":   {Sync: diskbuffer.SyncAlways()},
+		"Never":    {SegmentBytes: 256 << 10},
+		"Interval": {SegmentBytes: 256 << 10, Sync: diskbuffer.SyncInterval(time.Millisecond)},
+		"Always":   {SegmentBytes: 256 << 10, Sync: diskbuffer.SyncAlways()},
 		"Tiny":     {SegmentBytes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,6 +114,12 @@ func (o opener) OpenBuffer(destination *windrow.Destination, batch windrow.Batch
 		own.remove()
 		return nil, err
 	}
+	if !limits.sync.isNever() {
+		if err := syncName(o.folder, realDisk{}); err != nil {
+			log.remove()
+			return nil, err
+		}
+	}
 	buffer := &buffer{root: o.folder, limits: limits, destination: destination, own: log}
 	log.othersBytes = buffer.adoptedBytes
 	found, err := buffer.look()
@@ -142,7 +148,7 @@ type buffer struct {
 
 func (b *buffer) Attach(events windrow.Events) {
 	if !b.limits.sync.isNever() {
-		b.syncer = startSyncer(b.limits.sync, events, b.own.dirt)
+		b.syncer = startSyncer(b.limits.sync, events, syncedLog{&b.mu, b.own, realDisk{}})
 	}
 }
 
@@ -227,8 +233,9 @@ func (b *buffer) Load(id windrow.BatchID) (windrow.Rows, error) {
 	if err != nil {
 		return windrow.Rows{}, err
 	}
-	// An id that is sent has to be there also after a loss of power, if its rows have to.
-	if b.limits.sync.isAlways() && b.syncer != nil && plan.recorded > b.syncer.syncedRecords() {
+	// An id that is sent has to be there also after a loss of power, if its rows have to. But what the disk has
+	// lost will never be there.
+	if b.limits.sync.isAlways() && b.syncer != nil && plan.recorded > b.syncer.syncedRecords() && !plan.isSuspect {
 		return windrow.Rows{}, windrow.ErrNotYet
 	}
 	// It is read without the lock: appends go on meanwhile.

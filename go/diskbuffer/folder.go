@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -120,9 +121,15 @@ func (f *folder) segments() ([]uint64, error) {
 
 func (f *folder) segmentPath(number uint64) string { return filepath.Join(f.path, segmentName(number)) }
 
-// remove takes the sub-folder away, when nothing is in it any more but the lock. What can't be removed is
-// found empty by the next writer, which tries again.
+// remove takes the sub-folder away, when nothing is in it any more but the lock, and copies of segments that
+// were not made whole. What can't be removed is found empty by the next writer, which tries again.
 func (f *folder) remove() {
+	entries, _ := os.ReadDir(f.path)
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), rewriteSuffix) {
+			_ = os.Remove(filepath.Join(f.path, entry.Name()))
+		}
+	}
 	_ = os.Remove(filepath.Join(f.path, lockName))
 	_ = os.Remove(f.path)
 	f.unlock()

@@ -31,7 +31,9 @@ type log struct {
 	diskBytes    int64
 	// recorded counts seals and splits.
 	recorded uint64
-	dirt     *dirt
+	// names counts those of segments that were made in the folder, syncedNames those that are sure to be there.
+	names       uint64
+	syncedNames uint64
 }
 
 // batch is sealed and not done.
@@ -53,7 +55,7 @@ func newLog(folder *folder, destination *windrow.Destination, limits limits) *lo
 	described, _ := destination.MarshalBinary()
 	return &log{
 		folder: folder, limits: limits, destination: destination, described: described, groups: groups{limits: limits},
-		batches: map[windrow.BatchID]batch{}, dirt: &dirt{folder: folder.path},
+		batches: map[windrow.BatchID]batch{},
 	}
 }
 
@@ -241,12 +243,13 @@ func (l *log) begin(made *blank) {
 	previousEnd := uint64(0)
 	if l.active != nil {
 		previousEnd = uint64(l.active.end)
+		l.segments[len(l.segments)-1].end = l.active.end
 		l.endActive()
 	}
 	begun, active := made.begin(l.nextPosition, previousEnd)
 	l.nextNumber = begun.number + 1
 	l.diskBytes += begun.bytes
-	l.dirt.add(begun.file)
+	l.names++
 	active.push(newRecord{kind: kindDestination, bytes: l.described})
 	l.segments = append(l.segments, begun)
 	l.active = active
@@ -375,6 +378,59 @@ func (l *log) release() {
 		l.diskBytes -= oldest.bytes
 		l.segments = slices.Delete(l.segments, 0, 1)
 	}
+}
+
+func (l *log) segmentOf(number uint64) *segment {
+	for _, segment := range l.segments {
+		if segment.number == number {
+			return segment
+		}
+	}
+	return nil
+}
+
+// unsynced is what has to be synced so that all that was written before is sure to be there.
+func (l *log) unsynced() []unsynced {
+	var found []unsynced
+	for _, segment := range l.segments {
+		if segment.durability != isWhole {
+			found = append(found, unsynced{*segment, segment.durability == isDistrusted})
+		}
+	}
+	return found
+}
+
+// wasSynced: those that were not written to any more when they were synced need it no more.
+func (l *log) wasSynced(synced []unsynced) {
+	for _, synced := range synced {
+		if segment := l.segmentOf(synced.number); segment != nil && synced.end > 0 {
+			segment.durability = isWhole
+		}
+	}
+}
+
+// distrust: a sync of a segment has failed. If it is written to, what comes goes into another one.
+func (l *log) distrust(number uint64) error {
+	segment := l.segmentOf(number)
+	if segment == nil {
+		return nil
+	}
+	segment.durability = isDistrusted
+	if segment.end > 0 {
+		return nil
+	}
+	return l.roll(l.limits.segmentBytes)
+}
+
+// takeCopy puts a copy, which is synced, in the place of a segment. Who reads the former file still has it.
+func (l *log) takeCopy(number uint64, path string, made *os.File) error {
+	segment := l.segmentOf(number)
+	if err := os.Rename(path, segment.path); err != nil {
+		return err
+	}
+	segment.file, segment.durability = made, isWhole
+	l.names++
+	return nil
 }
 
 // keepAside: something in these segments can't be read any more.

@@ -17,6 +17,8 @@ type reading struct {
 	bytes int64
 	// recorded is the number of the seal or split that made the batch.
 	recorded uint64
+	// isSuspect: something in its segments is lost, perhaps some of its rows.
+	isSuspect bool
 	// name is for complaints.
 	name string
 }
@@ -44,6 +46,7 @@ func (l *log) reading(id windrow.BatchID) (reading, error) {
 		if isFirst {
 			start = found.place.offset
 		}
+		plan.isSuspect = plan.isSuspect || segment.isDamaged
 		plan.parts = append(plan.parts, part{segment.number, segment.file, segment.checksums, start, segment.bytes})
 	}
 	return plan, nil

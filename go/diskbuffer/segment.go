@@ -25,7 +25,27 @@ type segment struct {
 	undone uint64
 	// isDamaged: something in it can't be read, and it is kept aside instead of deleted.
 	isDamaged bool
+	// end is where its records end, when it is not written to any more; 0 before.
+	end        int64
+	durability durability
 }
+
+// durability is how much of a segment would survive a loss of power.
+type durability int
+
+const (
+	isUnknown durability = iota
+	// isDistrusted: a sync of the file has failed.
+	isDistrusted
+	// isWhole: all of it, and nothing more is written to it.
+	isWhole
+)
+
+const (
+	segmentSuffix = ".segment"
+	// rewriteSuffix is of what will take the place of a segment.
+	rewriteSuffix = ".rewrite"
+)
 
 // active is the segment that is written to.
 type active struct {
@@ -47,7 +67,7 @@ type newRecord struct {
 
 func segmentName(number uint64) string {
 	digits := strconv.FormatUint(number, 16)
-	return "0000000000000000"[len(digits):] + digits + ".segment"
+	return "0000000000000000"[len(digits):] + digits + segmentSuffix
 }
 
 var segmentsName = regexp.MustCompile(`^([0-9a-fA-F]{16})\.segment$`)

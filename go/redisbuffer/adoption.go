@@ -11,22 +11,30 @@ import (
 // that they had not made batches of.
 
 // adoptAll takes over every lane of the same table whose owner is dead, or has been silent for longer than
-// its lease.
+// its lease; also one that is ours already and that we don't have: the connection broke before its contents
+// were read.
 func (b *buffer) adoptAll(link *link) error {
 	lanes, err := link.survey(b.bucket)
 	if err != nil {
 		return err
 	}
 	for _, surveyed := range lanes {
-		dead := isDead(surveyed.process)
+		isOurs := surveyed.owner == b.owner
+		dead := isOurs || isDead(surveyed.process)
 		isLeft := dead || surveyed.leaseLeftMS <= 0
-		if isLeft && surveyed.owner != b.owner && surveyed.destination.IsSameTable(b.destination) {
+		if isLeft && !(isOurs && b.hasLane(surveyed.name)) && surveyed.destination.IsSameTable(b.destination) {
 			if err := b.adopt(link, surveyed, dead); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (b *buffer) hasLane(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state.hasLane(name)
 }
 
 func (b *buffer) adopt(link *link, surveyed surveyed, isDead bool) error {
@@ -80,32 +88,48 @@ func (s *state) enter(adopted *laneState, contents contents) {
 	for _, id := range adopted.index.liveBatches() {
 		s.offer(number, id, true)
 	}
-	for _, rows := range s.grouped(adopted.index.unsealed(), sizes) {
-		id := windrow.NewBatchID()
-		s.record(number, adopted.index.seal(id, rows))
-		s.offer(number, id, false)
+	s.sealUnsealed(number, sizes)
+}
+
+// sealUnsealed joins neighbours to batches as large as they may be. They are recorded at once: a writer of an
+// earlier release, if it is the next, overlooks rows of an entry of which others are recorded.
+func (s *state) sealUnsealed(lane int, sizes map[uint64]int64) {
+	index := s.lanes[lane].index
+	var made change
+	for _, rows := range s.grouped(index, sizes) {
+		made.writes = append(made.writes, index.seal(windrow.NewBatchID(), rows).writes...)
+	}
+	s.record(lane, made)
+	for _, write := range made.writes {
+		s.offer(lane, write.id, false)
 	}
 }
 
-// grouped joins neighbours to batches as large as they may be.
-func (s *state) grouped(entries []windrow.Positions, sizes map[uint64]int64) []windrow.Positions {
+func (s *state) grouped(index *laneIndex, sizes map[uint64]int64) []windrow.Positions {
 	var groups []windrow.Positions
 	sum := int64(0)
-	for _, entry := range entries {
-		size := sizes[entry.From]
-		if last := len(groups) - 1; last >= 0 && groups[last].To == entry.From &&
-			entry.To-groups[last].From <= uint64(s.limits.Rows) && sum+size <= int64(s.limits.Bytes) {
-			groups[last].To = entry.To
+	for _, rows := range index.unsealed() {
+		entry := index.entriesOf(rows)[0]
+		size := sizes[entry.From] / int64(entry.Count()) * int64(rows.Count())
+		if last := len(groups) - 1; last >= 0 && groups[last].To == rows.From &&
+			rows.To-groups[last].From <= uint64(s.limits.Rows) && sum+size <= int64(s.limits.Bytes) {
+			groups[last].To = rows.To
 			sum += size
 			continue
 		}
-		groups = append(groups, entry)
+		groups = append(groups, rows)
 		sum = size
 	}
 	return groups
 }
 
+// offer: a batch that was given up to another process, and comes back when that has died, is under way here
+// still.
 func (s *state) offer(lane int, id windrow.BatchID, isRecorded bool) {
+	if known := s.batches[id]; known != nil {
+		known.lane = lane
+		return
+	}
 	members := s.lanes[lane].index.batches[id].rows
 	sealed := windrow.Sealed{ID: id, Rows: members.Count(), Destination: s.lanes[lane].destination}
 	s.batches[id] = &batch{lane: lane, sealed: sealed, members: members, isRecorded: isRecorded}

@@ -11,6 +11,9 @@ import (
 // tombstoneLife is how long word of an emptied lane stays, for an owner that was thought dead and comes back.
 const tombstoneLife = 24 * time.Hour
 
+// noLimit is more bytes than any bucket has, exact in Lua's numbers.
+const noLimit = "9007199254740992"
+
 // bucket has the keys that all lanes of a bucket share. The braces keep it in one slot of a Redis Cluster.
 type bucket struct {
 	lanes      string
@@ -76,18 +79,32 @@ func (p *pipeline) begin(script script, keys []string, arguments int) {
 
 func decimal(number uint64) string { return strconv.FormatUint(number, 10) }
 
-func (p *pipeline) register(lane lane, process string, destination []byte, firstRow uint64) {
+func (p *pipeline) register(lane lane, process string, destination []byte) {
 	p.call(scriptRegister, []string{p.bucket.lanes, lane.lane},
-		lane.name, lane.owner, process, string(destination), p.bucket.leaseMS, decimal(firstRow))
+		lane.name, lane.owner, process, string(destination), p.bucket.leaseMS)
 }
 
-func (p *pipeline) append(lane lane, firstRow uint64, rows windrow.Rows) {
-	p.begin(scriptAppend, []string{lane.lane, lane.rows, p.bucket.bytes}, 5)
-	for _, argument := range []string{lane.owner, p.bucket.maxBytes, decimal(firstRow), strconv.Itoa(rows.Count())} {
+func (p *pipeline) append(lane lane, added piece) { p.entry(lane, p.bucket.maxBytes, added) }
+
+// appendAgain: the bucket had room for these rows before Redis forgot them.
+func (p *pipeline) appendAgain(lane lane, again *againOp) {
+	if again.isBatch {
+		p.entry(lane, noLimit, again.piece, again.batch.String(), recorded{rows: again.positions()}.String())
+		return
+	}
+	p.entry(lane, noLimit, again.piece)
+}
+
+func (p *pipeline) entry(lane lane, limit string, added piece, batch ...string) {
+	p.begin(scriptAppend, []string{lane.lane, lane.rows, p.bucket.bytes, lane.batches}, 5+len(batch))
+	for _, argument := range []string{lane.owner, limit, decimal(added.first), strconv.Itoa(added.rows.Count())} {
 		p.out = appendPart(p.out, argument)
 	}
-	p.out = appendNumber(p.out, '$', entryBytes(rows))
-	p.out = append(appendEntry(p.out, rows), "\r\n"...)
+	p.out = appendNumber(p.out, '$', entryBytes(added.rows))
+	p.out = append(appendEntry(p.out, added.rows), "\r\n"...)
+	for _, argument := range batch {
+		p.out = appendPart(p.out, argument)
+	}
 }
 
 func (p *pipeline) withdraw(lane lane, rows windrow.Positions) {
@@ -116,16 +133,21 @@ func (p *pipeline) renew(lane lane) {
 func (p *pipeline) survey() { p.call(scriptSurvey, []string{p.bucket.lanes}, p.bucket.lanePrefix) }
 
 func (p *pipeline) adopt(lane lane, formerOwner, process string, isDead bool) {
-	dead := "0"
-	if isDead {
-		dead = "1"
-	}
-	p.call(scriptAdopt, []string{p.bucket.lanes, lane.lane}, lane.name, formerOwner, lane.owner, process, p.bucket.leaseMS, dead)
+	p.call(scriptAdopt, []string{p.bucket.lanes, lane.lane},
+		lane.name, formerOwner, lane.owner, process, p.bucket.leaseMS, flag(isDead))
 }
 
-func (p *pipeline) leave(lane lane) {
-	p.call(scriptLeave, []string{p.bucket.lanes, lane.lane, lane.rows, lane.batches, lane.tombstone},
-		lane.name, lane.owner, strconv.FormatInt(tombstoneLife.Milliseconds(), 10))
+// leave: a lane that is void goes with what is in it.
+func (p *pipeline) leave(lane lane, isVoid bool) {
+	p.call(scriptLeave, []string{p.bucket.lanes, lane.lane, lane.rows, lane.batches, lane.tombstone, p.bucket.bytes},
+		lane.name, lane.owner, strconv.FormatInt(tombstoneLife.Milliseconds(), 10), flag(isVoid))
+}
+
+func flag(isSet bool) string {
+	if isSet {
+		return "1"
+	}
+	return "0"
 }
 
 // An entry is rows as they lie in Redis: version, number of rows, the length of each, their bytes. Numbers

@@ -55,8 +55,8 @@ func newLaneIndex() *laneIndex {
 	return &laneIndex{batches: map[windrow.BatchID]recorded{}, done: map[windrow.BatchID]struct{}{}}
 }
 
-// addEntry may be told of an entry that is there: one that was restored while the rest of its append was on
-// its way.
+// addEntry may be told of an entry that is there: one that was written again while the rest of its append was
+// on its way.
 func (l *laneIndex) addEntry(rows windrow.Positions) {
 	at, isThere := slices.BinarySearchFunc(l.entries, rows.From, func(entry indexedEntry, from uint64) int {
 		return cmp.Compare(entry.rows.From, from)
@@ -148,21 +148,29 @@ func (l *laneIndex) liveBatches() []windrow.BatchID {
 	return live
 }
 
-// unsealed are the entries that no batch has any row of, in order: written, never sealed.
+// unsealed are the rows of entries that no batch has, in order: written, never sealed. Writers of earlier
+// releases sealed a part of an entry when a batch became full in it.
 func (l *laneIndex) unsealed() []windrow.Positions {
-	taken := make([]windrow.Positions, 0, len(l.batches))
+	sealed := make([]windrow.Positions, 0, len(l.batches))
 	for _, batch := range l.batches {
-		taken = append(taken, batch.rows)
+		sealed = append(sealed, batch.rows)
 	}
-	slices.SortFunc(taken, func(a, b windrow.Positions) int { return cmp.Compare(a.From, b.From) })
+	slices.SortFunc(sealed, func(a, b windrow.Positions) int { return cmp.Compare(a.From, b.From) })
 	var free []windrow.Positions
-	at := 0
 	for _, entry := range l.entries {
-		for at < len(taken) && taken[at].To <= entry.rows.From {
-			at++
+		at := entry.rows.From
+		for len(sealed) > 0 && sealed[0].From < entry.rows.To {
+			if at < sealed[0].From {
+				free = append(free, windrow.Positions{From: at, To: sealed[0].From})
+			}
+			at = max(at, sealed[0].To)
+			if sealed[0].To > entry.rows.To {
+				break
+			}
+			sealed = sealed[1:]
 		}
-		if at == len(taken) || taken[at].From >= entry.rows.To {
-			free = append(free, entry.rows)
+		if at < entry.rows.To {
+			free = append(free, windrow.Positions{From: at, To: entry.rows.To})
 		}
 	}
 	return free

@@ -22,12 +22,13 @@
 // entry says where it begins, and the lane where the next one has to: an entry that is there is not added
 // again, one that comes late neither. Records carry a serial number to the same end. An append that Redis did
 // not confirm in time is refused, and withdrawn: the next thing that Redis hears of it deletes it. Only a
-// process that dies between the two leaves rows that were refused and are stored anyway.
+// process that dies between the two, or is thought dead, leaves rows that were refused and are stored anyway.
 //
 // A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was
 // left, or whose lease has run out is taken over by the next writer for the same table: of two that try, one
 // wins. Batches keep their ids and members; rows that were in none are made new ones of, recorded before they
-// are sent. What was thought dead and is not finds out with its next word to Redis, and goes on in another
+// are sent. That goes for every row, also the rest of an entry: earlier releases cut entries where a batch
+// became full. What was thought dead and is not finds out with its next word to Redis, and goes on in another
 // lane. Writers in Rust, Python and Go take over each other's lanes.
 //
 // It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much
@@ -101,15 +102,16 @@ func newBuffer(address address, destination *windrow.Destination, limits windrow
 
 func (b *buffer) takePlace(link *link) error {
 	lane := b.bucket.lane(windrow.NewBatchID().String(), b.owner)
-	if err := b.register(link, lane, 0); err != nil {
+	if err := b.register(link, lane); err != nil {
 		return err
 	}
 	b.state.enterOwn(lane)
 	return b.adoptAll(link)
 }
 
-func (b *buffer) register(link *link, lane lane, firstRow uint64) error {
-	_, err := link.judge(b.bucket, func(p *pipeline) { p.register(lane, b.process, b.described, firstRow) })
+// register makes a lane of this writer's, which may be there already.
+func (b *buffer) register(link *link, lane lane) error {
+	_, err := link.judge(b.bucket, func(p *pipeline) { p.register(lane, b.process, b.described) })
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"reflect"
@@ -164,7 +165,7 @@ func index() *laneIndex {
 func TestABatchReleasesWhatItHadAndNothingElse(t *testing.T) {
 	made := index()
 	made.seal(id(1), positions(0, 15))
-	equal(t, made.unsealed()[0], positions(15, 20))
+	equal(t, slices.Equal(made.unsealed(), []windrow.Positions{positions(15, 20)}), true)
 	wanted := change{forgets: []windrow.BatchID{id(1)}, releases: []windrow.Positions{positions(0, 10), positions(10, 15)}}
 	if found := made.markDone(id(1)); !reflect.DeepEqual(found, wanted) {
 		t.Fatal(found)
@@ -194,7 +195,8 @@ func TestWhatACrashLeftIsToldApart(t *testing.T) {
 	made.addRecorded(id(3), recorded{positions(5, 12), false})
 	equal(t, made.tidy().isEmpty(), true)
 	equal(t, slices.Equal(made.liveBatches(), []windrow.BatchID{id(3)}), true)
-	equal(t, slices.Equal(made.unsealed(), []windrow.Positions{positions(15, 20)}), true)
+	// Also the rest of an entry in which a batch became full.
+	equal(t, slices.Equal(made.unsealed(), []windrow.Positions{positions(12, 15), positions(15, 20)}), true)
 	equal(t, slices.Equal(made.entriesOf(positions(5, 12)), []windrow.Positions{positions(0, 10), positions(10, 15)}), true)
 	equal(t, slices.Equal(made.markDone(id(3)).releases, []windrow.Positions{positions(0, 10)}), true)
 }
@@ -215,17 +217,15 @@ func (s *state) appendCount(rows int, deadline time.Time) uint64 {
 
 // confirmAll does what Redis would do with all that is queued.
 func (s *state) confirmAll() []uint64 {
+	var outcome settlement
 	var kept []uint64
-	for len(s.ops) > 0 {
-		queued := s.ops[0]
-		s.ops = s.ops[1:]
-		switch queued := queued.(type) {
-		case *appendOp:
-			if before, isKept := s.confirm(queued); isKept {
-				kept = append(kept, before)
+	for !s.queue.isEmpty() {
+		for _, queued := range s.queue.takeFlight(false) {
+			outcome.hasKept = false
+			s.wasDone(queued, &outcome)
+			if outcome.hasKept {
+				kept = append(kept, outcome.keptBefore)
 			}
-		case *recordOp:
-			s.recorded(queued.change)
 		}
 	}
 	return kept
@@ -234,8 +234,8 @@ func (s *state) confirmAll() []uint64 {
 func TestWhatWaitsToBeSentIsJoinedAndWhatWasSentIsNot(t *testing.T) {
 	s, now := newState(), time.Now()
 	equal(t, s.appendCount(2, now)+s.appendCount(3, now), 2)
-	equal(t, len(s.ops), 1)
-	s.ops[0].(*appendOp).wasSent = true
+	equal(t, len(s.queue.rows), 1)
+	s.queue.rows[0].(*appendOp).wasSent = true
 	equal(t, s.appendCount(1, now), 5)
 	equal(t, slices.Equal(s.confirmAll(), []uint64{5, 6}), true)
 }
@@ -251,15 +251,15 @@ func TestWhatExpiresIsRefusedWholeAndWithdrawn(t *testing.T) {
 	s, now := newState(), time.Now()
 	s.appendCount(25, now)
 	s.appendCount(3, now.Add(time.Minute))
-	first := s.ops[0].(*appendOp)
-	s.ops = s.ops[1:]
+	first := s.queue.rows[0].(*appendOp)
+	s.queue.rows = s.queue.rows[1:]
 	s.confirm(first)
 	var refused []windrow.Positions
 	for _, piece := range s.expire(now) {
 		refused = append(refused, piece.positions())
 	}
 	equal(t, slices.Equal(refused, []windrow.Positions{positions(0, 10), positions(10, 20), positions(20, 28)}), true)
-	for _, queued := range s.ops {
+	for _, queued := range s.queue.rows {
 		if _, isWithdrawal := queued.(*withdrawOp); !isWithdrawal {
 			t.Fatal(queued)
 		}
@@ -292,41 +292,196 @@ func TestBatchesAreNeverCutOverAGap(t *testing.T) {
 	equal(t, rows.Count(), 10)
 }
 
-func TestWhatChangedWhileALaneWasRestoredIsRecordedThere(t *testing.T) {
+// positionsAgain is what is queued to be written again, or skipped.
+func (s *state) positionsAgain() []windrow.Positions {
+	var found []windrow.Positions
+	for _, queued := range s.queue.again {
+		switch queued := queued.(type) {
+		case *againOp:
+			found = append(found, queued.positions())
+		case *skipOp:
+			found = append(found, queued.rows)
+		}
+	}
+	return found
+}
+
+func TestWhatRedisHasForgottenIsWrittenAgainAndWhatFollowsIsRecordedBehindIt(t *testing.T) {
 	s, now := newState(), time.Now()
 	s.appendCount(40, now)
 	s.confirmAll()
 	ended, cut := s.seal(), s.seal()
 	s.confirmAll()
-	had := s.inHand()
-	equal(t, len(had.batches), 2)
-
 	equal(t, s.done(ended.ID), nil)
+	sealed := s.seal()
+	s.appendCount(3, now.Add(time.Minute))
+	s.moveTo(newBucket(address{}).lane("l+", "o"), loss{kind: isForgotten})
+	wanted := []windrow.Positions{positions(0, 10), positions(10, 20), positions(20, 30), positions(30, 40)}
+	equal(t, slices.Equal(s.positionsAgain(), wanted), true)
+	_, err := s.load(sealed.ID)
+	equal(t, err, windrow.ErrNotYet)
+
 	children, err := s.split(cut.ID, []int{3, 6})
 	equal(t, err, nil)
 	equal(t, s.done(children[1].ID), nil)
-	sealed := s.seal()
-	s.restored(newBucket(address{}).lane("l+", "o"), had)
-	for _, queued := range s.ops {
-		equal(t, queued.(*recordOp).lane, s.own)
-	}
+	last := s.seal()
 	s.confirmAll()
-	for _, id := range []windrow.BatchID{children[0].ID, children[2].ID, sealed.ID} {
+	live := []windrow.BatchID{children[0].ID, children[2].ID, sealed.ID, last.ID}
+	for _, id := range live {
 		if _, err := s.load(id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// As whoever takes the lane over would see it.
 	index := s.lanes[s.own].index
-	equal(t, len(index.liveBatches()), 3)
-	equal(t, slices.Equal(index.unsealed(), []windrow.Positions{positions(30, 40)}), true)
-	equal(t, index.entries[0].rows, positions(10, 20))
-	equal(t, index.entries[0].openRows, 7)
-	for _, id := range []windrow.BatchID{children[0].ID, children[2].ID, sealed.ID} {
+	equal(t, slices.Equal(index.liveBatches(), live), true)
+	equal(t, slices.Equal(index.unsealed(), []windrow.Positions{positions(40, 43)}), true)
+	for _, id := range live {
 		equal(t, s.done(id), nil)
 	}
-	equal(t, len(index.entries), 1)
-	equal(t, len(index.batches), 0)
+	equal(t, slices.Equal(index.entriesOf(positions(0, 43)), []windrow.Positions{positions(40, 43)}), true)
+}
+
+func TestALaneThatAnotherTakesWhileItIsWrittenAgainIsOneThatWasLost(t *testing.T) {
+	s := newState()
+	s.appendCount(30, time.Now())
+	s.confirmAll()
+	first := s.seal()
+	s.confirmAll()
+	second := s.seal()
+	s.moveTo(newBucket(address{}).lane("l+", "o"), loss{kind: isForgotten})
+	// The first batch is there when the lane is lost.
+	s.lanes[1].isGone = true
+	s.moveTo(newBucket(address{}).lane("l++", "o"), loss{kind: isTaken, before: 10})
+	wanted := []windrow.Positions{positions(0, 10), positions(10, 20), positions(20, 30)}
+	equal(t, slices.Equal(s.positionsAgain(), wanted), true)
+	if _, err := s.load(first.ID); err != nil {
+		t.Fatal("both know its id, and both send it", err)
+	}
+	equal(t, len(s.givenAway), 0)
+	equal(t, s.batches[second.ID].lane, 2)
+}
+
+func TestEveryRowIsTakenByAnotherOrWrittenAgain(t *testing.T) {
+	for before := range uint64(46) {
+		s, now := newState(), time.Now()
+		s.appendCount(17, now)
+		s.appendCount(9, now)
+		s.confirmAll()
+		s.seal()
+		s.confirmAll()
+		s.seal()
+		s.appendCount(19, now.Add(time.Minute))
+		s.lanes[0].isGone = true
+		s.moveTo(newBucket(address{}).lane("l+", "o"), loss{kind: isTaken, before: before})
+		var found []windrow.Positions
+		for _, given := range s.givenAway {
+			for _, rows := range given.rows {
+				found = append(found, rows.positions)
+			}
+		}
+		for _, batch := range s.batches {
+			found = append(found, batch.members)
+		}
+		for _, piece := range append(slices.Clone(s.waiting), s.half...) {
+			found = append(found, piece.positions())
+		}
+		for _, queued := range s.queue.rows {
+			found = append(found, queued.(*appendOp).positions())
+		}
+		rows := make([]int, 45)
+		for _, positions := range found {
+			for row := positions.From; row < positions.To; row++ {
+				rows[row]++
+			}
+		}
+		equal(t, slices.Equal(rows, slices.Repeat([]int{1}, 45)), true)
+	}
+}
+
+func TestABatchWhoseLaneIsGoneIsNotCut(t *testing.T) {
+	s := newState()
+	s.appendCount(10, time.Now())
+	s.confirmAll()
+	sealed := s.seal()
+	s.confirmAll()
+	s.lanes[0].isGone = true
+	_, err := s.split(sealed.ID, []int{5})
+	equal(t, err, windrow.ErrNotYet)
+	s.moveTo(newBucket(address{}).lane("l+", "o"), loss{kind: isTaken, before: 10})
+	_, err = s.load(sealed.ID)
+	equal(t, err, nil)
+	_, err = s.split(sealed.ID, []int{5})
+	equal(t, err, windrow.ErrUnknownBatch)
+	_, err = s.load(sealed.ID)
+	equal(t, err, windrow.ErrUnknownBatch)
+	equal(t, s.givenAway[0].rows[0].positions, positions(0, 10))
+}
+
+func TestRecordsGoBeforeRowsThatFindNoRoom(t *testing.T) {
+	s, now := newState(), time.Now()
+	s.appendCount(10, now)
+	s.confirmAll()
+	sealed := s.seal()
+	for range 200 {
+		s.append(windrow.Rows{Bytes: make([]byte, 90_000), Lengths: []uint32{90_000}}, now)
+	}
+	flight := s.queue.takeFlight(true)
+	equal(t, len(flight), 2)
+	equal(t, flight[0].(*recordOp).change.writes[0].id, sealed.ID)
+	s.queue.putBack(flight)
+	equal(t, len(s.queue.takeFlight(true)), 2)
+	s.isFull = true
+	s.appendCount(1, now)
+	equal(t, s.open().FullBatches, 0)
+	s.confirmAll()
+	equal(t, s.open().FullBatches > 0, true)
+}
+
+// Whatever is recorded: each row of an entry is in a batch or unsealed, and when all of them are done all is
+// released.
+func TestNoRowIsOverlooked(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 0))
+	for range 2000 {
+		made := newLaneIndex()
+		there := map[uint64]bool{}
+		for at := uint64(0); at < 150; {
+			at += random.Uint64N(3) * random.Uint64N(5)
+			end := at + 1 + random.Uint64N(19)
+			made.addEntry(positions(at, end))
+			at = end
+		}
+		at := uint64(0)
+		for number := range 1 + random.IntN(20) {
+			at += random.Uint64N(3) * random.Uint64N(9)
+			end := at + 1 + random.Uint64N(24)
+			made.addRecorded(id(byte(number)), recorded{positions(at, end), random.IntN(2) == 0})
+			at = end
+		}
+		made.tidy()
+		for _, entry := range made.entries {
+			for row := entry.rows.From; row < entry.rows.To; row++ {
+				there[row] = true
+			}
+		}
+		for _, batch := range made.batches {
+			for row := batch.rows.From; row < batch.rows.To; row++ {
+				delete(there, row)
+			}
+		}
+		for number, rows := range made.unsealed() {
+			for row := rows.From; row < rows.To; row++ {
+				equal(t, there[row], true)
+				delete(there, row)
+			}
+			made.seal(windrow.BatchID{1: 1, 14: byte(number)}, rows)
+		}
+		equal(t, len(there), 0)
+		for _, batch := range made.liveBatches() {
+			made.markDone(batch)
+		}
+		equal(t, len(made.entries)+len(made.batches), 0)
+	}
 }
 
 func TestWithdrawalsOfWhatWasNeverSentAreOne(t *testing.T) {
@@ -335,7 +490,7 @@ func TestWithdrawalsOfWhatWasNeverSentAreOne(t *testing.T) {
 		s.appendCount(10, now)
 		equal(t, len(s.expire(now)), 1)
 	}
-	equal(t, len(s.ops), 1)
+	equal(t, len(s.queue.rows), 1)
 }
 
 func TestWhoRanHereAndIsGoneIsDead(t *testing.T) {

@@ -2,7 +2,6 @@ package redisbuffer
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	windrow "windrow.dev/go"
@@ -12,47 +11,57 @@ import (
 //
 // Either another process thought it dead (it was stopped for longer than its lease) and has its rows now:
 // then they are that one's, and this writer only waits to hear that they are stored. Or Redis itself has
-// forgotten them (it was started again without its data): then what is still in this process's memory is
-// written there once more.
+// forgotten them (it was started again without its data, or with older data): then what is still in this
+// process's memory is written there once more. It may be both: of a lane that another has, Redis says how far
+// it goes, and what lies behind is forgotten.
+//
+// All of that is one change of what is known here, under one lock. What has to be written again is queued
+// like everything else, before the rest; so a lane that is lost while that is under way is one that was lost.
+
+// loss is what became of the lane that was lost.
+type loss struct {
+	kind lossKind
+	// before: rows before this position lie in a lane that was taken, and are another's now.
+	before uint64
+}
+
+type lossKind int
+
+const (
+	isTaken lossKind = iota
+	// isForgotten: Redis doesn't know the lane.
+	isForgotten
+	// isBehind: the lane is ours still, but Redis has an earlier state of it.
+	isBehind
+)
+
+func lossOf(verdict verdict) loss {
+	if verdict.owner == "" {
+		return loss{kind: isForgotten}
+	}
+	return loss{kind: isTaken, before: verdict.nextRow}
+}
 
 type replacement struct {
-	lane  lane
-	first uint64
-	// restores: Redis has forgotten the lane, and what is known of it here is written there again.
-	restores bool
-	// inHand is what that was at the first attempt.
-	inHand *inHand
+	lane lane
+	loss loss
 }
 
-// inHand is what of this writer's rows is known when its lane is restored. It is written as it is until Redis has
-// confirmed all of it: entries that another attempt cuts otherwise would stand beside those that had arrived.
-type inHand struct {
-	// pieces are sealed and waiting rows, in order.
-	pieces  []piece
-	batches []namedRecord
-	// end is where the rows begin of which Redis has not confirmed anything.
-	end uint64
-}
-
-func (w *worker) lose(lost lostLane) {
+// lose: a lane is another's now, or nowhere.
+func (w *worker) lose(number int, loss loss) {
 	w.mu.Lock()
-	of := w.state.lanes[lost.lane]
+	of := w.state.lanes[number]
 	wasGone := of.isGone
 	of.isGone = true
-	isOwn := lost.lane == w.state.own
+	isOwn := number == w.state.own
 	if !isOwn && !wasGone {
-		for id, batch := range w.state.batches {
-			if batch.lane == lost.lane {
-				delete(w.state.batches, id)
-			}
-		}
+		w.state.giveUp(number, ^uint64(0))
 	}
 	w.mu.Unlock()
 	switch {
 	case wasGone:
 	case isOwn:
-		lane := w.bucket.lane(of.lane.name+"+", w.owner)
-		w.replacement = &replacement{lane: lane, first: lost.nextRow, restores: lost.owner == ""}
+		w.replacement = &replacement{lane: w.bucket.lane(of.lane.name+"+", w.owner), loss: loss}
 	default:
 		w.events.Wake()
 	}
@@ -64,7 +73,7 @@ func (w *worker) replaceLane() error {
 	if wanted == nil {
 		return nil
 	}
-	if wanted.restores {
+	if wanted.loss.kind == isForgotten {
 		w.mu.Lock()
 		former := w.state.lanes[w.state.own].lane
 		w.mu.Unlock()
@@ -74,18 +83,15 @@ func (w *worker) replaceLane() error {
 		}
 		if isEmptied {
 			// It was not forgotten: whoever took it has stored all of it.
-			wanted.first, wanted.restores = next, false
+			wanted.loss = loss{kind: isTaken, before: next}
 		}
 	}
-	keptBefore, hasKept, err := uint64(0), false, error(nil)
-	if wanted.restores {
-		err = w.restore(wanted)
-	} else {
-		keptBefore, hasKept, err = w.giveAway(wanted)
-	}
-	if err != nil {
+	if err := w.register(w.link, wanted.lane); err != nil {
 		return err
 	}
+	w.mu.Lock()
+	keptBefore, hasKept := w.state.moveTo(wanted.lane, wanted.loss)
+	w.mu.Unlock()
 	w.replacement = nil
 	if hasKept {
 		w.events.Kept(keptBefore)
@@ -94,216 +100,175 @@ func (w *worker) replaceLane() error {
 	return nil
 }
 
-// firstQueued gives the first row of the queued appends and withdrawals, of those at or behind a position.
-func (s *state) firstQueued(from uint64) uint64 {
-	for _, queued := range s.ops {
-		first := uint64(0)
-		switch queued := queued.(type) {
-		case *appendOp:
-			first = queued.first
-		case *withdrawOp:
-			first = queued.rows.From
-		default:
-			continue
-		}
-		if first >= from {
-			return first
+// hasLane says whether this writer has a lane, or is about to discard it.
+func (s *state) hasLane(name string) bool {
+	for number, of := range s.lanes {
+		if of.lane.name == name && (!of.isGone || s.queue.discards(number)) {
+			return true
 		}
 	}
-	return s.nextPosition
+	return false
 }
 
-// giveAway: rows before the replacement's first lie in the lane that is another's now. It says before which
-// position rows are kept.
-func (w *worker) giveAway(to *replacement) (keptBefore uint64, hasKept bool, err error) {
-	w.mu.Lock()
-	first := w.state.firstQueued(to.first)
-	w.mu.Unlock()
-	if err := w.register(w.link, to.lane, first); err != nil {
-		return 0, false, err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := &w.state
+// enterOwn enters a lane that has just been registered as the one of this writer's own rows.
+func (s *state) enterOwn(lane lane) {
+	s.own = len(s.lanes)
+	s.lanes = append(s.lanes, &laneState{lane: lane, index: newLaneIndex()})
+}
+
+// moveTo goes on in a new lane. It says before which position rows are kept.
+func (s *state) moveTo(lane lane, loss loss) (keptBefore uint64, hasKept bool) {
 	former := s.own
-	ops := s.ops
-	s.ops = nil
-	for _, queued := range ops {
+	keptBefore, hasKept = s.takeArrived(loss.before)
+	s.queue.again = slices.DeleteFunc(s.queue.again, func(queued op) bool {
+		_, isDiscard := queued.(*discardOp)
+		return !isDiscard
+	})
+	if loss.kind == isBehind {
+		s.queue.again = append(s.queue.again, &discardOp{former})
+	}
+	s.giveUp(former, loss.before)
+	s.enterOwn(lane)
+	s.writeAgain(former, loss.before)
+	return keptBefore, hasKept
+}
+
+// takeArrived confirms appends without an answer that came there before the lane was lost.
+func (s *state) takeArrived(takenBefore uint64) (keptBefore uint64, hasKept bool) {
+	queued := s.queue.rows
+	s.queue.rows = nil
+	for _, queued := range queued {
 		switch op := queued.(type) {
 		case *appendOp:
-			// It came there before the lane was lost.
-			if op.first < first {
+			if op.first < takenBefore {
 				if before, isKept := s.confirm(op); isKept {
 					keptBefore, hasKept = before, true
 				}
 				continue
 			}
 		case *withdrawOp:
-			if op.rows.From < first {
-				continue
-			}
-		case *recordOp:
-			if op.lane == former {
+			if op.rows.From < takenBefore {
 				continue
 			}
 		}
-		s.ops = append(s.ops, queued)
+		s.queue.rows = append(s.queue.rows, queued)
 	}
-	s.givenAway = append(s.givenAway, givenAway{s.lanes[former].lane, s.takeUnrecorded(former)})
-	s.enterOwn(to.lane)
-	return keptBefore, hasKept, nil
+	return keptBefore, hasKept
 }
 
-// takeUnrecorded takes the rows that are another's now: those that wait, and those of batches that were not
-// recorded.
-func (s *state) takeUnrecorded(former int) []heldRows {
+// giveUp: what lies in a lane that another has now is that one's. Batches of this writer's rows that were
+// recorded are sent here, too, under the same id.
+func (s *state) giveUp(number int, takenBefore uint64) {
 	var rows []heldRows
-	for _, piece := range append(s.forgetWaiting(), s.half...) {
-		rows = append(rows, heldRows{piece.positions(), piece.rows.HeldBytes()})
+	if number == s.own {
+		for _, piece := range s.takeOut(func(piece piece) bool { return piece.positions().To <= takenBefore }) {
+			rows = append(rows, heldRows{piece.positions(), piece.rows.HeldBytes()})
+		}
 	}
-	s.half = nil
 	for id, batch := range s.batches {
-		if batch.lane == former && !batch.isRecorded {
-			delete(s.batches, id)
-			rows = append(rows, heldRows{batch.sealed.Positions, batch.sealed.HeldBytes})
-		}
-	}
-	return rows
-}
-
-var errForgotten = errors.New("redis has no room for the rows that it has forgotten")
-
-// restore writes what is in hand into the new lane.
-func (w *worker) restore(wanted *replacement) error {
-	if wanted.inHand == nil {
-		w.mu.Lock()
-		wanted.inHand = w.state.inHand()
-		w.mu.Unlock()
-	}
-	lane, pieces, end := wanted.lane, wanted.inHand.pieces, wanted.inHand.end
-	first := end
-	if len(pieces) > 0 {
-		first = pieces[0].first
-	}
-	if err := w.register(w.link, lane, first); err != nil {
-		return err
-	}
-	verdicts, err := w.link.judge(w.bucket, func(p *pipeline) {
-		next := first
-		for _, piece := range pieces {
-			if piece.first > next {
-				p.withdraw(lane, windrow.Positions{From: next, To: piece.first})
-			}
-			p.append(lane, piece.first, piece.rows)
-			next = piece.positions().To
-		}
-		if end > next {
-			p.withdraw(lane, windrow.Positions{From: next, To: end})
-		}
-		p.record(lane, 1, change{writes: wanted.inHand.batches})
-	})
-	if err != nil {
-		return err
-	}
-	for _, verdict := range verdicts {
-		if verdict.kind != isDone {
-			return errForgotten
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.state.restored(lane, wanted.inHand)
-	return nil
-}
-
-func (s *state) inHand() *inHand {
-	found := inHand{pieces: append(slices.Clone(s.waiting), s.half...), end: s.firstQueued(0)}
-	for id, batch := range s.batches {
-		if batch.lane == s.own {
-			found.pieces = append(found.pieces, piece{batch.members.From, batch.rows})
-			found.batches = append(found.batches, namedRecord{id, recorded{rows: batch.members}})
-		}
-	}
-	slices.SortFunc(found.pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
-	return &found
-}
-
-// restored: the new lane has what was in hand. Batches that were sealed, cut or done meanwhile are not as they were
-// written there: that is recorded now.
-func (s *state) restored(lane lane, had *inHand) {
-	former := s.own
-	s.enterOwn(lane)
-	own := s.lanes[s.own]
-	own.serial = 1
-	for _, piece := range had.pieces {
-		own.index.addEntry(piece.positions())
-	}
-	s.ops = slices.DeleteFunc(s.ops, func(queued op) bool {
-		record, isRecord := queued.(*recordOp)
-		return isRecord && record.lane == former
-	})
-	for _, batch := range had.batches {
-		own.index.addRecorded(batch.id, batch.recorded)
-		if found, isThere := s.batches[batch.id]; isThere {
-			found.lane, found.isRecorded = s.own, true
-		}
-	}
-	added := s.takeBatchesOf(former)
-	for _, batch := range had.batches {
-		if _, isThere := s.batches[batch.id]; !isThere {
-			added = s.recordEnd(batch, added)
-		}
-	}
-	for _, batch := range added {
-		s.record(s.own, own.index.seal(batch.id, batch.rows))
-	}
-}
-
-// takeBatchesOf brings a lane's batches into the own one. They are in the order of their rows.
-func (s *state) takeBatchesOf(former int) []namedRecord {
-	var taken []namedRecord
-	for id, batch := range s.batches {
-		if batch.lane == former {
-			batch.lane = s.own
-			taken = append(taken, namedRecord{id, recorded{rows: batch.members}})
-		}
-	}
-	slices.SortFunc(taken, func(a, b namedRecord) int { return cmp.Compare(a.rows.From, b.rows.From) })
-	return taken
-}
-
-// recordEnd is for a batch that was written to the lane and is not there any more: it is done, or was cut, and some of
-// its pieces may be done. What is none of its pieces is given back.
-func (s *state) recordEnd(parent namedRecord, added []namedRecord) []namedRecord {
-	var children, others []namedRecord
-	at := parent.rows.From
-	addDone := func(to uint64) {
-		if at < to {
-			done := recorded{rows: windrow.Positions{From: at, To: to}, isDone: true}
-			children = append(children, namedRecord{windrow.NewBatchID(), done})
-		}
-	}
-	for _, batch := range added {
-		if batch.rows.From < parent.rows.From || batch.rows.To > parent.rows.To {
-			others = append(others, batch)
+		if batch.lane != number || batch.members.To > takenBefore {
 			continue
 		}
-		addDone(batch.rows.From)
-		children = append(children, batch)
-		at = batch.rows.To
+		isOwn := batch.sealed.Positions.Count() > 0
+		if isOwn && batch.isRecorded {
+			continue
+		}
+		if isOwn {
+			rows = append(rows, heldRows{batch.sealed.Positions, batch.sealed.HeldBytes})
+		}
+		delete(s.batches, id)
 	}
+	s.queue.forgetRecords(number)
+	s.giveAway(number, rows)
+}
+
+// takeOut takes pieces that wait, or are a part of an append, and are kept here no longer.
+func (s *state) takeOut(goes func(piece) bool) []piece {
+	var gone []piece
+	for _, piece := range s.waiting {
+		if goes(piece) {
+			gone = append(gone, piece)
+			s.waitingRows -= uint64(piece.rows.Count())
+			s.waitingBytes -= int64(len(piece.rows.Bytes))
+		}
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, goes)
+	for _, piece := range s.half {
+		if goes(piece) {
+			gone = append(gone, piece)
+		}
+	}
+	s.half = slices.DeleteFunc(s.half, goes)
+	return gone
+}
+
+func (s *state) giveAway(number int, rows []heldRows) {
+	if len(rows) > 0 {
+		s.givenAway = append(s.givenAway, givenAway{s.lanes[number].lane, rows})
+	}
+}
+
+// leaveWhole: a batch is to be cut whose lane is gone, and nobody would know the pieces. It is for the one who
+// has the lane.
+func (s *state) leaveWhole(id windrow.BatchID, left *batch) error {
+	// It is not known yet what became of the own lane.
+	if left.lane == s.own {
+		return windrow.ErrNotYet
+	}
+	delete(s.batches, id)
+	if left.sealed.Positions.Count() > 0 {
+		s.giveAway(left.lane, []heldRows{{left.sealed.Positions, left.sealed.HeldBytes}})
+	}
+	return windrow.ErrUnknownBatch
+}
+
+// writeAgain queues what Redis doesn't have any more of the former lane, for the own one, in front of what was
+// queued for that. Sealed rows lie there as one entry for each batch.
+func (s *state) writeAgain(former int, takenBefore uint64) {
 	index := s.lanes[s.own].index
-	if len(children) == 0 {
-		s.record(s.own, index.markDone(parent.id))
-		return others
+	var again []*againOp
+	for id, batch := range s.batches {
+		if batch.lane != former || batch.members.To <= takenBefore || !batch.hasRows {
+			continue
+		}
+		batch.lane = s.own
+		index.addEntry(batch.members)
+		index.seal(id, batch.members)
+		again = append(again, &againOp{piece{batch.members.From, batch.rows}, id, true})
 	}
-	addDone(parent.rows.To)
-	change := index.split(parent.id, nil)
-	change.writes = children
-	for _, child := range children {
-		index.addRecorded(child.id, child.recorded)
+	for _, piece := range s.waiting {
+		index.addEntry(piece.positions())
+		again = append(again, &againOp{piece: piece})
 	}
-	s.record(s.own, change)
-	s.record(s.own, index.tidy())
-	return others
+	for _, piece := range s.half {
+		again = append(again, &againOp{piece: piece})
+	}
+	slices.SortFunc(again, func(a, b *againOp) int { return cmp.Compare(a.first, b.first) })
+	discards := s.queue.again
+	s.queue.again = nil
+	next := uint64(0)
+	for _, rows := range again {
+		s.skip(next, rows.first)
+		next = rows.positions().To
+		s.queue.again = append(s.queue.again, rows)
+	}
+	end, isQueued := s.queue.firstPosition()
+	if !isQueued {
+		end = s.nextPosition
+	}
+	s.skip(next, end)
+	s.queue.again = append(s.queue.again, discards...)
+}
+
+func (s *state) skip(from, to uint64) {
+	if from < to {
+		s.queue.again = append(s.queue.again, &skipOp{windrow.Positions{From: from, To: to}})
+	}
+}
+
+// wroteAgain: rows are in the own lane again.
+func (s *state) wroteAgain(again *againOp) {
+	if batch := s.batches[again.batch]; again.isBatch && batch != nil {
+		batch.isRecorded = true
+	}
 }

@@ -21,33 +21,6 @@ func (p piece) positions() windrow.Positions {
 	return windrow.Positions{From: p.first, To: p.first + uint64(p.rows.Count())}
 }
 
-// An op is something that has to be told to Redis: an *appendOp, *withdrawOp, *recordOp or *readOp.
-type op any
-
-type appendOp struct {
-	piece
-	deadline time.Time
-	// hasMore: the rest of the append is in the piece behind it.
-	hasMore bool
-	// wasSent: it may be in Redis, is not added to any more, and has to be withdrawn before it is refused.
-	wasSent bool
-}
-
-// withdrawOp is rows that were refused: gone from Redis if they had come there.
-type withdrawOp struct {
-	rows    windrow.Positions
-	wasSent bool
-}
-
-type recordOp struct {
-	lane   int
-	serial uint64
-	change change
-}
-
-// readOp asks for an adopted batch's rows.
-type readOp struct{ id windrow.BatchID }
-
 type laneState struct {
 	lane   lane
 	index  *laneIndex
@@ -84,13 +57,16 @@ type heldRows struct {
 // state is what a buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no
 // I/O.
 //
-// Rows go through: pending (queued in ops, perhaps sent, not confirmed), half (a piece of an append of which
-// the rest is not confirmed), waiting (kept), sealed (in a batch; its record is queued behind it).
+// Rows go through: pending (queued, perhaps sent, not confirmed), half (a piece of an append of which
+// the rest is not confirmed), waiting (kept), sealed (in a batch; its record is queued). A batch is made of
+// whole entries: a writer of an earlier release that takes the lane over looks only for entries of which no
+// batch has any row.
 type state struct {
 	limits       windrow.BatchLimits
 	nextPosition uint64
-	// ops stand in the order in which they have to happen.
-	ops          []op
+	queue        queue
+	// isFull: the bucket had no room when it was asked last.
+	isFull       bool
 	half         []piece
 	waiting      []piece
 	waitingRows  uint64
@@ -102,12 +78,6 @@ type state struct {
 	givenAway []givenAway
 	found     windrow.LeftOvers
 	isClosed  bool
-}
-
-// enterOwn enters a lane that has just been registered as the one of this writer's own rows.
-func (s *state) enterOwn(lane lane) {
-	s.own = len(s.lanes)
-	s.lanes = append(s.lanes, &laneState{lane: lane, index: newLaneIndex()})
 }
 
 // append queues rows, with others if the last entry has not been sent. It answers the position of the first.
@@ -122,7 +92,7 @@ func (s *state) append(rows windrow.Rows, deadline time.Time) uint64 {
 		count := rows.Fitting(s.limits.Rows, min(s.limits.Bytes, maxEntryBytes), 1)
 		hasMore := count < rows.Count()
 		added := piece{position, rows.Part(0, count).Clone()}
-		s.ops = append(s.ops, &appendOp{piece: added, deadline: deadline, hasMore: hasMore})
+		s.queue.rows = append(s.queue.rows, &appendOp{piece: added, deadline: deadline, hasMore: hasMore})
 		rows = rows.Part(count, rows.Count())
 		position += uint64(count)
 	}
@@ -130,10 +100,10 @@ func (s *state) append(rows windrow.Rows, deadline time.Time) uint64 {
 }
 
 func (s *state) joined(rows windrow.Rows) bool {
-	if len(s.ops) == 0 {
+	if len(s.queue.rows) == 0 {
 		return false
 	}
-	last, isAppend := s.ops[len(s.ops)-1].(*appendOp)
+	last, isAppend := s.queue.rows[len(s.queue.rows)-1].(*appendOp)
 	if !isAppend || last.wasSent || last.rows.Count()+rows.Count() > s.limits.Rows ||
 		len(last.rows.Bytes)+len(rows.Bytes) > min(s.limits.Bytes, maxEntryBytes) {
 		return false
@@ -169,9 +139,9 @@ func (s *state) confirm(confirmed *appendOp) (uint64, bool) {
 // expire makes withdrawals of appends whose time is over. It gives what is refused by that.
 func (s *state) expire(now time.Time) []piece {
 	var refused []piece
-	kept := make([]op, 0, len(s.ops))
+	kept := make([]op, 0, len(s.queue.rows))
 	isInRefused := false
-	for _, queued := range s.ops {
+	for _, queued := range s.queue.rows {
 		pending, isAppend := queued.(*appendOp)
 		if !isAppend {
 			kept = append(kept, queued)
@@ -192,64 +162,37 @@ func (s *state) expire(now time.Time) []piece {
 		refused = append(refused, pending.piece)
 		kept = withWithdrawal(kept, pending.positions(), pending.wasSent)
 	}
-	s.ops = kept
+	s.queue.rows = kept
 	return refused
 }
 
-// withWithdrawal: rows that were never sent leave nothing to be deleted, so one withdrawal passes over all of
-// them, however long Redis is away.
-func withWithdrawal(ops []op, rows windrow.Positions, wasSent bool) []op {
-	if len(ops) > 0 && !wasSent {
-		if last, isOne := ops[len(ops)-1].(*withdrawOp); isOne && !last.wasSent && last.rows.To == rows.From {
-			last.rows.To = rows.To
-			return ops
-		}
-	}
-	return append(ops, &withdrawOp{rows, wasSent})
-}
-
-// nextDeadline is that of the oldest append, or zero.
-func (s *state) nextDeadline() time.Time {
-	for _, queued := range s.ops {
-		if pending, isAppend := queued.(*appendOp); isAppend {
-			return pending.deadline
-		}
-	}
-	return time.Time{}
-}
-
+// open: where the bucket is full, what waits is as much as there will be. Others wait for the room that it
+// takes.
 func (s *state) open() windrow.OpenRows {
 	byRows := s.waitingRows / uint64(s.limits.Rows)
 	byBytes := uint64(s.waitingBytes) / uint64(s.limits.Bytes)
-	return windrow.OpenRows{Rows: s.waitingRows, FullBatches: max(byRows, byBytes)}
+	byRoom := uint64(0)
+	if s.isFull && s.waitingRows > 0 {
+		byRoom = 1
+	}
+	return windrow.OpenRows{Rows: s.waitingRows, FullBatches: max(byRows, byBytes, byRoom)}
 }
 
-// takeWaiting takes the oldest rows that wait, as many as a batch may have. Rows behind a gap, left by some
-// that were refused, are in another batch.
+// takeWaiting takes the oldest entries that wait, as many as a batch may have. None is larger than that. Rows
+// behind a gap, left by some that were refused, are in another batch.
 func (s *state) takeWaiting() (piece, bool) {
 	if len(s.waiting) == 0 {
 		return piece{}, false
 	}
-	taken := piece{first: s.waiting[0].first}
-	used := 0
-	for used < len(s.waiting) && s.waiting[used].first == taken.positions().To && len(taken.rows.Bytes) < s.limits.Bytes {
-		next := &s.waiting[used]
-		least := 0
-		if taken.rows.Count() == 0 {
-			least = 1
-		}
-		room := max(s.limits.Bytes-len(taken.rows.Bytes), 0)
-		count := next.rows.Fitting(s.limits.Rows-taken.rows.Count(), room, least)
-		isWhole := count == next.rows.Count()
-		if isWhole && taken.rows.Count() == 0 {
-			taken = *next
-		} else {
-			push(&taken.rows, next.rows.Part(0, count))
-		}
-		if !isWhole {
-			*next = piece{next.first + uint64(count), next.rows.Part(count, next.rows.Count())}
+	taken := s.waiting[0]
+	used := 1
+	for used < len(s.waiting) {
+		next := s.waiting[used]
+		if next.first != taken.positions().To || taken.rows.Count()+next.rows.Count() > s.limits.Rows ||
+			len(taken.rows.Bytes)+len(next.rows.Bytes) > s.limits.Bytes {
 			break
 		}
+		push(&taken.rows, next.rows)
 		used++
 	}
 	s.waiting = slices.Delete(s.waiting, 0, used)
@@ -276,6 +219,9 @@ func (s *state) split(id windrow.BatchID, cuts []int) ([]windrow.Sealed, error) 
 	parent, isThere := s.batches[id]
 	if !isThere {
 		return nil, windrow.ErrUnknownBatch
+	}
+	if s.lanes[parent.lane].isGone {
+		return nil, s.leaveWhole(id, parent)
 	}
 	if !parent.hasRows {
 		return nil, windrow.ErrNotYet
@@ -320,7 +266,7 @@ func (s *state) load(id windrow.BatchID) (windrow.Rows, error) {
 		return found.rows, nil
 	case !found.hasRows && !found.isAskedFor:
 		found.isAskedFor = true
-		s.ops = append(s.ops, &readOp{id})
+		s.queue.records = append(s.queue.records, &readOp{id})
 	}
 	return windrow.Rows{}, windrow.ErrNotYet
 }
@@ -338,7 +284,7 @@ func (s *state) done(id windrow.BatchID) error {
 func (s *state) record(lane int, change change) {
 	if of := s.lanes[lane]; !change.isEmpty() && !of.isGone {
 		of.serial++
-		s.ops = append(s.ops, &recordOp{lane, of.serial, change})
+		s.queue.records = append(s.queue.records, &recordOp{lane, of.serial, change})
 	}
 }
 
@@ -348,11 +294,4 @@ func (s *state) recorded(change change) {
 			found.isRecorded = true
 		}
 	}
-}
-
-// forgetWaiting takes back what waits and was not sealed, for whoever has it now.
-func (s *state) forgetWaiting() []piece {
-	forgotten := s.waiting
-	s.waiting, s.waitingRows, s.waitingBytes = nil, 0, 0
-	return forgotten
 }

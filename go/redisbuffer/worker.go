@@ -9,9 +9,6 @@ import (
 )
 
 const (
-	// flightOps and flightBytes bound what one pipeline carries.
-	flightOps   = 1024
-	flightBytes = 8 << 20
 	// pauseTime is how long to wait before Redis is tried again, or asked again for room.
 	pauseTime = 50 * time.Millisecond
 	// closeLimit is how long a writer that is closed waits for what it has still to say.
@@ -110,7 +107,7 @@ func (w *worker) turn() (turn, error) {
 func (w *worker) waitForWork() bool {
 	for {
 		w.mu.Lock()
-		closed, hasOps := w.state.isClosed, len(w.state.ops) > 0
+		closed, hasOps := w.state.isClosed, !w.state.queue.isEmpty()
 		w.mu.Unlock()
 		until := w.renewAt
 		if w.adoptAt.Before(until) {
@@ -134,7 +131,7 @@ func (w *worker) pause() {
 	now := time.Now()
 	until := now.Add(pauseTime)
 	w.mu.Lock()
-	if deadline := w.state.nextDeadline(); !deadline.IsZero() && deadline.Before(until) {
+	if deadline := w.state.queue.nextDeadline(); !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
 	w.mu.Unlock()
@@ -144,7 +141,7 @@ func (w *worker) pause() {
 
 func (w *worker) expire(now time.Time) {
 	w.mu.Lock()
-	deadline := w.state.nextDeadline()
+	deadline := w.state.queue.nextDeadline()
 	if deadline.IsZero() || deadline.After(now) {
 		w.mu.Unlock()
 		return
@@ -163,7 +160,9 @@ func (w *worker) expire(now time.Time) {
 
 // fly sends what is queued, and says whether there was anything.
 func (w *worker) fly() (turn, bool, error) {
-	flight := w.takeFlight()
+	w.mu.Lock()
+	flight := w.state.queue.takeFlight(w.state.isFull)
+	w.mu.Unlock()
 	if len(flight) == 0 {
 		return goOn, false, nil
 	}
@@ -180,36 +179,10 @@ func (w *worker) fly() (turn, bool, error) {
 	}
 	if err != nil {
 		w.mu.Lock()
-		w.state.ops = append(flight, w.state.ops...)
+		w.state.queue.putBack(flight)
 		w.mu.Unlock()
 	}
 	return next, true, err
-}
-
-// takeFlight takes what goes together: a read goes alone.
-func (w *worker) takeFlight() []op {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	count, bytes := 0, 0
-	for count < len(w.state.ops) && count < flightOps && bytes < flightBytes {
-		switch queued := w.state.ops[count].(type) {
-		case *appendOp:
-			queued.wasSent = true
-			bytes += len(queued.rows.Bytes)
-		case *withdrawOp:
-			queued.wasSent = true
-		case *readOp:
-			// It ends the flight, or is the whole of it.
-			bytes = flightBytes
-			if count > 0 {
-				count--
-			}
-		}
-		count++
-	}
-	flight := append([]op(nil), w.state.ops[:count]...)
-	w.state.ops = append(w.state.ops[:0], w.state.ops[count:]...)
-	return flight
 }
 
 func (w *worker) send(flight []op) ([]verdict, error) {
@@ -224,9 +197,15 @@ func (w *worker) send(flight []op) ([]verdict, error) {
 		for _, queued := range flight {
 			switch queued := queued.(type) {
 			case *appendOp:
-				p.append(own, queued.first, queued.rows)
+				p.append(own, queued.piece)
+			case *againOp:
+				p.appendAgain(own, queued)
 			case *withdrawOp:
 				p.withdraw(own, queued.rows)
+			case *skipOp:
+				p.withdraw(own, queued.rows)
+			case *discardOp:
+				p.leave(lanes[queued.lane], true)
 			case *recordOp:
 				p.record(lanes[queued.lane], queued.serial, queued.change)
 			}
@@ -237,7 +216,7 @@ func (w *worker) send(flight []op) ([]verdict, error) {
 // lostLane is a lane that is another's now, or nowhere.
 type lostLane struct {
 	lane int
-	verdict
+	loss loss
 }
 
 // settlement is what became of a flight.
@@ -245,26 +224,33 @@ type settlement struct {
 	keptBefore uint64
 	hasKept    bool
 	isRecorded bool
-	again      []op
-	lost       []lostLane
+	// wasAsked: an append asked whether the bucket is full.
+	wasAsked bool
+	isFull   bool
+	again    []op
+	lost     []lostLane
 }
 
 func (w *worker) settle(flight []op, verdicts []verdict) turn {
 	var outcome settlement
 	w.mu.Lock()
 	for index, told := range flight {
-		w.state.settleOne(told, verdicts[index], &outcome)
+		w.state.settle(told, verdicts[index], &outcome)
 	}
-	w.state.ops = append(outcome.again, w.state.ops...)
+	w.state.queue.putBack(outcome.again)
+	if outcome.wasAsked {
+		w.state.isFull = outcome.isFull
+	}
+	isFull := w.state.isFull
 	w.mu.Unlock()
 	if outcome.hasKept {
 		w.events.Kept(outcome.keptBefore)
 	}
-	if outcome.isRecorded {
+	if outcome.isRecorded || isFull {
 		w.events.Wake()
 	}
 	for _, lost := range outcome.lost {
-		w.lose(lost)
+		w.lose(lost.lane, lost.loss)
 	}
 	if len(outcome.again) > 0 && w.replacement == nil {
 		return pause
@@ -272,24 +258,45 @@ func (w *worker) settle(flight []op, verdicts []verdict) turn {
 	return goOn
 }
 
-func (s *state) settleOne(told op, verdict verdict, outcome *settlement) {
-	record, isRecord := told.(*recordOp)
-	appended, isAppend := told.(*appendOp)
-	switch {
-	case verdict.kind == isLost && isRecord && record.lane != s.own:
-		outcome.lost = append(outcome.lost, lostLane{record.lane, verdict})
-	case verdict.kind == isLost:
-		outcome.lost = append(outcome.lost, lostLane{s.own, verdict})
-		outcome.again = append(outcome.again, told)
-	case isAppend && verdict.kind == isDone:
-		if before, isKept := s.confirm(appended); isKept {
+func (s *state) settle(told op, verdict verdict, outcome *settlement) {
+	lane := s.own
+	if record, isRecord := told.(*recordOp); isRecord {
+		lane = record.lane
+	}
+	if _, isDiscard := told.(*discardOp); isDiscard {
+		// Whoever has the lane that was written elsewhere may have it.
+		return
+	}
+	switch verdict.kind {
+	case isDone:
+		s.wasDone(told, outcome)
+		return
+	case isLost:
+		outcome.lost = append(outcome.lost, lostLane{lane, lossOf(verdict)})
+	case isGap:
+		// It is behind an append for which there is no room; or Redis is not where it was.
+		if len(outcome.again) == 0 {
+			outcome.lost = append(outcome.lost, lostLane{s.own, loss{kind: isBehind}})
+		}
+	case isFull:
+		outcome.wasAsked, outcome.isFull = true, true
+	}
+	outcome.again = append(outcome.again, told)
+}
+
+func (s *state) wasDone(told op, outcome *settlement) {
+	switch told := told.(type) {
+	case *appendOp:
+		outcome.wasAsked = true
+		if before, isKept := s.confirm(told); isKept {
 			outcome.keptBefore, outcome.hasKept = before, true
 		}
-	case isRecord && verdict.kind == isDone:
-		s.recorded(record.change)
-		outcome.isRecorded = outcome.isRecorded || len(record.change.writes) > 0
-	case !isRecord && verdict.kind != isDone:
-		outcome.again = append(outcome.again, told)
+	case *againOp:
+		s.wroteAgain(told)
+		outcome.isRecorded = outcome.isRecorded || told.isBatch
+	case *recordOp:
+		s.recorded(told.change)
+		outcome.isRecorded = outcome.isRecorded || len(told.change.writes) > 0
 	}
 }
 
@@ -347,7 +354,7 @@ func (w *worker) renew() error {
 	}
 	for index, verdict := range verdicts {
 		if verdict.kind == isLost {
-			w.lose(lostLane{numbers[index], verdict})
+			w.lose(numbers[index], lossOf(verdict))
 		}
 	}
 	return nil
@@ -366,12 +373,11 @@ func (w *worker) liveLanes() (numbers []int, lanes []lane) {
 
 // leaveEmpty leaves adopted lanes of which everything is done.
 func (w *worker) leaveEmpty() error {
-	var empty []lane
+	var empty []int
 	w.mu.Lock()
 	for number, of := range w.state.lanes {
-		if len(w.state.ops) == 0 && number != w.state.own && !of.isGone && of.index.isEmpty() {
-			of.isGone = true
-			empty = append(empty, of.lane)
+		if w.state.queue.isEmpty() && number != w.state.own && !of.isGone && of.index.isEmpty() {
+			empty = append(empty, number)
 		}
 	}
 	w.mu.Unlock()
@@ -379,17 +385,30 @@ func (w *worker) leaveEmpty() error {
 }
 
 func (w *worker) leaveAll() error {
-	_, lanes := w.liveLanes()
-	return w.leave(lanes)
+	numbers, _ := w.liveLanes()
+	return w.leave(numbers)
 }
 
-func (w *worker) leave(lanes []lane) error {
+func (w *worker) leave(numbers []int) error {
+	if len(numbers) == 0 {
+		return nil
+	}
 	_, err := w.link.judge(w.bucket, func(p *pipeline) {
-		for _, lane := range lanes {
-			p.leave(lane)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, number := range numbers {
+			p.leave(w.state.lanes[number].lane, false)
 		}
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, number := range numbers {
+		w.state.lanes[number].isGone = true
+	}
+	return nil
 }
 
 func (w *worker) lookAfterGivenAway() error {

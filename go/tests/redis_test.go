@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,6 +143,110 @@ func TestRedisConformance(t *testing.T) {
 	buffertest.Run(t, func(t *testing.T) buffertest.Place {
 		return place{newBucket(), newRelay(t)}
 	})
+}
+
+// listening waits for a buffer's word that rows are kept.
+type listening struct{ kept chan uint64 }
+
+func (l listening) Kept(before uint64)                           { l.kept <- before }
+func (listening) Refused(windrow.Positions, windrow.Rows, error) {}
+func (listening) StoredElsewhere(windrow.Positions, int64)       {}
+func (listening) Wake()                                          {}
+
+// appendKept appends so many rows of one byte.
+func appendKept(t testing.TB, buffer windrow.Buffer, told listening, count int) {
+	rows := windrow.Rows{Bytes: make([]byte, count), Lengths: slices.Repeat([]uint32{1}, count)}
+	appended, err := buffer.Append(rows)
+	done(t, err)
+	for before := uint64(0); before < appended.First+uint64(count); {
+		before = <-told.kept
+	}
+}
+
+// openBuffers opens buffers of ten rows a batch, and closes them at once at the end: one that is cut off takes a
+// while.
+func openBuffers(t *testing.T, told listening) func(at buffertest.Place) windrow.Buffer {
+	var closing sync.WaitGroup
+	t.Cleanup(closing.Wait)
+	return func(at buffertest.Place) windrow.Buffer {
+		buffer, err := at.Opener().OpenBuffer(buffertest.Destination(), windrow.BatchLimits{Rows: 10, Bytes: 1000})
+		done(t, err)
+		buffer.Attach(told)
+		t.Cleanup(func() { closing.Go(func() { _ = buffer.Close() }) })
+		return buffer
+	}
+}
+
+// laneOf is the key of the bucket's only lane.
+func laneOf(t *testing.T, bucket string) string {
+	lanes := strings.Split(command(t, "ZRANGE", "{windrow:"+bucket+"}:lanes", "0", "-1"), "\r\n")
+	return "{windrow:" + bucket + "}:lane:" + lanes[2]
+}
+
+// takeOver counts the rows that are found, and says that they are stored.
+func takeOver(t *testing.T, buffer windrow.Buffer) (rows uint64) {
+	found, err := buffer.LeftOvers()
+	done(t, err)
+	for _, batch := range found.Batches {
+		rows += batch.Rows
+		done(t, buffer.Done(batch.ID))
+	}
+	return rows
+}
+
+// Earlier releases sealed a part of an entry when a batch became full in it.
+func TestWhatEarlierReleasesHaveCutIsTakenOverWhole(t *testing.T) {
+	told := listening{make(chan uint64, 100)}
+	opened := openBuffers(t, told)
+	for _, batches := range [][]string{{"L0-10"}, {"D0-10"}, {"D0-10", "L10-12", "L17-20"}} {
+		at := place{newBucket(), newRelay(t)}
+		dead := opened(at)
+		for range 3 {
+			appendKept(t, dead, told, 7)
+		}
+		for _, members := range batches {
+			command(t, "HSET", laneOf(t, at.bucket)+":batches", windrow.NewBatchID().String(), members)
+		}
+		next := opened(at.Killed(t))
+		equal(t, takeOver(t, next), map[bool]uint64{true: 21, false: 11}[batches[0][0] == 'L'])
+		appendKept(t, next, told, 1)
+		equal(t, strings.Count(command(t, "KEYS", "{windrow:"+at.bucket+"}*:batches"), "batches"), 0)
+	}
+}
+
+// It was started again with the state of an earlier time.
+func TestARedisThatHasGoneBackIsToldAgain(t *testing.T) {
+	told := listening{make(chan uint64, 100)}
+	opened := openBuffers(t, told)
+	at := place{newBucket(), newRelay(t)}
+	writer := opened(at)
+	appendKept(t, writer, told, 7)
+	appendKept(t, writer, told, 7)
+	lane := laneOf(t, at.bucket)
+	command(t, "HDEL", lane+":rows", "7:7")
+	command(t, "HSET", lane, "next", "7")
+	appendKept(t, writer, told, 7)
+	equal(t, strings.Count(command(t, "KEYS", lane+"*:rows"), ":rows"), 1)
+	equal(t, takeOver(t, opened(at.Killed(t))), 21)
+}
+
+// A bucket of 2 MiB, and 25 MiB that come at once: what is stored makes room for the rest.
+func TestNothingIsRefusedWhileWhatIsThereCanBeStored(t *testing.T) {
+	const calls = 400
+	address := fmt.Sprintf("redis://%s/0?bucket=%s&max_bytes=2097152&patience=60", redisAt(t), newBucket())
+	writer := open[benchRow](t, nowhere{}, "t", windrow.Options{Buffer: redisbuffer.At(address), FlushInterval: time.Hour})
+	row := benchRow{UUID: strings.Repeat("x", 64<<10)}
+	var group sync.WaitGroup
+	for range calls {
+		group.Go(func() {
+			if err := writer.WriteBlocking(context.Background(), row); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	done(t, writer.Close(t.Context()))
+	equal(t, writer.Statistics().RowsStored, calls)
 }
 
 func TestRowsInRedisSurviveBrokenConnections(t *testing.T) {

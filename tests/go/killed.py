@@ -26,10 +26,24 @@ def waiting_bytes(pipe: int) -> int:
 
 @dataclass(frozen=True)
 class Killed:
-    """What a program had written when it was killed."""
+    """How many rows a program's calls had that had returned when it was killed."""
 
     round: int
     completed: int
+
+
+class Said:
+    """What a program says: after each call, how many rows it has written."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+
+    def calls(self) -> int:
+        return len(self.bytes) // ROW
+
+    def rows(self) -> int:
+        end = self.calls() * ROW
+        return int.from_bytes(self.bytes[end - ROW : end], "little") if end else 0
 
 
 class GoProgram:
@@ -41,24 +55,40 @@ class GoProgram:
     def run_and_kill(self, number: int, calls: int, disturb: Callable[[], None] | None = None) -> Killed:
         """Kills it when at least so many of its calls have returned, half of them after it was disturbed."""
         command = [str(self.built), json.dumps({**self.given, "round": number})]
+        said = Said()
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
             assert process.stdout and process.stderr
-            heard = self._hear(process, 0, calls // 2)
+            self._hear(process, said, calls // 2)
             if disturb:
                 disturb()
                 calls += waiting_bytes(process.stdout.fileno()) // ROW
-            heard = self._hear(process, heard, calls)
+            self._hear(process, said, calls)
             process.send_signal(signal.SIGKILL)
-            heard += len(process.stdout.read())
-        return Killed(number, heard // ROW)
+            said.bytes += process.stdout.read()
+        return Killed(number, said.rows())
 
-    def _hear(self, process: subprocess.Popen[bytes], heard: int, calls: int) -> int:
+    def stop_and_go_on(self, number: int, rows: int, meanwhile: Callable[[], None]) -> Killed:
+        """Stops it in the middle of so many rows; it goes on when something has happened, and ends in order."""
+        command = [str(self.built), json.dumps({**self.given, "round": number, "rows": rows})]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
+            assert process.stdout and process.stderr
+            said = Said()
+            self._hear(process, said, 5)
+            process.send_signal(signal.SIGSTOP)
+            try:
+                meanwhile()
+            finally:
+                process.send_signal(signal.SIGCONT)
+            said.bytes += process.stdout.read()
+            assert process.wait(DRAIN_SECONDS) == 0, process.stderr.read().decode()[-3000:]
+        return Killed(number, said.rows())
+
+    def _hear(self, process: subprocess.Popen[bytes], said: Said, calls: int) -> None:
         assert process.stdout and process.stderr
-        while heard < calls * ROW:
-            piece = process.stdout.read(min(4096, calls * ROW - heard))
+        while said.calls() < calls:
+            piece = process.stdout.read(min(4096, calls * ROW - len(said.bytes)))
             assert piece, f"the program ended by itself: {process.stderr.read().decode()[-3000:]}"
-            heard += len(piece)
-        return heard
+            said.bytes += piece
 
     def write(self, number: int, rows: int) -> Killed:
         """Writes so many rows, and ends in order."""

@@ -5,7 +5,9 @@ Python's writer is the one in Rust.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +20,10 @@ from harness.redis import Redis
 from go.killed import GoProgram, address_of, all_are_there_once
 
 CALLS = 200
+# Rows of a call, at most.
+CALL_ROWS = 300
+ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "4"))
+LANGUAGES = ("Go", "Python")
 # Nothing is sent before the program is killed.
 NEVER = {"rows": 1_000_000, "seconds": 3600.0}
 # Some batches are stored then, some are under way.
@@ -30,12 +36,16 @@ class Writing(Protocol):
 
     def run_and_kill(self, number: int, calls: int) -> Any: ...
 
+    def stop_and_go_on(self, number: int, rows: int, meanwhile: Callable[[], None]) -> Any: ...
+
     def drain(self) -> None: ...
 
 
 class InPython:
-    def __init__(self, programs: Programs, table: Endpoint, buffer: str, rows: int, seconds: float) -> None:
-        self.programs = programs
+    def __init__(
+        self, programs: Programs, table: Endpoint, buffer: str, rows: int, seconds: float, call_rows: int
+    ) -> None:
+        self.programs, self.call_rows = programs, call_rows
         self.where = {
             "host": table.host, "port": table.port, "username": table.user, "password": table.password,
             "database": table.database,
@@ -43,7 +53,10 @@ class InPython:
         self.options = {"buffer": buffer, "batch_rows": rows, "flush_interval": seconds}
 
     def run_and_kill(self, number: int, calls: int) -> Any:
-        return self.programs.run_and_kill(number, calls, self.where, self.options)
+        return self.programs.run_and_kill(number, calls, self.where, self.options, self.call_rows)
+
+    def stop_and_go_on(self, number: int, rows: int, meanwhile: Callable[[], None]) -> Any:
+        return self.programs.stop_and_go_on(number, rows, self.where, self.options, meanwhile)
 
     def drain(self) -> None:
         import windrow  # the installed package, which the folder's other tests don't need
@@ -58,11 +71,13 @@ class Both:
     def __init__(self, program: Path, programs: Programs, table: Endpoint) -> None:
         self.program, self.programs, self.table = program, programs, table
 
-    def writing(self, language: str, buffer: str, rows: int, seconds: float) -> Writing:
+    def writing(self, language: str, buffer: str, rows: int, seconds: float, call_rows: int = 1) -> Writing:
         if language == "Python":
-            return InPython(self.programs, self.table, buffer, rows, seconds)
+            return InPython(self.programs, self.table, buffer, rows, seconds, call_rows)
         address, interval_ms = address_of(self.table), int(seconds * 1000)
-        return GoProgram(self.program, address=address, buffer=buffer, interval_ms=interval_ms, batch_rows=rows)
+        return GoProgram(
+            self.program, address=address, buffer=buffer, interval_ms=interval_ms, batch_rows=rows, call_rows=call_rows
+        )
 
 
 @pytest.fixture
@@ -113,8 +128,35 @@ def test_a_torn_last_record_takes_nothing_along(both: Both, table: Endpoint, tmp
 
 
 def test_in_turns(both: Both, table: Endpoint, buffer: str) -> None:
-    """Each finds what the one before it left, goes on with it, and is killed itself."""
-    languages = ["Go", "Python"] * 2
-    killed = [both.writing(language, buffer, **ALWAYS).run_and_kill(number, CALLS) for number, language in enumerate(languages)]
+    """Each finds what the one before it left, goes on with it, and is killed itself. No call divides a batch."""
+    choice = random.Random(1)
+    killed = [
+        both.writing(choice.choice(LANGUAGES), buffer, **ALWAYS, call_rows=CALL_ROWS).run_and_kill(number, choice.randrange(1, 30))
+        for number in range(ROUNDS)
+    ]
     both.writing("Go", buffer, **ALWAYS).drain()
     all_are_there_once(table, killed)
+
+
+def lanes_are_left(redis: Redis) -> bool:
+    """As Redis sees it, every writer has been silent for longer than its lease."""
+    now_ms = int(redis.call("TIME")[2]) * 1000
+    ends = redis.call("ZRANGE", "{windrow:shared}:lanes", 0, -1, "WITHSCORES")[4::4]
+    return bool(ends) and all(int(end) < now_ms for end in ends)
+
+
+@pytest.mark.parametrize(("stopped", "other"), [("Go", "Go"), ("Go", "Python"), ("Python", "Go")])
+def test_who_was_stopped_for_longer_than_its_lease(
+    both: Both, table: Endpoint, redis: Redis, stopped: str, other: str
+) -> None:
+    """What it had written is stored by another one; when it goes on, its flush ends, and each row is there once."""
+    buffer = f"{redis.address}/0?bucket=shared&lease=1"
+
+    def meanwhile() -> None:
+        eventually(lambda: lanes_are_left(redis), "its lease has run out")
+        both.writing(other, buffer, **ALWAYS).drain()
+
+    went_on = both.writing(stopped, buffer, rows=20, seconds=3600.0, call_rows=CALL_ROWS).stop_and_go_on(0, 5000, meanwhile)
+    assert went_on.completed >= 5000
+    all_are_there_once(table, [went_on])
+    assert not [key for key in redis.keys() if key.endswith((":rows", ":batches"))], "everything is released"

@@ -1,5 +1,6 @@
-// Command program writes rows until it is killed, and says on its standard output which call has returned: a
-// number of eight bytes for each. Told to drain, it stores what killed ones have left, and ends.
+// Command program writes rows until it is killed, and says on its standard output how many rows the calls had
+// that have returned: a number of eight bytes for each call. Told to drain, it stores what killed ones have
+// left, and ends.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -19,7 +21,7 @@ import (
 
 type arguments struct {
 	Address string `json:"address"`
-	// Buffer is redis://... or disk:folder.
+	// Buffer is redis://..., disk:folder or memory.
 	Buffer string `json:"buffer"`
 	Sync   bool   `json:"sync"`
 	Round  uint32 `json:"round"`
@@ -30,6 +32,8 @@ type arguments struct {
 	BatchRows int `json:"batch_rows"`
 	// Rows ends it by itself after so many, if it is not 0.
 	Rows uint64 `json:"rows"`
+	// CallRows is how many rows a call has at most: 1 if it is 0.
+	CallRows int `json:"call_rows"`
 }
 
 type row struct {
@@ -82,6 +86,9 @@ func (a arguments) options() windrow.Options {
 		options.FlushInterval = time.Duration(a.IntervalMS) * time.Millisecond
 	}
 	folder, isDisk := strings.CutPrefix(a.Buffer, "disk:")
+	if a.Buffer == "memory" {
+		return options
+	}
 	if !isDisk {
 		options.Buffer = redisbuffer.At(a.Buffer)
 		return options
@@ -96,8 +103,14 @@ func (a arguments) options() windrow.Options {
 
 func write(ctx context.Context, writer *windrow.Writer[row], given arguments) error {
 	var said [8]byte
-	for n := uint64(0); given.Rows == 0 || n < given.Rows; n++ {
-		if err := writer.WriteBlocking(ctx, row{given.Round, n, strings.Repeat("x", int(n%100))}); err != nil {
+	sizes := rand.New(rand.NewPCG(uint64(given.Round), 0))
+	for n := uint64(0); given.Rows == 0 || n < given.Rows; {
+		var rows []row
+		for range 1 + sizes.IntN(max(given.CallRows, 1)) {
+			rows = append(rows, row{given.Round, n, strings.Repeat("x", int(n%100))})
+			n++
+		}
+		if err := writer.WriteBlocking(ctx, rows...); err != nil {
 			return err
 		}
 		binary.LittleEndian.PutUint64(said[:], n)
@@ -105,5 +118,5 @@ func write(ctx context.Context, writer *windrow.Writer[row], given arguments) er
 			return err
 		}
 	}
-	return nil
+	return writer.Flush(ctx)
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from harness.eventually import eventually
 from harness.redis import Redis
 from harness.killed import Killed, Programs
 
-ROUNDS = 50
+ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "25"))
+# Of rows; a batch has 100.
+CALLS = pytest.mark.parametrize("call_rows", [1, 300])
 
 
 @pytest.fixture
@@ -33,11 +36,14 @@ def table(direct: Endpoint) -> Endpoint:
     return direct
 
 
-def kill_in_rounds(programs: Programs, where: dict[str, Any], options: dict[str, Any], most_calls: int) -> list[Killed]:
+def kill_in_rounds(
+    programs: Programs, where: dict[str, Any], options: dict[str, Any], most_calls: int, call_rows: int
+) -> list[Killed]:
     """Each program finds what the ones before it left, and is killed itself."""
     choice = random.Random(9)
+    most = max(most_calls // call_rows, 20)
     return [
-        programs.run_and_kill(number, choice.randrange(1, most_calls), where, options) for number in range(ROUNDS)
+        programs.run_and_kill(number, choice.randrange(1, most), where, options, call_rows) for number in range(ROUNDS)
     ]
 
 
@@ -57,17 +63,19 @@ def all_are_there_once(table: Endpoint, where: dict[str, Any], killed: list[Kill
     assert wrong.strip() == "0"
 
 
-def test_on_a_disk(programs: Programs, table: Endpoint, where: dict[str, Any], tmp_path: Path) -> None:
+@CALLS
+def test_on_a_disk(programs: Programs, table: Endpoint, where: dict[str, Any], tmp_path: Path, call_rows: int) -> None:
     buffer = f"disk:{tmp_path / 'buffer'}"
     options = {"buffer": buffer, "batch_rows": 100, "flush_interval": 0.01}
-    killed = kill_in_rounds(programs, where, options, 3000)
+    killed = kill_in_rounds(programs, where, options, 3000, call_rows)
     all_are_there_once(table, where, killed, buffer=buffer)
 
 
-def test_in_redis(programs: Programs, table: Endpoint, where: dict[str, Any], redis: Redis) -> None:
+@CALLS
+def test_in_redis(programs: Programs, table: Endpoint, where: dict[str, Any], redis: Redis, call_rows: int) -> None:
     buffer = f"{redis.address}/0?bucket=killed"
     options = {"buffer": buffer, "batch_rows": 100, "flush_interval": 0.01}
-    killed = kill_in_rounds(programs, where, options, 600)
+    killed = kill_in_rounds(programs, where, options, 600, call_rows)
     all_are_there_once(table, where, killed, buffer=buffer)
     assert redis.call("HLEN", "{windrow:killed}:lanes") != [":1"]
     assert not [key for key in redis.keys() if key.endswith((":rows", ":batches"))], "everything is released"

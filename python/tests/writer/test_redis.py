@@ -292,14 +292,51 @@ def test_an_append_without_an_answer_goes_with_the_lane(client: windrow.Client, 
 def test_the_bucket_has_a_limit(client: windrow.Client, table: Endpoint, redis: Redis) -> None:
     buffer = f"{redis.address}/0?bucket=b&max_bytes=20000&patience=3"
     with client.writer("t", COLUMNS, buffer=buffer, flush_interval=60, batch_rows=100_000) as writer:
+        table.sql("RENAME TABLE t TO away")
         with pytest.raises(exceptions.OperationalError, match="no room"):
             for n in range(100):
                 writer.write_row((n, "x" * 1000))
-        taken = writer.statistics().rows_waiting
+        statistics = writer.statistics()
+        taken = statistics.rows_waiting + statistics.rows_in_flight
         assert 10 < taken < 25
+        table.sql("RENAME TABLE away TO t")
         writer.flush()
         writer.write_row((500, "there is room again"))
     assert table.sql("SELECT count() FROM t").strip() == str(taken + 1)
+
+
+async def test_nothing_is_refused_while_clickhouse_takes_what_is_there(
+    where: dict[str, Any], table: Endpoint, redis: Redis
+) -> None:
+    """A bucket of 2 MiB and 25 MiB at once: what is stored makes room for the rest, whatever the interval."""
+    async with await windrow.get_async_client(**where) as client:
+        buffer = f"{redis.address}/0?bucket=b&max_bytes={2 << 20}&patience=60"
+        async with client.writer("t", COLUMNS, buffer=buffer, flush_interval=3600) as writer:
+            await asyncio.gather(*(writer.write_row((10 * n, "x" * (64 << 10))) for n in range(400)))
+    assert table.sql("SELECT count(), uniqExact(n) FROM t").split() == ["400", "400"]
+    assert held_by(redis, "b") == []
+
+
+def test_redis_that_came_back_with_an_older_state_is_told_again(
+    client: windrow.Client, table: Endpoint, start_redis: Callable[..., Redis]
+) -> None:
+    redis = start_redis()
+    buffer = f"{redis.address}/0?bucket=b&patience=60"
+    first = client.writer("t", COLUMNS, buffer=buffer, batch_rows=10, flush_interval=60)
+    first.write_rows([(n, "x") for n in range(7)])
+    redis.call("SAVE")
+    table.sql("RENAME TABLE t TO away")
+    first.write_rows([(n, "x") for n in range(7, 25)])
+    redis.kill()
+    redis.start()
+    first.write_rows([(n, "x") for n in range(25, 30)])
+    first.close(timeout=0)
+    table.sql("RENAME TABLE away TO t")
+    with client.writer("t", COLUMNS, buffer=buffer) as second:
+        eventually(lambda: table.sql("SELECT count() FROM t").strip() == "30", "all rows are stored")
+        eventually(lambda: second.statistics().batches_in_flight == 0, "nothing is left")
+    rows_once(table, range(30))
+    assert held_by(redis, "b") == []
 
 
 async def test_concurrent_rows_are_grouped(where: dict[str, Any], table: Endpoint, redis: Redis) -> None:

@@ -117,7 +117,8 @@ def test_close_is_bounded_and_hands_over_what_it_held(start_engine: Any, where: 
             writer.close(timeout=0.2)
         errors = list(writer.errors())
         assert sorted(row for error in errors for row in error.rows) == [(n, "x") for n in range(25)]
-        assert {error.reason for error in errors} == {"closed"}
+        # Of an attempt that is under way at that moment, nobody knows what becomes of it.
+        assert {error.reason for error in errors} <= {"closed", "maybe_stored"}
 
 
 def test_retries_end_where_they_were_told_to(client: windrow.Client, table: Endpoint) -> None:

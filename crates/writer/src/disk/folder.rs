@@ -33,6 +33,17 @@ pub(super) fn create_own(root: &Path) -> io::Result<Folder> {
     }
 }
 
+/// The root's own name and those in it survive a loss of power then.
+pub(super) fn sync_name(root: &Path) -> io::Result<()> {
+    File::open(root)?.sync_all()?;
+    let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(parent) {
+        // A folder that may not be read was not made by us.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        opened => opened?.sync_all(),
+    }
+}
+
 /// Takes over a sub-folder, if its writer is dead.
 pub(super) fn lock(path: &Path) -> io::Result<Option<Folder>> {
     let mut options = OpenOptions::new();
@@ -86,9 +97,13 @@ impl Folder {
         Ok(numbers)
     }
 
-    /// Removes the sub-folder, when nothing is in it any more but the lock.
+    /// Removes the sub-folder, when nothing is in it any more but the lock, and copies of segments that were not made
+    /// whole.
     pub(super) fn remove(&self) {
         // What can't be removed is found empty by the next writer, which tries again.
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let copies = entries.filter(|path| path.extension().is_some_and(|extension| extension == "rewrite"));
+        copies.for_each(|path| drop(fs::remove_file(path)));
         let _ = fs::remove_file(self.path.join(LOCK));
         let _ = fs::remove_dir(&self.path);
         self.unlock();

@@ -1,7 +1,9 @@
 //! One writer's log: its segments, what waits in them, and which batches are not done.
 
 use std::collections::{HashMap, VecDeque};
+use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folder::Folder;
@@ -11,8 +13,8 @@ use super::format::{
 use super::groups::{Group, Groups, RecordLocation};
 use super::options::DiskOptions;
 use super::read::{Part, Reading};
-use super::segment::{Active, Blank, NewRecord, Segment};
-use super::syncing::Dirt;
+use super::segment::{Active, Blank, Durability, NewRecord, Segment};
+use super::syncing::Unsynced;
 use crate::buffer::{AppendError, Appended, BufferError, Kept, Open, Ready, Sealed};
 use crate::destination::Destination;
 use crate::id::BatchId;
@@ -35,7 +37,9 @@ pub(super) struct Log {
     disk_bytes: u64,
     /// Seals and splits that were recorded.
     recorded: u64,
-    dirt: Arc<Dirt>,
+    /// How many names of segments were made in the folder, and how many of them are sure to be there.
+    names: u64,
+    synced_names: u64,
 }
 
 /// A batch that is sealed and not done.
@@ -81,7 +85,6 @@ impl Log {
     pub(super) fn of(folder: Folder, destination: Arc<Destination>, options: &DiskOptions, contents: Contents) -> Log {
         let Contents { segments, next_number, next_position, groups, batches } = contents;
         let disk_bytes = segments.iter().map(|segment| segment.bytes).sum();
-        let dirt = Arc::new(Dirt::new(&folder.path));
         let destination_bytes = destination.to_bytes();
         Log {
             folder,
@@ -98,12 +101,9 @@ impl Log {
             batches,
             disk_bytes,
             recorded: 0,
-            dirt,
+            names: 0,
+            synced_names: 0,
         }
-    }
-
-    pub(super) fn dirt(&self) -> Arc<Dirt> {
-        self.dirt.clone()
     }
 
     pub(super) fn has(&self, id: BatchId) -> bool {
@@ -280,11 +280,14 @@ impl Log {
     }
 
     fn begin(&mut self, blank: Blank) -> Result<(), BufferError> {
-        let previous_end = self.active.as_ref().map_or(0, |active| active.end);
-        let (segment, mut active) = blank.begin(self.next_position, previous_end)?;
+        let previous_end = self.active.as_ref().map(|active| active.end);
+        let (segment, mut active) = blank.begin(self.next_position, previous_end.unwrap_or(0))?;
+        if let (Some(previous), Some(end)) = (self.segments.back_mut(), previous_end) {
+            previous.end = Some(end);
+        }
         self.next_number = segment.number + 1;
         self.disk_bytes += segment.bytes;
-        self.dirt.add(&segment.file);
+        self.names += 1;
         active.push(NewRecord {
             kind: Kind::Destination,
             position: 0,
@@ -344,15 +347,19 @@ impl Log {
         let end = batch.first + batch.rows;
         let concerned = self.segments.iter().filter(|segment| segment.number >= first_segment);
         let parts = concerned.take_while(|segment| segment.number == first_segment || segment.from < end);
-        let parts = parts.map(|segment| Part {
-            segment: segment.number,
-            file: segment.file.clone(),
-            checksums: segment.checksums,
-            start: if segment.number == first_segment { offset } else { SEGMENT_HEADER_BYTES as u64 },
-            limit: segment.bytes,
+        let mut is_suspect = false;
+        let parts = parts.map(|segment| {
+            is_suspect |= segment.is_damaged;
+            Part {
+                segment: segment.number,
+                file: segment.file.clone(),
+                checksums: segment.checksums,
+                start: if segment.number == first_segment { offset } else { SEGMENT_HEADER_BYTES as u64 },
+                limit: segment.bytes,
+            }
         });
-        let name = self.folder.path.display().to_string();
-        Ok(Reading { parts: parts.collect(), first: batch.first, rows: batch.rows, recorded: batch.recorded, name })
+        let (parts, name) = (parts.collect(), self.folder.path.display().to_string());
+        Ok(Reading { parts, first: batch.first, rows: batch.rows, recorded: batch.recorded, is_suspect, name })
     }
 
     pub(super) fn split(&mut self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError> {
@@ -408,12 +415,74 @@ impl Log {
         }
     }
 
+    /// What has to be synced so that all that was written before is sure to be there.
+    pub(super) fn unsynced(&self) -> Vec<Unsynced> {
+        let segments = self.segments.iter().filter(|segment| segment.durability != Durability::Whole);
+        let unsynced = segments.map(|segment| Unsynced {
+            number: segment.number,
+            path: segment.path.clone(),
+            file: segment.file.clone(),
+            checksums: segment.checksums,
+            bytes: segment.bytes,
+            end: segment.end,
+            is_distrusted: segment.durability == Durability::Distrusted,
+        });
+        unsynced.collect()
+    }
+
+    /// Those that were not written to any more when they were synced need it no more.
+    pub(super) fn was_synced(&mut self, synced: &[Unsynced]) {
+        for synced in synced.iter().filter(|synced| synced.end.is_some()) {
+            let segment = self.segments.iter_mut().find(|segment| segment.number == synced.number);
+            segment.into_iter().for_each(|segment| segment.durability = Durability::Whole);
+        }
+    }
+
+    /// The folder and how many names were made in it, if it has to be synced.
+    pub(super) fn unsynced_names(&self) -> Option<(PathBuf, u64)> {
+        (self.synced_names < self.names).then(|| (self.folder.path.clone(), self.names))
+    }
+
+    pub(super) fn were_named(&mut self, names: u64) {
+        self.synced_names = names;
+    }
+
+    /// A sync of a segment has failed. If it is written to, what comes goes into another one.
+    pub(super) fn distrust(&mut self, number: u64) -> Result<(), BufferError> {
+        let Some(segment) = self.segments.iter_mut().find(|segment| segment.number == number) else { return Ok(()) };
+        segment.durability = Durability::Distrusted;
+        match segment.end {
+            None => self.roll(self.options.segment_bytes),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Something in a segment is lost, on the disk and in the cache.
+    pub(super) fn mark_damaged(&mut self, number: u64) {
+        let segment = self.segments.iter_mut().find(|segment| segment.number == number);
+        segment.into_iter().for_each(|segment| segment.is_damaged = true);
+    }
+
+    #[cfg(test)]
+    pub(super) fn files(&self) -> Vec<Arc<File>> {
+        self.segments.iter().map(|segment| segment.file.clone()).collect()
+    }
+
+    /// Puts a copy, which is synced, in the place of a segment that is still there.
+    pub(super) fn take_copy(&mut self, number: u64, path: &Path, copy: File) -> io::Result<()> {
+        let Some(segment) = self.segments.iter_mut().find(|segment| segment.number == number) else {
+            return std::fs::remove_file(path);
+        };
+        std::fs::rename(path, &segment.path)?;
+        segment.file = Arc::new(copy);
+        segment.durability = Durability::Whole;
+        self.names += 1;
+        Ok(())
+    }
+
     /// Something in these segments can't be read any more.
     pub(super) fn keep_aside(&mut self, reading: &Reading) {
-        for part in &reading.parts {
-            let segment = self.segments.iter_mut().find(|segment| segment.number == part.segment);
-            segment.into_iter().for_each(|segment| segment.is_damaged = true);
-        }
+        reading.parts.iter().for_each(|part| self.mark_damaged(part.segment));
     }
 
     /// Removes the log, all of which is done.

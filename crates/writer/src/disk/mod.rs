@@ -47,14 +47,14 @@ use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::{Body, Rows};
 use log::Log;
-use syncing::Syncer;
+use syncing::{RealDisk, Syncer};
 
 /// A [`Buffer`] in a folder.
 pub struct DiskBuffer {
     root: PathBuf,
     options: DiskOptions,
     destination: Arc<Destination>,
-    own: Mutex<Log>,
+    own: Arc<Mutex<Log>>,
     /// Logs of dead writers that are not done yet.
     adopted: Mutex<Vec<Log>>,
     /// What was found at the opening.
@@ -73,11 +73,14 @@ impl DiskBuffer {
         let options = options.sane();
         let root = folder.as_ref().to_path_buf();
         let own = Log::create(folder::create_own(&root)?, destination.clone(), &options)?;
+        if options.sync != DiskSync::Never {
+            folder::sync_name(&root)?;
+        }
         let buffer = DiskBuffer {
             root,
             options,
             destination,
-            own: Mutex::new(own),
+            own: Arc::new(Mutex::new(own)),
             adopted: Mutex::default(),
             found: Mutex::default(),
             syncer: OnceLock::new(),
@@ -111,7 +114,7 @@ impl DiskBuffer {
     }
 
     fn own(&self) -> MutexGuard<'_, Log> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        syncing::lock(&self.own)
     }
 
     fn adopted(&self) -> MutexGuard<'_, Vec<Log>> {
@@ -138,7 +141,7 @@ impl DiskBuffer {
 impl Buffer for DiskBuffer {
     fn attach(&self, events: Arc<dyn BufferEvents>) {
         if self.options.sync != DiskSync::Never {
-            let syncer = Syncer::start(self.options.sync, events, self.own().dirt());
+            let syncer = Syncer::start(self.options.sync, events, self.own.clone(), Arc::new(RealDisk));
             let _ = self.syncer.set(syncer);
         }
     }
@@ -179,9 +182,10 @@ impl Buffer for DiskBuffer {
 
     fn load(&self, id: BatchId) -> Result<Body, BufferError> {
         let plan = self.on_log_of(id, |log| log.reading(id))?;
-        // An id that is sent has to be there also after a loss of power, if its rows have to.
+        // An id that is sent has to be there also after a loss of power, if its rows have to. But what the disk has lost
+        // will never be there.
         let synced = self.syncer.get().map_or(u64::MAX, Syncer::synced);
-        if self.options.sync == DiskSync::Always && plan.recorded > synced {
+        if self.options.sync == DiskSync::Always && plan.recorded > synced && !plan.is_suspect {
             return Err(BufferError::NotYet);
         }
         // Read without the lock: appends go on meanwhile.

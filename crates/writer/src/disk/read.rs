@@ -15,6 +15,8 @@ pub(super) struct Reading {
     pub(super) rows: u64,
     /// Number of the seal or split that made the batch.
     pub(super) recorded: u64,
+    /// Something in its segments is lost, perhaps some of its rows.
+    pub(super) is_suspect: bool,
     /// For complaints.
     pub(super) name: String,
 }

@@ -23,7 +23,7 @@ use super::log::{Batch, Contents, Log};
 use super::options::DiskOptions;
 use super::runs::{Run, Runs};
 use super::scan::{Found, Scanner};
-use super::segment::{file_name, Segment};
+use super::segment::{file_name, Durability, Segment};
 use crate::buffer::{BufferError, LeftOvers};
 use crate::destination::Destination;
 use crate::id::BatchId;
@@ -119,6 +119,8 @@ impl Reading<'_> {
             to: header.first_position,
             undone: 0,
             is_damaged: false,
+            end: None,
+            durability: Durability::Unknown,
         };
         self.expect(&mut segment, header.first_position, 0);
         let file = segment.file.clone();

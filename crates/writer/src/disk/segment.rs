@@ -24,6 +24,20 @@ pub(super) struct Segment {
     pub(super) undone: u64,
     /// Something in it can't be read: it is kept aside instead of deleted.
     pub(super) is_damaged: bool,
+    /// Where its records end, when it is not written to any more.
+    pub(super) end: Option<u64>,
+    pub(super) durability: Durability,
+}
+
+/// How much of a segment would survive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    Unknown,
+    /// A sync of the file has failed. The kernel then takes its pages for written, so the next sync would succeed
+    /// without writing them: it is copied to a new file instead.
+    Distrusted,
+    /// All of it, and nothing more is written to it.
+    Whole,
 }
 
 /// The segment that is written to.
@@ -94,6 +108,8 @@ impl Blank {
             to: first_position,
             undone: 0,
             is_damaged: false,
+            end: None,
+            durability: Durability::Unknown,
         };
         Ok((segment, Active { map: self.map, checksums, end: SEGMENT_HEADER_BYTES as u64, bytes }))
     }

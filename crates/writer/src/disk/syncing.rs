@@ -1,47 +1,124 @@
 //! Makes what was written survive a loss of power: one thread, and one sync for all who wait.
+//!
+//! A sync that failed is never repeated on the same file: the kernel takes its pages for written then, and the next sync
+//! would succeed without writing them. What stands in such a segment is copied to a new file, as long as the cache has
+//! it, and what comes goes into another segment. Nothing is confirmed before. The same goes for the folder: its entries
+//! are made anew.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::format::{Checksums, SegmentHeader, SEGMENT_HEADER_BYTES};
+use super::log::Log;
 use super::options::DiskSync;
-use crate::buffer::BufferEvents;
+use super::scan::Scanner;
+use crate::buffer::{BufferError, BufferEvents};
 
-/// How long a disk is left alone after a sync has failed.
+/// How long a disk is left alone after a sync has failed, and failed again.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Files that have been written to.
-pub(super) struct Dirt {
-    folder: PathBuf,
-    files: Mutex<Vec<Arc<File>>>,
+/// What makes files and their names survive a loss of power. Tests bring one that fails.
+pub(super) trait Disk: Send + Sync + 'static {
+    fn sync_file(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
 }
 
-impl Dirt {
-    pub(super) fn new(folder: &Path) -> Dirt {
-        Dirt { folder: folder.to_path_buf(), files: Mutex::default() }
-    }
+pub(super) struct RealDisk;
 
-    /// A new segment: it, and that it is there.
-    pub(super) fn add(&self, file: &Arc<File>) {
-        let mut files = lock(&self.files);
-        files.push(file.clone());
-        // Nobody takes them where nothing is synced: those of late are enough.
-        let excess = files.len().saturating_sub(1024);
-        files.drain(..excess);
-    }
+impl Disk for RealDisk {}
 
-    /// The latest file stays in: it is still written to.
-    fn sync(&self) -> io::Result<()> {
-        let files = lock(&self.files).clone();
-        files.iter().try_for_each(|file| file.sync_data())?;
-        if files.len() > 1 {
-            File::open(&self.folder)?.sync_all()?;
-            lock(&self.files).drain(..files.len() - 1);
+/// A segment that may not be on the disk as it is.
+pub(super) struct Unsynced {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<File>,
+    pub(super) checksums: Checksums,
+    pub(super) bytes: u64,
+    /// Where its records end, if nothing more is written to it.
+    pub(super) end: Option<u64>,
+    pub(super) is_distrusted: bool,
+}
+
+/// All that was written before is on the disk then.
+fn sync(log: &Mutex<Log>, disk: &dyn Disk) -> Result<(), BufferError> {
+    let segments = lock(log).unsynced();
+    for segment in &segments {
+        segment.sync(log, disk)?;
+    }
+    let new_names = lock(log).unsynced_names();
+    if let Some((folder, names)) = new_names {
+        if let Err(error) = disk.sync_folder(&folder) {
+            segments.iter().try_for_each(|segment| lock(log).distrust(segment.number))?;
+            return Err(error.into());
         }
-        Ok(())
+        lock(log).were_named(names);
+    }
+    lock(log).was_synced(&segments);
+    Ok(())
+}
+
+impl Unsynced {
+    fn sync(&self, log: &Mutex<Log>, disk: &dyn Disk) -> Result<(), BufferError> {
+        match (self.is_distrusted, self.end) {
+            (true, Some(end)) => {
+                let path = self.path.with_extension("rewrite");
+                let copy = self.copy(&path, end, disk).inspect_err(|error| {
+                    let _ = std::fs::remove_file(&path);
+                    if matches!(error, BufferError::Damaged(_)) {
+                        lock(log).mark_damaged(self.number);
+                    }
+                })?;
+                Ok(lock(log).take_copy(self.number, &path, copy)?)
+            }
+            (false, _) => match disk.sync_file(&self.file) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(lock(log).distrust(self.number).err().unwrap_or(error.into())),
+            },
+            // There was no room for another segment.
+            (true, None) => {
+                lock(log).distrust(self.number)?;
+                Err(BufferError::Other("a segment is to be copied".into()))
+            }
+        }
+    }
+
+    /// What is in the file as far as the cache knows, on the disk under another name.
+    fn copy(&self, path: &Path, end: u64, disk: &dyn Disk) -> Result<File, BufferError> {
+        let copy = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut bytes = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < end {
+            let part = &mut bytes[..(end - at).min(1 << 20) as usize];
+            self.file.read_exact_at(part, at)?;
+            copy.write_all_at(part, at)?;
+            at += part.len() as u64;
+        }
+        copy.set_len(self.bytes)?;
+        if !self.is_whole(&copy, end)? {
+            return Err(BufferError::Damaged(format!("{}: what was written there is gone", self.path.display())));
+        }
+        disk.sync_file(&copy)?;
+        Ok(copy)
+    }
+
+    /// Pages that were taken for written may have been read anew, without what was written to them.
+    fn is_whole(&self, copy: &File, end: u64) -> io::Result<bool> {
+        let mut header = [0; SEGMENT_HEADER_BYTES];
+        copy.read_exact_at(&mut header, 0)?;
+        let mut scanner = Scanner::new(copy, self.checksums, SEGMENT_HEADER_BYTES as u64, end);
+        while scanner.next()?.is_some() {}
+        let has_header = SegmentHeader::from_bytes(&header).is_ok_and(|header| header.number == self.number);
+        Ok(has_header && scanner.damage.is_empty() && scanner.end == end)
     }
 }
 
@@ -72,10 +149,16 @@ pub(super) struct Syncer {
 }
 
 impl Syncer {
-    pub(super) fn start(sync: DiskSync, events: Arc<dyn BufferEvents>, dirt: Arc<Dirt>) -> Syncer {
+    pub(super) fn start(
+        sync: DiskSync,
+        events: Arc<dyn BufferEvents>,
+        log: Arc<Mutex<Log>>,
+        disk: Arc<dyn Disk>,
+    ) -> Syncer {
         let shared = Arc::new(Shared { wanted: Mutex::default(), changed: Condvar::new(), sync });
         let its = shared.clone();
-        let thread = std::thread::Builder::new().name("windrow-sync".into()).spawn(move || its.run(&*events, &dirt));
+        let thread =
+            std::thread::Builder::new().name("windrow-sync".into()).spawn(move || its.run(&*events, &log, &*disk));
         // Without a thread nothing is confirmed, which is what `Always` promises.
         Syncer { shared, thread: Mutex::new(thread.ok()) }
     }
@@ -113,10 +196,11 @@ impl Drop for Syncer {
 }
 
 impl Shared {
-    fn run(&self, events: &dyn BufferEvents, dirt: &Dirt) {
+    fn run(&self, events: &dyn BufferEvents, log: &Mutex<Log>, disk: &dyn Disk) {
         loop {
             let (reached, is_stopped) = self.wait();
-            let synced = dirt.sync();
+            // The second time concerns other files.
+            let synced = sync(log, disk).or_else(|_| sync(log, disk));
             if synced.is_ok() {
                 lock(&self.wanted).synced = reached;
                 events.kept(reached.before);
@@ -147,6 +231,184 @@ impl Shared {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::ops::Range;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+    use super::super::folder;
+    use super::super::options::DiskOptions;
+    use super::*;
+    use crate::destination::Destination;
+    use crate::rows::Rows;
+
+    /// A disk some of whose syncs fail, and whose cache takes pages for written then: what a later sync of the same file
+    /// says is worth nothing.
+    #[derive(Default)]
+    struct FailingDisk {
+        calls: AtomicUsize,
+        fails: Vec<usize>,
+        /// Kept open, so that their numbers are not given to other files.
+        distrusted: Mutex<Vec<File>>,
+        /// What is on the disk, by the number of the file.
+        there: Mutex<HashMap<u64, Vec<u8>>>,
+    }
+
+    impl FailingDisk {
+        fn new(fails: &[usize]) -> FailingDisk {
+            FailingDisk { fails: fails.to_vec(), ..FailingDisk::default() }
+        }
+
+        fn meets(&self) -> io::Result<()> {
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            if self.fails.contains(&call) {
+                Err(io::Error::from_raw_os_error(libc::EIO))
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    impl Disk for FailingDisk {
+        fn sync_file(&self, file: &File) -> io::Result<()> {
+            let number = file.metadata()?.ino();
+            let is_same = |other: &File| other.metadata().is_ok_and(|other| other.ino() == number);
+            assert!(!lock(&self.distrusted).iter().any(is_same), "a sync that failed is not repeated on the same file");
+            if let Err(error) = self.meets() {
+                lock(&self.distrusted).push(file.try_clone()?);
+                return Err(error);
+            }
+            let mut bytes = vec![0; file.metadata()?.len() as usize];
+            file.read_exact_at(&mut bytes, 0)?;
+            lock(&self.there).insert(number, bytes);
+            Ok(())
+        }
+
+        fn sync_folder(&self, _: &Path) -> io::Result<()> {
+            self.meets()
+        }
+    }
+
+    struct Nobody;
+
+    impl BufferEvents for Nobody {
+        fn kept(&self, _: u64) {}
+        fn refused(&self, _: Range<u64>, _: u64, _: BufferError) {}
+        fn stored_elsewhere(&self, _: Range<u64>, _: u64) {}
+        fn wake(&self) {}
+    }
+
+    struct TestFolder(PathBuf);
+
+    impl TestFolder {
+        fn new() -> TestFolder {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let name = format!("windrow-sync-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            TestFolder(std::env::temp_dir().join(name))
+        }
+
+        fn log(&self) -> Mutex<Log> {
+            let options = DiskOptions { segment_bytes: 16 << 10, ..DiskOptions::default() }.sane();
+            let own = folder::create_own(&self.0).unwrap();
+            Mutex::new(Log::create(own, Arc::new(Destination::default()), &options).unwrap())
+        }
+    }
+
+    impl Drop for TestFolder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn append(log: &Mutex<Log>, row: &[u8]) {
+        lock(log).append(Rows::new(row, &[row.len() as u32]), || 0).unwrap();
+    }
+
+    /// Whether the files as the disk has them hold the row.
+    fn is_there(log: &Mutex<Log>, disk: &FailingDisk, row: &[u8]) -> bool {
+        let there = lock(&disk.there);
+        let files = lock(log).files();
+        let mut contents = files.iter().filter_map(|file| there.get(&file.metadata().unwrap().ino()));
+        contents.any(|bytes| bytes.windows(row.len()).any(|window| window == row))
+    }
+
+    /// Whichever of the syncs fail: when all is said to be on the disk, each row is, in a file in which no sync failed.
+    #[test]
+    fn a_sync_that_failed_is_not_repeated_on_the_same_file() {
+        for first in 0..12 {
+            for second in first..first + 4 {
+                let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[first, second]));
+                let log = folder.log();
+                for number in 0..40 {
+                    append(&log, format!("row {number:03} {}", "x".repeat(900)).as_bytes());
+                    if number % 4 == 3 {
+                        while sync(&log, &disk).is_err() {}
+                        for row in 0..=number {
+                            let text = format!("row {row:03} ");
+                            assert!(is_there(&log, &disk, text.as_bytes()), "{first}, {second}: {text}");
+                        }
+                    }
+                }
+                assert!(disk.calls.load(Ordering::SeqCst) > second);
+            }
+        }
+    }
+
+    #[test]
+    fn no_segment_is_forgotten_however_many_there_are() {
+        // Each segment's file is open.
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is valid for both calls.
+        unsafe {
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+        let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[]));
+        let log = folder.log();
+        let row = vec![b'x'; 12 << 10];
+        (0..1100).for_each(|_| append(&log, &row));
+        sync(&log, &disk).unwrap();
+        assert_eq!(lock(&disk.there).len(), 1100);
+        assert_eq!(lock(&log).unsynced().len(), 1, "the one that is written to");
+    }
+
+    #[test]
+    fn nothing_is_confirmed_while_the_cache_has_lost_what_was_written() {
+        let (folder, disk) = (TestFolder::new(), FailingDisk::new(&[0]));
+        let log = folder.log();
+        append(&log, b"precious");
+        assert!(sync(&log, &disk).is_err());
+        let file = lock(&log).files().remove(0);
+        let mut bytes = vec![0; 4096];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        let at = bytes.windows(8).position(|window| window == b"precious").unwrap();
+        file.write_all_at(&[0; 8], at as u64).unwrap();
+        for _ in 0..3 {
+            assert!(matches!(sync(&log, &disk), Err(BufferError::Damaged(_))));
+        }
+        // It is told as lost; then the rest can be confirmed.
+        let sealed = lock(&log).seal().unwrap().unwrap();
+        let reading = lock(&log).reading(sealed.id).unwrap();
+        assert!(reading.is_suspect && matches!(reading.read(), Err(BufferError::Damaged(_))));
+        lock(&log).done(sealed.id).unwrap();
+        sync(&log, &disk).unwrap();
+    }
+
+    #[test]
+    fn a_writer_that_stops_tries_once_more() {
+        let (folder, disk) = (TestFolder::new(), Arc::new(FailingDisk::new(&[0])));
+        let log = Arc::new(folder.log());
+        append(&log, b"precious");
+        let syncer = Syncer::start(DiskSync::Always, Arc::new(Nobody), log.clone(), disk.clone());
+        syncer.wrote(1, 0);
+        syncer.stop();
+        assert!(is_there(&log, &disk, b"precious"));
+    }
 }

@@ -15,6 +15,8 @@ pub(super) struct KeptRows {
     /// Rows that were not taken after all, as long as somebody may ask for them.
     refused: BTreeMap<u64, (u64, BufferError)>,
     watched: BTreeMap<u64, (u64, OnKept)>,
+    /// The buffer is closed and tells nothing any more.
+    has_ended: bool,
 }
 
 /// Refusals that are remembered for callers who have not asked yet.
@@ -26,7 +28,10 @@ impl KeptRows {
         if let Some((_, (_, error))) = refused.filter(|(_, (end, _))| *end > positions.start) {
             return Some(Err(error.clone()));
         }
-        (positions.end <= self.before).then_some(Ok(()))
+        match positions.end <= self.before {
+            true => Some(Ok(())),
+            false => self.has_ended.then(|| Err(not_known())),
+        }
     }
 
     pub(super) fn watch(&mut self, positions: Range<u64>, call: OnKept) {
@@ -46,6 +51,14 @@ impl KeptRows {
         }
     }
 
+    /// Nobody waits any longer for a buffer that is closed.
+    pub(super) fn let_go(&mut self, calls: &mut Calls) {
+        self.has_ended = true;
+        for (_, (_, call)) in std::mem::take(&mut self.watched) {
+            calls.push(Box::new(move || call(Err(not_known()))));
+        }
+    }
+
     fn refuse(&mut self, positions: Range<u64>, error: BufferError, calls: &mut Calls) {
         self.refused.insert(positions.start, (positions.end, error));
         while self.refused.len() > MAX_REFUSED {
@@ -53,6 +66,10 @@ impl KeptRows {
         }
         self.reach(positions.end, calls);
     }
+}
+
+fn not_known() -> BufferError {
+    BufferError::Other("the writer was closed before these rows were known to be kept: they may be stored".into())
 }
 
 /// Does not keep the writer alive.

@@ -70,8 +70,11 @@ impl Gathering {
         }
         calls.run(self);
         let mut calls = Calls::default();
-        let waiting = std::mem::take(&mut self.lock().settled);
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.settled);
         waiting.let_go(&self.closed_error(), &mut calls);
+        state.kept.let_go(&mut calls);
+        drop(state);
         calls.run(self);
         self.wake();
         report

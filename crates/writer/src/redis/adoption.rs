@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::connection::ConnectionError;
 use super::lane::{Bucket, Lane};
-use super::lane_index::LaneIndex;
+use super::lane_index::{Change, LaneIndex};
 use super::link::{Contents, Link, Surveyed};
 use super::process;
 use super::resp::Reply;
@@ -34,14 +34,20 @@ pub(super) struct Adopter<'a> {
 }
 
 impl Adopter<'_> {
-    /// Takes over every lane of the same table whose owner is dead, or has been silent for longer than its lease.
-    pub(super) fn adopt_all(&self, link: &mut Link) -> Result<Vec<Adopted>, ConnectionError> {
+    /// Takes over every lane of the same table whose owner is dead, or has been silent for longer than its lease; also one
+    /// that is ours already and not among those that `has`: the connection broke before its contents were read.
+    pub(super) fn adopt_all(
+        &self,
+        link: &mut Link,
+        has: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Adopted>, ConnectionError> {
         let mut adopted = Vec::new();
         for surveyed in link.survey(self.bucket)? {
-            let is_dead = process::is_dead(&surveyed.process);
+            let is_dead = surveyed.owner == self.owner || process::is_dead(&surveyed.process);
             let is_left = is_dead || surveyed.lease_left_ms <= 0;
             let Some(destination) = Destination::from_bytes(&surveyed.destination) else { continue };
-            if is_left && surveyed.owner != self.owner && destination.is_same_table(self.destination) {
+            let is_known = surveyed.owner == self.owner && has(&surveyed.name);
+            if is_left && !is_known && destination.is_same_table(self.destination) {
                 adopted.extend(self.adopt(link, &surveyed, is_dead, destination)?);
             }
         }
@@ -73,8 +79,8 @@ impl State {
     pub(super) fn enter(&mut self, adopted: Adopted, own_destination: &Destination, limits: BatchLimits) {
         let Adopted { lane, serial, destination, contents } = adopted;
         let mut index = LaneIndex::default();
-        let sizes = contents.entries.iter().map(|(rows, bytes)| (rows.start, *bytes)).collect();
-        contents.entries.iter().for_each(|(rows, _)| index.add_entry(rows.start, rows.end - rows.start));
+        let sizes: HashMap<u64, u64> = contents.entries.iter().map(|(rows, bytes)| (rows.start, *bytes)).collect();
+        contents.entries.into_iter().for_each(|(rows, _)| index.add_entry(rows));
         contents.batches.into_iter().for_each(|(id, members)| index.add_recorded(id, members));
         self.found.complaints.extend(contents.complaints);
         let destination = (destination != *own_destination).then(|| Arc::new(destination));
@@ -88,11 +94,15 @@ impl State {
         self.seal_unsealed(number, &sizes, limits);
     }
 
-    /// Joins neighbours to batches as large as they may be.
+    /// Joins neighbours to batches as large as they may be. They are recorded at once: a writer of an earlier release, if
+    /// it is the next, overlooks rows of an entry of which others are recorded.
     fn seal_unsealed(&mut self, lane: usize, sizes: &HashMap<u64, u64>, limits: BatchLimits) {
+        let index = &self.lanes[lane].index;
         let mut groups: Vec<(Range<u64>, u64)> = Vec::new();
-        for rows in self.lanes[lane].index.unsealed() {
-            let bytes = sizes.get(&rows.start).copied().unwrap_or(0);
+        for rows in index.unsealed() {
+            let entry = index.entries_of(&rows).into_iter().next().unwrap_or(rows.clone());
+            let entry_bytes = sizes.get(&entry.start).copied().unwrap_or(0);
+            let bytes = entry_bytes / (entry.end - entry.start) * (rows.end - rows.start);
             match groups.last_mut() {
                 Some((all, sum))
                     if all.end == rows.start
@@ -105,18 +115,25 @@ impl State {
                 _ => groups.push((rows, bytes)),
             }
         }
+        let mut change = Change::default();
         for (rows, _) in groups {
             // Without random numbers nothing else works either; the rows stay where they are, for the next one.
             let Ok(id) = BatchId::random() else { continue };
-            let change = self.lanes[lane].index.seal(id, rows);
-            self.record(lane, change);
-            self.offer(lane, id, false);
+            change.writes.append(&mut self.lanes[lane].index.seal(id, rows).writes);
         }
+        let sealed: Vec<BatchId> = change.writes.iter().map(|(id, _)| *id).collect();
+        self.record(lane, change);
+        sealed.into_iter().for_each(|id| self.offer(lane, id, false));
     }
 
+    /// A batch that was given up to another process, and comes back when that has died, is under way here still.
     fn offer(&mut self, lane: usize, id: BatchId, is_recorded: bool) {
         let Some(members) = self.lanes[lane].index.members(id) else { return };
         let members = members.rows.clone();
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.lane = lane;
+            return;
+        }
         let sealed = Sealed {
             id,
             rows: members.end - members.start,

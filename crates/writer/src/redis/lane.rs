@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::address::RedisAddress;
 use super::entry;
-use super::lane_index::Change;
+use super::lane_index::{Change, Members};
+use super::queue::Again;
 use super::resp;
 use super::scripts::{Script, Scripts};
 use crate::id::BatchId;
@@ -13,6 +14,9 @@ use crate::rows::Rows;
 
 /// How long word of an emptied lane stays, for an owner that was thought dead and comes back.
 const TOMBSTONE_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// More bytes than any bucket has, exact in Lua's numbers.
+const NO_LIMIT: &str = "9007199254740992";
 
 /// The keys that all lanes of a bucket share. The braces keep a bucket in one slot of a Redis Cluster.
 #[derive(Debug, Clone)]
@@ -73,25 +77,39 @@ impl<'a> Pipeline<'a> {
         Pipeline { scripts, bucket, out: Vec::new(), count: 0 }
     }
 
-    pub(super) fn register(&mut self, lane: &Lane, process: &str, destination: &[u8], first_row: u64) {
-        let first_row = first_row.to_string();
+    pub(super) fn register(&mut self, lane: &Lane, process: &str, destination: &[u8]) {
         let arguments = [
             lane.name.as_bytes(),
             lane.owner.as_bytes(),
             process.as_bytes(),
             destination,
             self.bucket.lease_ms.as_bytes(),
-            first_row.as_bytes(),
         ];
         self.call(Script::Register, &[&self.bucket.lanes, &lane.lane], &arguments);
     }
 
     pub(super) fn append(&mut self, lane: &Lane, first_row: u64, rows: Rows<'_>) {
-        let (first_row, count) = (first_row.to_string(), rows.count().to_string());
+        let bucket = self.bucket;
+        self.write_entry(lane, &bucket.max_bytes, first_row, rows, None);
+    }
+
+    /// The bucket had room for these rows before Redis forgot them.
+    pub(super) fn append_again(&mut self, lane: &Lane, again: &Again) {
+        self.write_entry(lane, NO_LIMIT, again.first, again.rows.rows(), again.batch);
+    }
+
+    fn write_entry(&mut self, lane: &Lane, limit: &str, first_row: u64, rows: Rows<'_>, batch: Option<BatchId>) {
+        let count = rows.count() as u64;
         let entry = entry::to_bytes(rows);
-        let limit = self.bucket.max_bytes.as_bytes();
-        let arguments = [lane.owner.as_bytes(), limit, first_row.as_bytes(), count.as_bytes(), &entry];
-        self.call(Script::Append, &[&lane.lane, &lane.rows, &self.bucket.bytes], &arguments);
+        let batch = batch.map(|id| {
+            let members = Members { rows: first_row..first_row + count, is_done: false };
+            [id.to_string(), members.to_text()]
+        });
+        let (first_row, count) = (first_row.to_string(), count.to_string());
+        let mut arguments =
+            vec![lane.owner.as_bytes(), limit.as_bytes(), first_row.as_bytes(), count.as_bytes(), entry.as_slice()];
+        arguments.extend(batch.iter().flatten().map(String::as_bytes));
+        self.call(Script::Append, &[&lane.lane, &lane.rows, &self.bucket.bytes, &lane.batches], &arguments);
     }
 
     pub(super) fn withdraw(&mut self, lane: &Lane, rows: &Range<u64>) {
@@ -133,10 +151,12 @@ impl<'a> Pipeline<'a> {
         self.call(Script::Adopt, &[&self.bucket.lanes, &lane.lane], &arguments);
     }
 
-    pub(super) fn leave(&mut self, lane: &Lane) {
+    /// `is_void`: with what is in it.
+    pub(super) fn leave(&mut self, lane: &Lane, is_void: bool) {
         let life_ms = TOMBSTONE_LIFE.as_millis().to_string();
-        let arguments = [lane.name.as_bytes(), lane.owner.as_bytes(), life_ms.as_bytes()];
-        let keys = [&self.bucket.lanes, &lane.lane, &lane.rows, &lane.batches, &lane.tombstone];
+        let is_void = if is_void { b"1" } else { b"0" };
+        let arguments = [lane.name.as_bytes(), lane.owner.as_bytes(), life_ms.as_bytes(), is_void];
+        let keys = [&self.bucket.lanes, &lane.lane, &lane.rows, &lane.batches, &lane.tombstone, &self.bucket.bytes];
         self.call(Script::Leave, &keys.map(String::as_str), &arguments);
     }
 

@@ -42,8 +42,9 @@ pub(super) struct LaneIndex {
 }
 
 impl LaneIndex {
-    pub(super) fn add_entry(&mut self, first_row: u64, rows: u64) {
-        self.entries.insert(first_row, EntryState { rows, open_rows: rows });
+    pub(super) fn add_entry(&mut self, entry: Range<u64>) {
+        let rows = entry.end - entry.start;
+        self.entries.insert(entry.start, EntryState { rows, open_rows: rows });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -110,16 +111,30 @@ impl LaneIndex {
         live.into_iter().map(|(id, _)| *id).collect()
     }
 
-    /// Entries that no batch has any row of, in order: written, never sealed.
+    /// Rows of entries that no batch has, in order: written, never sealed. Writers of earlier releases sealed a part of
+    /// an entry when a batch became full in it.
     pub(super) fn unsealed(&self) -> Vec<Range<u64>> {
-        let is_in_a_batch = |entry: &Range<u64>| {
-            self.batches.values().any(|members| members.rows.start < entry.end && entry.start < members.rows.end)
-        };
-        self.entries
-            .iter()
-            .map(|(&first, entry)| first..first + entry.rows)
-            .filter(|entry| !is_in_a_batch(entry))
-            .collect()
+        let mut sealed: Vec<&Range<u64>> = self.batches.values().map(|members| &members.rows).collect();
+        sealed.sort_by_key(|rows| rows.start);
+        let mut sealed = sealed.into_iter().peekable();
+        let mut free = Vec::new();
+        for (&first, entry) in &self.entries {
+            let (mut at, end) = (first, first + entry.rows);
+            while let Some(rows) = sealed.peek().filter(|rows| rows.start < end) {
+                if at < rows.start {
+                    free.push(at..rows.start);
+                }
+                at = at.max(rows.end);
+                if rows.end > end {
+                    break;
+                }
+                sealed.next();
+            }
+            if at < end {
+                free.push(at..end);
+            }
+        }
+        free
     }
 
     /// The entries, as ranges of rows, that a range of rows lies in.
@@ -194,9 +209,7 @@ mod tests {
 
     fn index() -> LaneIndex {
         let mut index = LaneIndex::default();
-        index.add_entry(0, 10);
-        index.add_entry(10, 5);
-        index.add_entry(15, 5);
+        [0..10, 10..15, 15..20].into_iter().for_each(|entry| index.add_entry(entry));
         index
     }
 
@@ -204,13 +217,13 @@ mod tests {
     fn a_batch_releases_what_it_had_and_nothing_else() {
         let mut index = index();
         index.seal(id(1), 0..15);
-        assert_eq!(index.unsealed().first(), Some(&(15..20)));
+        assert_eq!(index.unsealed(), [15..20]);
         let change = index.done(id(1));
         assert_eq!(
             change,
             Change { writes: vec![], forgets: vec![id(1)], releases: vec!["0:10".into(), "10:5".into()] }
         );
-        assert_eq!(index.unsealed().first(), Some(&(15..20)));
+        assert_eq!(index.unsealed(), [15..20]);
         assert!(index.done(id(1)).is_empty(), "a second time is no time");
     }
 
@@ -235,13 +248,47 @@ mod tests {
         index.add_recorded(id(3), Members { rows: 5..12, is_done: false });
         assert!(index.tidy().is_empty());
         assert_eq!(index.live_batches(), [id(3)]);
-        assert_eq!(
-            index.unsealed().first(),
-            Some(&(15..20)),
-            "the rest of 10..15 is not lost: the batch's other half is recorded with it"
-        );
+        assert_eq!(index.unsealed(), [12..15, 15..20], "also the rest of an entry in which a batch became full");
         assert_eq!(index.entries_of(&(5..12)), [0..10, 10..15]);
         assert_eq!(index.done(id(3)).releases, ["0:10"]);
+    }
+
+    /// Whatever is recorded: each row of an entry is in a batch or unsealed, and when all of them are done all is released.
+    #[test]
+    fn no_row_is_overlooked() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..2000 {
+            let mut index = LaneIndex::default();
+            let (mut there, mut at) = (vec![0; 200], 0);
+            while at < 150 {
+                at += random.u64(0..3) * random.u64(0..5);
+                let rows = random.u64(1..20);
+                (at..at + rows).for_each(|row| there[row as usize] = 1);
+                index.add_entry(at..at + rows);
+                at += rows;
+            }
+            let mut at = 0;
+            for number in 0..random.u128(0..20) {
+                at += random.u64(0..3) * random.u64(0..9);
+                let rows = at..at + random.u64(1..25);
+                at = rows.end;
+                index.add_recorded(id(number), Members { rows, is_done: random.bool() });
+            }
+            index.tidy();
+            let sealed = |row: &u64| index.batches.values().any(|members| members.rows.contains(row));
+            let is_there =
+                |row: &u64| index.entries.iter().any(|(first, entry)| (*first..first + entry.rows).contains(row));
+            let expected: Vec<u64> = (0..200).filter(|row| is_there(row) && !sealed(row)).collect();
+            let unsealed = index.unsealed();
+            assert_eq!(unsealed.iter().cloned().flatten().collect::<Vec<_>>(), expected);
+            for (number, rows) in (1000..).zip(unsealed) {
+                index.seal(id(number), rows);
+            }
+            for batch in index.live_batches() {
+                index.done(batch);
+            }
+            assert!(index.is_empty() && index.batches.is_empty());
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@
 //!
 //! ## Who does what
 //!
-//! Calls of the buffer never wait: they change what is known here ([`state`]) and queue what Redis has to be told. One
-//! thread ([`worker`]) sends the queue in pipelines. Everything it sends is a script, and every script begins with the
+//! Calls of the buffer never wait: they change what is known here ([`state`]) and queue what Redis has to be told
+//! ([`queue`]). One thread ([`worker`]) sends the queue in pipelines. Everything it sends is a script, and every script begins with the
 //! question whether the lane is still its caller's. Rows are kept when their entry's script has answered; a batch's
 //! rows are given out to be sent once the batch's record has. Rows stay in this process's memory until they are stored,
 //! so a batch is written to Redis once and read never, except by a process that takes it over.
@@ -28,13 +28,14 @@
 //! where it begins, and the lane where the next one has to: an entry that is there is not added again, one that comes
 //! late (out of a socket that Redis had not read yet) neither. Records carry a serial number to the same end. An append
 //! that Redis did not confirm in time is refused, and withdrawn: the next thing that Redis hears of it deletes it. Only
-//! a process that dies between the two leaves rows that were refused and are stored anyway.
+//! a process that dies between the two, or is thought dead, leaves rows that were refused and are stored anyway.
 //!
 //! ## Who dies
 //!
 //! A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was left, or
 //! whose lease has run out is taken over by the next writer for the same table: of two that try, one wins. Batches keep
-//! their ids and members; rows that were in none are made new ones of, recorded before they are sent. What was thought
+//! their ids and members; rows that were in none are made new ones of, recorded before they are sent. That goes for
+//! every row, also the rest of an entry: earlier releases cut entries where a batch became full. What was thought
 //! dead and is not finds out with its next word to Redis, and goes on in another lane ([`replace`]); its batches that
 //! were recorded both of them send, under one id.
 //!
@@ -51,6 +52,7 @@ mod lane;
 mod lane_index;
 mod link;
 mod process;
+mod queue;
 mod replace;
 mod resp;
 mod scripts;
@@ -68,7 +70,6 @@ use crate::buffer::{AppendError, Appended, Buffer, BufferError, BufferEvents, Ke
 use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::{Body, Rows};
-use adoption::Adopter;
 use connection::ConnectionError;
 use link::Link;
 use state::BatchLimits;
@@ -102,19 +103,9 @@ impl RedisBuffer {
 
     fn take_place(shared: &Shared, link: &mut Link, name: &str) -> Result<(), ConnectionError> {
         let lane = shared.bucket.lane(name, &shared.owner);
-        let destination = shared.destination.to_bytes();
-        link.judge(&shared.bucket, |pipeline| pipeline.register(&lane, &shared.process, &destination, 0))?;
-        worker::enter_own(&mut shared.lock(), lane);
-        let adopter = Adopter {
-            bucket: &shared.bucket,
-            owner: &shared.owner,
-            process: &shared.process,
-            destination: &shared.destination,
-        };
-        for adopted in adopter.adopt_all(link)? {
-            shared.lock().enter(adopted, &shared.destination, shared.limits);
-        }
-        Ok(())
+        shared.register(link, &lane)?;
+        shared.lock().enter_own(lane);
+        shared.adopt(link)
     }
 }
 

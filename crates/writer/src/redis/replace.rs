@@ -2,218 +2,180 @@
 //!
 //! Either another process thought it dead (it was stopped for longer than its lease) and has its rows now: then they
 //! are that one's, and this writer only waits to hear that they are stored. Or Redis itself has forgotten them (it was
-//! started again without its data): then what is still in this process's memory is written there once more.
+//! started again without its data, or with older data): then what is still in this process's memory is written there
+//! once more. It may be both: of a lane that another has, Redis says how far it goes, and what lies behind is forgotten.
+//!
+//! All of that is one change of what is known here, under one lock. What has to be written again is queued like
+//! everything else, before the rest; so a lane that is lost while that is under way is one that was lost.
 
-use super::connection::ConnectionError;
+use std::ops::Range;
+
 use super::lane::Lane;
-use super::lane_index::{Change, Members};
-use super::link::Link;
+use super::queue::{Again, Op};
 use super::scripts::Verdict;
-use super::state::{GivenAway, HeldRows, LaneNumber, Op, Piece, State};
-use super::worker::{enter_own, Shared};
+use super::state::{GivenAway, HeldRows, LaneNumber, LaneState, Piece, State};
+use crate::buffer::BufferError;
 use crate::id::BatchId;
-use crate::rows::{Chunk, Rows};
+use crate::rows::{Body, Chunk};
 
-/// Rows before `first_unknown` lie in the lane that is another's now. Says before which position rows are kept.
-pub(super) fn give_away(
-    shared: &Shared,
-    link: &mut Link,
-    lane: &Lane,
-    first_unknown: u64,
-) -> Result<Option<u64>, ConnectionError> {
-    let first = {
-        let state = shared.lock();
-        let queued = state.ops.iter().find_map(|op| match op {
-            Op::Append(pending) => Some(pending.piece.first).filter(|first| *first >= first_unknown),
-            Op::Withdraw { positions, .. } => Some(positions.start).filter(|first| *first >= first_unknown),
-            _ => None,
-        });
-        queued.unwrap_or(state.next_position)
-    };
-    register(shared, link, lane, first)?;
-    let mut state = shared.lock();
-    let former = state.own;
-    let mut kept_before = None;
-    let mut ops = std::mem::take(&mut state.ops);
-    ops.retain(|op| !matches!(op, Op::Record { lane, .. } if *lane == former));
-    while let Some(op) = ops.pop_front() {
-        match op {
-            // It came there before the lane was lost.
-            Op::Append(pending) if pending.piece.first < first => kept_before = state.confirm(pending).or(kept_before),
-            Op::Withdraw { ref positions, .. } if positions.start < first => {}
-            op => state.ops.push_back(op),
-        }
-    }
-    let mut rows: Vec<HeldRows> = state.forget_waiting().iter().map(held).collect();
-    rows.extend(state.half.drain(..).map(|piece| held(&piece)));
-    let unrecorded: Vec<BatchId> = state
-        .batches
-        .iter()
-        .filter(|(_, batch)| batch.lane == former && !batch.is_recorded)
-        .map(|(id, _)| *id)
-        .collect();
-    for id in unrecorded {
-        let batch = state.batches.remove(&id);
-        rows.extend(
-            batch.map(|batch| HeldRows { positions: batch.sealed.positions, held_bytes: batch.sealed.held_bytes }),
-        );
-    }
-    let lost = state.lanes[former].lane.clone();
-    state.given_away.push(GivenAway { lane: lost, rows });
-    enter_own(&mut state, lane.clone());
-    Ok(kept_before)
+/// What became of the lane that was lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Loss {
+    /// Rows before this position lie in it, and are another's now.
+    Taken { before: u64 },
+    /// Redis doesn't know it.
+    Forgotten,
+    /// It is ours still, but Redis has an earlier state of it.
+    Behind,
 }
 
-/// What of this writer's rows is known when its lane is restored. It is written as it is until Redis has confirmed all of
-/// it: entries that another attempt cuts otherwise would stand beside those that had arrived.
-pub(super) struct InHand {
-    /// Sealed and waiting rows, in order.
-    pieces: Vec<Piece>,
-    batches: Vec<(BatchId, Members)>,
-    /// Where the rows begin of which Redis has not confirmed anything.
-    end: u64,
-}
-
-/// Writes what is in hand into the new lane.
-pub(super) fn restore(
-    shared: &Shared,
-    link: &mut Link,
-    lane: &Lane,
-    in_hand: &InHand,
-) -> Result<Option<u64>, ConnectionError> {
-    let first = in_hand.pieces.first().map_or(in_hand.end, |piece| piece.first);
-    register(shared, link, lane, first)?;
-    let change = Change { writes: in_hand.batches.clone(), ..Change::default() };
-    let verdicts = link.judge(&shared.bucket, |pipeline| {
-        let mut next = first;
-        for piece in &in_hand.pieces {
-            if piece.first > next {
-                pipeline.withdraw(lane, &(next..piece.first));
-            }
-            pipeline.append(lane, piece.first, piece.rows());
-            next = piece.positions().end;
-        }
-        if in_hand.end > next {
-            pipeline.withdraw(lane, &(next..in_hand.end));
-        }
-        pipeline.record(lane, 1, &change);
-    })?;
-    if verdicts.iter().any(|verdict| *verdict != Verdict::Done) {
-        return Err(ConnectionError::Refused("Redis has no room for the rows that it has forgotten".into()));
+impl Loss {
+    pub(super) fn of(verdict: &Verdict) -> Option<Loss> {
+        let Verdict::Lost { owner, next_row } = verdict else { return None };
+        Some(match owner.is_empty() {
+            true => Loss::Forgotten,
+            false => Loss::Taken { before: next_row.unwrap_or(0) },
+        })
     }
-    shared.lock().restored(lane.clone(), in_hand);
-    Ok(None)
 }
 
 impl State {
-    pub(super) fn in_hand(&self) -> InHand {
-        let own = || self.batches.iter().filter(|(_, batch)| batch.lane == self.own);
-        let mut pieces: Vec<Piece> = own()
-            .filter_map(|(_, batch)| Some(copy(batch.members.start, batch.body.as_ref()?.as_ref().ok()?.rows())))
-            .chain(self.waiting.iter().chain(&self.half).map(|piece| copy(piece.first, piece.rows())))
-            .collect();
-        pieces.sort_by_key(|piece| piece.first);
-        let batches = own().map(|(id, batch)| (*id, Members { rows: batch.members.clone(), is_done: false })).collect();
-        let queued = self.ops.iter().find_map(|op| match op {
-            Op::Append(pending) => Some(pending.piece.first),
-            Op::Withdraw { positions, .. } => Some(positions.start),
-            _ => None,
-        });
-        InHand { pieces, batches, end: queued.unwrap_or(self.next_position) }
+    /// Lanes that this writer has, or is about to discard.
+    pub(super) fn has_lane(&self, name: &str) -> bool {
+        let mut named = self.lanes.iter().enumerate().filter(|(_, state)| state.lane.name == name);
+        named.any(|(number, state)| !state.is_gone || self.queue.discards(number))
     }
 
-    /// The new lane has what was in hand. Batches that were sealed, cut or done meanwhile are not as they were written
-    /// there: that is recorded now.
-    fn restored(&mut self, lane: Lane, in_hand: &InHand) {
+    /// Enters a lane that has just been registered as the one of this writer's own rows.
+    pub(super) fn enter_own(&mut self, lane: Lane) {
+        self.own = self.lanes.len();
+        self.lanes.push(LaneState { lane, index: Default::default(), serial: 0, is_gone: false, destination: None });
+    }
+
+    /// Goes on in a new lane. Says before which position rows are kept.
+    pub(super) fn move_to(&mut self, lane: Lane, loss: Loss) -> Option<u64> {
         let former = self.own;
-        enter_own(self, lane);
-        let own = self.own;
-        self.lanes[own].serial = 1;
-        for piece in &in_hand.pieces {
-            let rows = piece.positions();
-            self.lanes[own].index.add_entry(rows.start, rows.end - rows.start);
+        let taken_before = if let Loss::Taken { before } = loss { before } else { 0 };
+        let kept_before = self.take_arrived(taken_before);
+        self.queue.again.retain(|op| matches!(op, Op::Discard(_)));
+        if loss == Loss::Behind {
+            self.queue.again.push_back(Op::Discard(former));
         }
-        self.ops.retain(|op| !matches!(op, Op::Record { lane, .. } if *lane == former));
-        for (id, members) in &in_hand.batches {
-            self.lanes[own].index.add_recorded(*id, members.clone());
-            if let Some(batch) = self.batches.get_mut(id) {
-                (batch.lane, batch.is_recorded) = (own, true);
+        self.give_up(former, taken_before);
+        self.enter_own(lane);
+        self.write_again(former, taken_before);
+        kept_before
+    }
+
+    /// Appends without an answer that came there before the lane was lost.
+    fn take_arrived(&mut self, taken_before: u64) -> Option<u64> {
+        let mut kept_before = None;
+        for op in std::mem::take(&mut self.queue.rows) {
+            match op {
+                Op::Append(pending) if pending.piece.first < taken_before => {
+                    kept_before = self.confirm(pending).or(kept_before);
+                }
+                Op::Withdraw { positions, .. } if positions.start < taken_before => {}
+                op => self.queue.rows.push_back(op),
             }
         }
-        let mut added = self.take_batches_of(former);
-        for (id, members) in &in_hand.batches {
-            if !self.batches.contains_key(id) {
-                added = self.record_end(*id, members, added);
-            }
+        kept_before
+    }
+
+    /// What lies in a lane that another has now is that one's. Batches of this writer's rows that were recorded are sent
+    /// here, too, under the same id.
+    pub(super) fn give_up(&mut self, number: LaneNumber, taken_before: u64) {
+        let mut rows = Vec::new();
+        if number == self.own {
+            let is_taken = |piece: &Piece| piece.positions().end <= taken_before;
+            rows.extend(self.divide_waiting(is_taken).iter().map(held));
+            let (taken, left): (Vec<_>, Vec<_>) = self.half.drain(..).partition(is_taken);
+            rows.extend(taken.iter().map(held));
+            self.half = left;
         }
-        for (id, members) in added {
-            let change = self.lanes[own].index.seal(id, members.rows);
-            self.record(own, change);
+        self.batches.retain(|_, batch| {
+            if batch.lane != number || batch.members.end > taken_before {
+                return true;
+            }
+            let is_own = !batch.sealed.positions.is_empty();
+            if is_own && !batch.is_recorded {
+                rows.push(HeldRows { positions: batch.sealed.positions.clone(), held_bytes: batch.sealed.held_bytes });
+            }
+            is_own && batch.is_recorded
+        });
+        self.queue.forget_records(number);
+        self.give_away(number, rows);
+    }
+
+    fn give_away(&mut self, number: LaneNumber, rows: Vec<HeldRows>) {
+        if !rows.is_empty() {
+            self.given_away.push(GivenAway { lane: self.lanes[number].lane.clone(), rows });
         }
     }
 
-    /// Brings a lane's batches into the own one. They are in the order of their rows.
-    fn take_batches_of(&mut self, former: LaneNumber) -> Vec<(BatchId, Members)> {
-        let own = self.own;
-        let mut taken = Vec::new();
-        for (id, batch) in self.batches.iter_mut().filter(|(_, batch)| batch.lane == former) {
-            batch.lane = own;
-            taken.push((*id, Members { rows: batch.members.clone(), is_done: false }));
+    /// A batch is to be cut whose lane is gone: nobody would know the pieces. It is for the one who has the lane.
+    pub(super) fn leave_whole(&mut self, id: BatchId) -> BufferError {
+        // It is not known yet what became of the own lane.
+        if self.batches.get(&id).is_some_and(|batch| batch.lane == self.own) {
+            return BufferError::NotYet;
         }
-        taken.sort_by_key(|(_, members)| members.rows.start);
-        taken
+        if let Some(batch) = self.batches.remove(&id) {
+            let rows = HeldRows { positions: batch.sealed.positions, held_bytes: batch.sealed.held_bytes };
+            let own = Some(rows).filter(|rows| !rows.positions.is_empty());
+            self.give_away(batch.lane, own.into_iter().collect());
+        }
+        BufferError::UnknownBatch(id)
     }
 
-    /// A batch that was written to the lane and is not there any more is done, or was cut, and some of its pieces may be
-    /// done. What is none of its pieces is given back.
-    fn record_end(
-        &mut self,
-        parent: BatchId,
-        members: &Members,
-        added: Vec<(BatchId, Members)>,
-    ) -> Vec<(BatchId, Members)> {
+    /// Queues what Redis doesn't have any more of the former lane, for the own one, in front of what was queued for that.
+    /// Sealed rows lie there as one entry for each batch.
+    fn write_again(&mut self, former: LaneNumber, taken_before: u64) {
         let own = self.own;
-        let is_within = |piece: &Members| members.rows.start <= piece.rows.start && piece.rows.end <= members.rows.end;
-        let (pieces, others): (Vec<_>, Vec<_>) = added.into_iter().partition(|(_, piece)| is_within(piece));
-        if pieces.is_empty() {
-            let change = self.lanes[own].index.done(parent);
-            self.record(own, change);
-            return others;
-        }
-        let mut children = Vec::new();
-        let mut at = members.rows.start;
-        // Behind the last piece comes an empty one, for what is done up to the batch's end.
-        let end = members.rows.end..members.rows.end;
-        let starts = pieces.iter().map(|(_, piece)| piece.rows.clone()).chain([end]);
-        for (number, rows) in (1..).zip(starts) {
-            if at < rows.start {
-                // Never sent, the name of what is done: anything will do that no other batch is called.
-                children
-                    .push((BatchId(parent.0.wrapping_add(number)), Members { rows: at..rows.start, is_done: true }));
-            }
-            at = rows.end;
-        }
-        children.extend(pieces);
         let index = &mut self.lanes[own].index;
-        let mut change = index.split(parent, Vec::new());
-        children.iter().for_each(|(id, members)| index.add_recorded(*id, members.clone()));
-        change.writes = children;
-        let tidied = index.tidy();
-        self.record(own, change);
-        self.record(own, tidied);
-        others
+        let mut again = Vec::new();
+        for (id, batch) in &mut self.batches {
+            let is_here = batch.lane == former && batch.members.end > taken_before;
+            let Some(Ok(body)) = batch.body.clone().filter(|_| is_here) else { continue };
+            batch.lane = own;
+            index.add_entry(batch.members.clone());
+            index.seal(*id, batch.members.clone());
+            again.push(Again { first: batch.members.start, rows: body, batch: Some(*id) });
+        }
+        for piece in &self.waiting {
+            index.add_entry(piece.positions());
+            again.push(copy(piece));
+        }
+        again.extend(self.half.iter().map(copy));
+        again.sort_by_key(|rows| rows.first);
+        let discards = std::mem::take(&mut self.queue.again);
+        let mut next = 0;
+        for rows in again {
+            self.skip(next..rows.first);
+            next = rows.first + rows.rows.count() as u64;
+            self.queue.again.push_back(Op::Again(rows));
+        }
+        self.skip(next..self.queue.first_position().unwrap_or(self.next_position));
+        self.queue.again.extend(discards);
+    }
+
+    fn skip(&mut self, positions: Range<u64>) {
+        if !positions.is_empty() {
+            self.queue.again.push_back(Op::Skip(positions));
+        }
+    }
+
+    /// Rows are in the own lane again.
+    pub(super) fn wrote_again(&mut self, batch: Option<BatchId>) {
+        if let Some(batch) = batch.and_then(|id| self.batches.get_mut(&id)) {
+            batch.is_recorded = true;
+        }
     }
 }
 
-fn register(shared: &Shared, link: &mut Link, lane: &Lane, first: u64) -> Result<(), ConnectionError> {
-    let destination = shared.destination.to_bytes();
-    link.judge(&shared.bucket, |pipeline| pipeline.register(lane, &shared.process, &destination, first)).map(|_| ())
-}
-
-fn copy(first: u64, rows: Rows<'_>) -> Piece {
-    let mut piece = Piece { first, chunk: Chunk::default() };
-    piece.chunk.push(rows);
-    piece
+fn copy(piece: &Piece) -> Again {
+    let mut chunk = Chunk::default();
+    chunk.push(piece.rows());
+    Again { first: piece.first, rows: Body::of(chunk), batch: None }
 }
 
 fn held(piece: &Piece) -> HeldRows {
@@ -222,13 +184,22 @@ fn held(piece: &Piece) -> HeldRows {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::super::state::tests::{append, confirm_all, lane, state, LIMITS};
     use super::*;
 
+    fn positions_again(state: &State) -> Vec<(Range<u64>, Option<BatchId>)> {
+        let ops = state.queue.again.iter().filter_map(|op| match op {
+            Op::Again(again) => Some((again.first..again.first + again.rows.count() as u64, again.batch)),
+            Op::Skip(positions) => Some((positions.clone(), None)),
+            _ => None,
+        });
+        ops.collect()
+    }
+
     #[test]
-    fn what_changed_while_a_lane_was_restored_is_recorded_there() {
+    fn what_redis_has_forgotten_is_written_again_and_what_follows_is_recorded_behind_it() {
         let mut state = state();
         append(&mut state, 40, Instant::now());
         confirm_all(&mut state);
@@ -236,43 +207,93 @@ mod tests {
         state.seal(ended, LIMITS);
         state.seal(cut, LIMITS);
         confirm_all(&mut state);
-        let in_hand = state.in_hand();
-        assert_eq!(in_hand.batches.len(), 2);
-
         state.done(ended).unwrap();
+        state.seal(sealed, LIMITS).unwrap();
+        append(&mut state, 3, Instant::now() + Duration::from_secs(60));
+        state.move_to(lane("l+"), Loss::Forgotten);
+        let written = [(0..10, None), (10..20, Some(cut)), (20..30, Some(sealed)), (30..40, None)];
+        assert_eq!(positions_again(&state), written, "with what was sealed and not recorded, without what is done");
+        assert!(matches!(state.load(sealed), Err(BufferError::NotYet)));
+
         let pieces = [BatchId(210), BatchId(220), BatchId(230)];
         state.split(cut, &[3, 6], pieces.to_vec()).unwrap();
         state.done(pieces[1]).unwrap();
-        state.seal(sealed, LIMITS).unwrap();
-        state.restored(lane("l+"), &in_hand);
-        let own = state.own;
-        assert!(state.ops.iter().all(|op| matches!(op, Op::Record { lane, .. } if *lane == own)));
+        let last = BatchId(400);
+        state.seal(last, LIMITS).unwrap();
+        assert!(state.queue.take_flight(false).iter().all(|op| matches!(op, Op::Again(_) | Op::Skip(_))));
         confirm_all(&mut state);
-        let live = [pieces[0], pieces[2], sealed];
+        let live = [pieces[0], pieces[2], sealed, last];
         for id in live {
             assert!(state.load(id).is_ok(), "{id:?} is recorded, and can be sent");
         }
         // As whoever takes the lane over would see it.
-        let index = &state.lanes[own].index;
+        let index = &state.lanes[state.own].index;
         assert_eq!(index.live_batches(), live);
-        assert_eq!(index.unsealed().first(), Some(&(30..40)));
-        assert_eq!(index.entries_of(&(0..40)), [10..20, 20..30, 30..40], "what is done is released");
+        assert_eq!(index.unsealed(), [40..43]);
         live.iter().for_each(|id| state.done(*id).unwrap());
-        let index = &state.lanes[own].index;
-        assert_eq!(index.entries_of(&(0..40)).first(), Some(&(30..40)));
-        assert!(index.live_batches().is_empty());
+        assert_eq!(state.lanes[state.own].index.entries_of(&(0..43)), [40..43], "what is done is released");
     }
 
     #[test]
-    fn a_batch_whose_pieces_are_all_done_is_done() {
+    fn a_lane_that_another_takes_while_it_is_written_again_is_one_that_was_lost() {
+        let mut state = state();
+        append(&mut state, 30, Instant::now());
+        confirm_all(&mut state);
+        let (first, second) = (BatchId(1), BatchId(2));
+        state.seal(first, LIMITS);
+        confirm_all(&mut state);
+        state.seal(second, LIMITS);
+        state.move_to(lane("l+"), Loss::Forgotten);
+        // The first batch is there when the lane is lost.
+        state.lanes[1].is_gone = true;
+        state.move_to(lane("l++"), Loss::Taken { before: 10 });
+        assert_eq!(positions_again(&state), [(0..10, None), (10..20, Some(second)), (20..30, None)]);
+        assert!(state.load(first).is_ok(), "both know its id, and both send it");
+        assert!(state.given_away.is_empty());
+        assert_eq!(state.batches[&second].lane, 2);
+    }
+
+    #[test]
+    fn every_row_is_taken_by_another_or_written_again() {
+        for before in 0..=45 {
+            let mut state = state();
+            append(&mut state, 17, Instant::now());
+            append(&mut state, 9, Instant::now());
+            confirm_all(&mut state);
+            state.seal(BatchId(1), LIMITS);
+            confirm_all(&mut state);
+            state.seal(BatchId(2), LIMITS);
+            append(&mut state, 19, Instant::now() + Duration::from_secs(60));
+            state.lanes[0].is_gone = true;
+            state.move_to(lane("l+"), Loss::Taken { before });
+            let mut rows = vec![0; 45];
+            let mut count = |positions: Range<u64>| positions.for_each(|row| rows[row as usize] += 1);
+            state.given_away.iter().flat_map(|given| &given.rows).for_each(|held| count(held.positions.clone()));
+            state.batches.values().for_each(|batch| count(batch.members.clone()));
+            state.waiting.iter().chain(&state.half).for_each(|piece| count(piece.positions()));
+            for op in &state.queue.rows {
+                if let Op::Append(pending) = op {
+                    count(pending.piece.positions());
+                }
+            }
+            assert_eq!(rows, [1; 45], "lost when {before} rows were there");
+        }
+    }
+
+    #[test]
+    fn a_batch_whose_lane_is_gone_is_not_cut() {
         let mut state = state();
         append(&mut state, 10, Instant::now());
         confirm_all(&mut state);
         state.seal(BatchId(1), LIMITS);
-        let in_hand = state.in_hand();
-        state.split(BatchId(1), &[5], vec![BatchId(2), BatchId(3)]).unwrap();
-        [2, 3].into_iter().for_each(|id| state.done(BatchId(id)).unwrap());
-        state.restored(lane("l+"), &in_hand);
-        assert!(state.lanes[state.own].index.is_empty());
+        confirm_all(&mut state);
+        state.lanes[0].is_gone = true;
+        let ids = || vec![BatchId(2), BatchId(3)];
+        assert!(matches!(state.split(BatchId(1), &[5], ids()), Err(BufferError::NotYet)));
+        state.move_to(lane("l+"), Loss::Taken { before: 10 });
+        assert!(state.load(BatchId(1)).is_ok());
+        assert!(matches!(state.split(BatchId(1), &[5], ids()), Err(BufferError::UnknownBatch(_))));
+        assert!(matches!(state.load(BatchId(1)), Err(BufferError::UnknownBatch(_))));
+        assert_eq!(state.given_away[0].rows[0].positions, 0..10, "its rows settle when they are stored there");
     }
 }

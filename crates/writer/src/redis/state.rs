@@ -1,8 +1,8 @@
 //! What a Redis buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no I/O.
 //!
 //! Rows go through: *pending* (queued, perhaps sent, not confirmed), *half* (a piece of an append of which the rest is
-//! not confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued behind it). What is to be told to Redis
-//! lies in `ops`, in the order in which it has to happen there.
+//! not confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued). A batch is made of whole entries: a
+//! writer of an earlier release that takes the lane over looks only for entries of which no batch has any row.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use super::lane::Lane;
 use super::lane_index::{Change, LaneIndex};
+use super::queue::{push_withdrawal, Op, Pending, Queue};
 use crate::buffer::{BufferError, LeftOvers, Open, Sealed};
 use crate::destination::Destination;
 use crate::id::BatchId;
@@ -40,33 +41,8 @@ impl Piece {
     }
 }
 
-pub(super) struct Pending {
-    pub(super) piece: Piece,
-    pub(super) deadline: Instant,
-    /// The rest of the append is in the piece behind it.
-    pub(super) has_more: bool,
-    /// It may be in Redis: it is not added to any more, and has to be withdrawn before it is refused.
-    pub(super) was_sent: bool,
-}
-
 /// Which lane, by its number in `State::lanes`. Lanes don't change their numbers.
 pub(super) type LaneNumber = usize;
-
-pub(super) enum Op {
-    Append(Pending),
-    /// Rows that were refused: gone from Redis if they had come there.
-    Withdraw {
-        positions: Range<u64>,
-        was_sent: bool,
-    },
-    Record {
-        lane: LaneNumber,
-        serial: u64,
-        change: Change,
-    },
-    /// An adopted batch's rows are wanted.
-    Read(BatchId),
-}
 
 pub(super) struct LaneState {
     pub(super) lane: Lane,
@@ -102,7 +78,9 @@ pub(super) struct HeldRows {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) next_position: u64,
-    pub(super) ops: VecDeque<Op>,
+    pub(super) queue: Queue,
+    /// The bucket had no room when it was asked last.
+    pub(super) is_full: bool,
     pub(super) half: Vec<Piece>,
     pub(super) waiting: VecDeque<Piece>,
     waiting_rows: u64,
@@ -129,7 +107,7 @@ impl State {
         let first = self.next_position;
         self.next_position += rows.count() as u64;
         let max_bytes = limits.bytes.min(MAX_ENTRY_BYTES);
-        if let Some(Op::Append(last)) = self.ops.back_mut() {
+        if let Some(Op::Append(last)) = self.queue.rows.back_mut() {
             let chunk = &mut last.piece.chunk;
             let fits = chunk.lengths.len() + rows.count() <= limits.rows
                 && chunk.bytes.len() + rows.bytes().len() <= max_bytes;
@@ -145,7 +123,7 @@ impl State {
             piece.chunk.push(now);
             position += now.count() as u64;
             let has_more = !later.is_empty();
-            self.ops.push_back(Op::Append(Pending { piece, deadline, has_more, was_sent: false }));
+            self.queue.rows.push_back(Op::Append(Pending { piece, deadline, has_more, was_sent: false }));
             rows = later;
         }
         first
@@ -161,7 +139,7 @@ impl State {
         let mut before = 0;
         for piece in self.half.drain(..) {
             let positions = piece.positions();
-            self.lanes[own].index.add_entry(positions.start, positions.end - positions.start);
+            self.lanes[own].index.add_entry(positions.clone());
             self.waiting_rows += positions.end - positions.start;
             self.waiting_bytes += piece.chunk.bytes.len() as u64;
             before = positions.end;
@@ -173,9 +151,9 @@ impl State {
     /// Appends whose time is over become withdrawals. What is refused by that.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<HeldRows> {
         let mut refused = Vec::new();
-        let mut kept = VecDeque::with_capacity(self.ops.len());
+        let mut kept = VecDeque::with_capacity(self.queue.rows.len());
         let mut is_in_refused = false;
-        for op in std::mem::take(&mut self.ops) {
+        for op in std::mem::take(&mut self.queue.rows) {
             let Op::Append(pending) = op else {
                 kept.push_back(op);
                 continue;
@@ -194,45 +172,31 @@ impl State {
             refused.push(HeldRows { positions: pending.piece.positions(), held_bytes: pending.piece.held_bytes() });
             push_withdrawal(&mut kept, pending.piece.positions(), pending.was_sent);
         }
-        self.ops = kept;
+        self.queue.rows = kept;
         refused
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.ops.iter().find_map(|op| match op {
-            Op::Append(pending) => Some(pending.deadline),
-            _ => None,
-        })
-    }
-
+    /// Where the bucket is full, what waits is as much as there will be: others wait for the room that it takes.
     pub(super) fn open(&self, limits: BatchLimits) -> Open {
         let by_rows = self.waiting_rows / limits.rows.max(1) as u64;
         let by_bytes = self.waiting_bytes / limits.bytes.max(1) as u64;
-        Open { rows: self.waiting_rows, full_batches: by_rows.max(by_bytes) }
+        let by_room = u64::from(self.is_full && self.waiting_rows > 0);
+        Open { rows: self.waiting_rows, full_batches: by_rows.max(by_bytes).max(by_room) }
     }
 
-    /// Takes the oldest rows that wait, as many as a batch may have.
-    pub(super) fn take_waiting(&mut self, limits: BatchLimits) -> Option<Piece> {
-        let first = self.waiting.pop_front()?;
-        let mut batch = Piece { first: first.first, chunk: Chunk::default() };
-        let mut next = Some(first);
-        while let Some(piece) = next.take() {
-            let room_rows = limits.rows.max(1) - batch.chunk.lengths.len();
-            let room_bytes = limits.bytes.saturating_sub(batch.chunk.bytes.len());
-            let taken = piece.rows().fitting(room_rows, room_bytes, usize::from(batch.chunk.lengths.is_empty()));
-            // A gap in front of it: rows that were refused are in nobody's batch.
-            let is_next = piece.first == batch.positions().end;
-            if !is_next || taken < piece.chunk.lengths.len() {
-                let rest = batch.take_from(piece, if is_next { taken } else { 0 });
-                self.waiting.push_front(rest);
+    /// Takes the oldest entries that wait, as many as a batch may have. None is larger than that. Rows behind a gap, left
+    /// by some that were refused, are in another batch.
+    fn take_waiting(&mut self, limits: BatchLimits) -> Option<Piece> {
+        let mut batch = self.waiting.pop_front()?;
+        while let Some(next) = self.waiting.front() {
+            let is_next = next.first == batch.positions().end;
+            let fits = batch.chunk.lengths.len() + next.chunk.lengths.len() <= limits.rows
+                && batch.chunk.bytes.len() + next.chunk.bytes.len() <= limits.bytes;
+            if !is_next || !fits {
                 break;
             }
-            if batch.chunk.lengths.is_empty() {
-                batch = piece;
-            } else {
-                batch.chunk.push(piece.rows());
-            }
-            next = self.waiting.pop_front();
+            batch.chunk.push(next.rows());
+            self.waiting.pop_front();
         }
         self.waiting_rows -= batch.chunk.lengths.len() as u64;
         self.waiting_bytes -= batch.chunk.bytes.len() as u64;
@@ -270,6 +234,9 @@ impl State {
 
     pub(super) fn split(&mut self, id: BatchId, cuts: &[usize], ids: Vec<BatchId>) -> Result<Vec<Sealed>, BufferError> {
         let parent = self.batches.get(&id).ok_or(BufferError::UnknownBatch(id))?;
+        if self.lanes[parent.lane].is_gone {
+            return Err(self.leave_whole(id));
+        }
         let Some(Ok(body)) = parent.body.clone() else { return Err(BufferError::NotYet) };
         let (lane, start, own_start) = (parent.lane, parent.members.start, parent.sealed.positions.clone());
         let destination = parent.sealed.destination.clone();
@@ -306,7 +273,7 @@ impl State {
             None => {
                 if !batch.is_asked_for {
                     batch.is_asked_for = true;
-                    self.ops.push_back(Op::Read(id));
+                    self.queue.records.push_back(Op::Read(id));
                 }
                 Err(BufferError::NotYet)
             }
@@ -324,7 +291,7 @@ impl State {
         let state = &mut self.lanes[lane];
         if !change.is_empty() && !state.is_gone {
             state.serial += 1;
-            self.ops.push_back(Op::Record { lane, serial: state.serial, change });
+            self.queue.records.push_back(Op::Record { lane, serial: state.serial, change });
         }
     }
 
@@ -336,43 +303,16 @@ impl State {
         }
     }
 
-    /// Takes back what waits and was not sealed, for whoever has it now.
-    pub(super) fn forget_waiting(&mut self) -> Vec<Piece> {
-        self.waiting_rows = 0;
-        self.waiting_bytes = 0;
-        self.waiting.drain(..).collect()
-    }
-
-    /// Has rows to be sent to ClickHouse, or things to be told to Redis.
-    pub(super) fn has_ops(&self) -> bool {
-        !self.ops.is_empty()
-    }
-}
-
-impl Piece {
-    /// Adds the first `taken` rows of another piece; the rest of that.
-    fn take_from(&mut self, piece: Piece, taken: usize) -> Piece {
-        if taken == 0 {
-            return piece;
+    /// Which of these rows wait no longer, and those that still do.
+    pub(super) fn divide_waiting(&mut self, goes: impl Fn(&Piece) -> bool) -> Vec<Piece> {
+        let (gone, left): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(goes);
+        for piece in &gone {
+            self.waiting_rows -= piece.chunk.lengths.len() as u64;
+            self.waiting_bytes -= piece.chunk.bytes.len() as u64;
         }
-        let (now, later) = piece.rows().split_at(taken);
-        self.chunk.push(now);
-        let mut rest = Piece { first: piece.first + taken as u64, chunk: Chunk::default() };
-        rest.chunk.push(later);
-        rest
+        self.waiting = left.into();
+        gone
     }
-}
-
-/// Rows that were never sent leave nothing to be deleted: one withdrawal passes over all of them, however long Redis is
-/// away.
-fn push_withdrawal(ops: &mut VecDeque<Op>, positions: Range<u64>, was_sent: bool) {
-    if let (false, Some(Op::Withdraw { positions: last, was_sent: false })) = (was_sent, ops.back_mut()) {
-        if last.end == positions.start {
-            last.end = positions.end;
-            return;
-        }
-    }
-    ops.push_back(Op::Withdraw { positions, was_sent });
 }
 
 #[cfg(test)]
@@ -390,7 +330,7 @@ pub(super) mod tests {
 
     pub(in super::super) fn state() -> State {
         let mut state = State::default();
-        super::super::worker::enter_own(&mut state, lane("l"));
+        state.enter_own(lane("l"));
         state
     }
 
@@ -401,11 +341,14 @@ pub(super) mod tests {
     /// What Redis would do with all that is queued.
     pub(in super::super) fn confirm_all(state: &mut State) -> Vec<u64> {
         let mut kept = Vec::new();
-        while let Some(op) = state.ops.pop_front() {
-            match op {
-                Op::Append(pending) => kept.extend(state.confirm(pending)),
-                Op::Record { change, .. } => state.recorded(&change),
-                _ => {}
+        while !state.queue.is_empty() {
+            for op in state.queue.take_flight(false) {
+                match op {
+                    Op::Append(pending) => kept.extend(state.confirm(pending)),
+                    Op::Record { change, .. } => state.recorded(&change),
+                    Op::Again(again) => state.wrote_again(again.batch),
+                    _ => {}
+                }
             }
         }
         kept
@@ -415,12 +358,12 @@ pub(super) mod tests {
     fn what_waits_to_be_sent_is_joined_and_what_was_sent_is_not() {
         let (mut state, now) = (state(), Instant::now());
         assert_eq!([append(&mut state, 2, now), append(&mut state, 3, now)], [0, 2]);
-        assert_eq!(state.ops.len(), 1);
-        if let Some(Op::Append(pending)) = state.ops.front_mut() {
+        assert_eq!(state.queue.rows.len(), 1);
+        if let Some(Op::Append(pending)) = state.queue.rows.front_mut() {
             pending.was_sent = true;
         }
         assert_eq!(append(&mut state, 1, now), 5);
-        assert_eq!(state.ops.len(), 2);
+        assert_eq!(state.queue.rows.len(), 2);
         assert_eq!(confirm_all(&mut state), [5, 6]);
     }
 
@@ -428,7 +371,7 @@ pub(super) mod tests {
     fn a_large_append_is_kept_with_its_last_piece() {
         let (mut state, now) = (state(), Instant::now());
         append(&mut state, 25, now);
-        assert_eq!(state.ops.len(), 3);
+        assert_eq!(state.queue.rows.len(), 3);
         assert_eq!(confirm_all(&mut state), [25]);
         assert_eq!(state.open(LIMITS), Open { rows: 25, full_batches: 2 });
     }
@@ -439,12 +382,15 @@ pub(super) mod tests {
         let later = now + Duration::from_secs(60);
         append(&mut state, 25, now);
         append(&mut state, 3, later);
-        let Some(Op::Append(first)) = state.ops.pop_front() else { panic!("the first piece") };
+        let Some(Op::Append(first)) = state.queue.rows.pop_front() else { panic!("the first piece") };
         assert_eq!(state.confirm(first), None);
         let refused = state.expire(now);
         assert_eq!(refused.iter().map(|rows| rows.positions.clone()).collect::<Vec<_>>(), [0..10, 10..20, 20..28]);
         assert_eq!(refused.iter().map(|rows| rows.held_bytes).sum::<u64>(), 28 * 5);
-        assert!(state.ops.iter().all(|op| matches!(op, Op::Withdraw { .. })), "nothing is left to be sent but that");
+        assert!(
+            state.queue.rows.iter().all(|op| matches!(op, Op::Withdraw { .. })),
+            "nothing is left to be sent but that"
+        );
         assert!(confirm_all(&mut state).is_empty());
         assert_eq!(state.open(LIMITS).rows, 0);
     }
@@ -456,7 +402,7 @@ pub(super) mod tests {
             append(&mut state, 10, now);
             assert_eq!(state.expire(now).len(), 1);
         }
-        assert_eq!(state.ops.len(), 1);
+        assert_eq!(state.queue.rows.len(), 1);
     }
 
     #[test]

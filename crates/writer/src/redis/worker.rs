@@ -1,7 +1,7 @@
 //! The thread that talks to Redis: takes what is queued, sends it as one pipeline, and tells what came of it.
 //!
-//! Whatever was queued while a pipeline was under way goes in the next: that is the group commit. A connection that
-//! breaks takes nothing along: the same operations are sent again on the next one, and the scripts see which had been
+//! Whatever was queued while a pipeline was under way goes in the next, in the order of [`queue`](super::queue): that is
+//! the group commit. A connection that breaks takes nothing along: the same operations are sent again on the next one, and the scripts see which had been
 //! applied.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +13,14 @@ use super::adoption::Adopter;
 use super::connection::ConnectionError;
 use super::lane::{Bucket, Lane};
 use super::link::Link;
-use super::replace::{self, InHand};
+use super::queue::{Again, Op};
+use super::replace::Loss;
 use super::scripts::Verdict;
-use super::state::{BatchLimits, HeldRows, LaneState, Op, State};
+use super::state::{BatchLimits, HeldRows, LaneNumber, State};
 use crate::buffer::{BufferError, BufferEvents};
 use crate::destination::Destination;
+use crate::id::BatchId;
 
-/// What one pipeline carries at most.
-const FLIGHT_OPS: usize = 1024;
-const FLIGHT_BYTES: usize = 8 * 1024 * 1024;
 /// How long to wait before Redis is tried again, or asked again for room.
 const AGAIN: Duration = Duration::from_millis(50);
 /// How long a writer that is closed waits for what it has still to say.
@@ -79,6 +78,26 @@ impl Shared {
         }
     }
 
+    /// Makes a lane of this writer's, which may be there already.
+    pub(super) fn register(&self, link: &mut Link, lane: &Lane) -> Result<(), ConnectionError> {
+        let destination = self.destination.to_bytes();
+        link.judge(&self.bucket, |pipeline| pipeline.register(lane, &self.process, &destination)).map(|_| ())
+    }
+
+    /// Takes over what dead writers for the same table have left.
+    pub(super) fn adopt(&self, link: &mut Link) -> Result<(), ConnectionError> {
+        let adopter = Adopter {
+            bucket: &self.bucket,
+            owner: &self.owner,
+            process: &self.process,
+            destination: &self.destination,
+        };
+        for adopted in adopter.adopt_all(link, |name| self.lock().has_lane(name))? {
+            self.lock().enter(adopted, &self.destination, self.limits);
+        }
+        Ok(())
+    }
+
     /// There is something to be told to Redis.
     pub(super) fn ring(&self) {
         self.wake.notify_one();
@@ -112,11 +131,18 @@ pub(super) struct Worker {
 
 struct Replacement {
     lane: Lane,
-    first: u64,
-    /// Redis has forgotten the lane: what is known of it here is written there again.
-    restores: bool,
-    /// What that was at the first attempt.
-    in_hand: Option<InHand>,
+    loss: Loss,
+}
+
+/// What became of a flight.
+#[derive(Default)]
+struct Settlement {
+    kept_before: Option<u64>,
+    is_recorded: bool,
+    /// Whether the bucket had room, if it was asked.
+    has_room: Option<bool>,
+    again: Vec<Op>,
+    lost: Vec<(LaneNumber, Loss)>,
 }
 
 /// Says so when the thread ends, also by a panic: nobody waits for it then.
@@ -184,7 +210,7 @@ impl Worker {
             return Ok(turn);
         }
         if is_closed {
-            self.leave()?;
+            self.leave_all()?;
             return Ok(Turn::End);
         }
         Ok(Turn::Again)
@@ -195,7 +221,7 @@ impl Worker {
         let shared = self.shared.clone();
         let mut state = shared.lock();
         loop {
-            if state.is_closed || state.has_ops() || self.replacement.is_some() {
+            if state.is_closed || !state.queue.is_empty() || self.replacement.is_some() {
                 return state.is_closed;
             }
             let until = self.renew_at.min(self.adopt_at);
@@ -212,7 +238,7 @@ impl Worker {
         let shared = self.shared.clone();
         let state = shared.lock();
         let now = Instant::now();
-        let until = state.next_deadline().map_or(now + AGAIN, |deadline| deadline.min(now + AGAIN));
+        let until = state.queue.next_deadline().map_or(now + AGAIN, |deadline| deadline.min(now + AGAIN));
         let left = until.saturating_duration_since(now);
         drop(shared.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner));
         self.expire(Instant::now());
@@ -265,31 +291,12 @@ impl Worker {
     }
 
     fn take_flight(&mut self) -> Vec<Op> {
-        let mut state = self.shared.lock();
-        let mut flight = Vec::new();
-        let mut bytes = 0;
-        while let Some(op) = state.ops.front_mut() {
-            match op {
-                Op::Append(pending) => {
-                    pending.was_sent = true;
-                    bytes += pending.piece.chunk.bytes.len();
-                }
-                Op::Withdraw { was_sent, .. } => *was_sent = true,
-                Op::Read(_) if !flight.is_empty() => break,
-                Op::Record { .. } | Op::Read(_) => {}
-            }
-            let is_alone = matches!(op, Op::Read(_));
-            flight.extend(state.ops.pop_front());
-            if is_alone || flight.len() >= FLIGHT_OPS || bytes >= FLIGHT_BYTES {
-                break;
-            }
-        }
-        flight
+        let state = &mut *self.shared.lock();
+        state.queue.take_flight(state.is_full)
     }
 
     fn put_back(&mut self, flight: Vec<Op>) {
-        let mut state = self.shared.lock();
-        flight.into_iter().rev().for_each(|op| state.ops.push_front(op));
+        self.shared.lock().queue.put_back(flight);
     }
 
     fn send(&mut self, flight: &[Op]) -> Result<Vec<Verdict>, ConnectionError> {
@@ -301,7 +308,9 @@ impl Worker {
             for op in flight {
                 match op {
                     Op::Append(pending) => pipeline.append(&lanes[own], pending.piece.first, pending.piece.rows()),
-                    Op::Withdraw { positions, .. } => pipeline.withdraw(&lanes[own], positions),
+                    Op::Again(again) => pipeline.append_again(&lanes[own], again),
+                    Op::Withdraw { positions, .. } | Op::Skip(positions) => pipeline.withdraw(&lanes[own], positions),
+                    Op::Discard(lane) => pipeline.leave(&lanes[*lane], true),
                     Op::Record { lane, serial, change } => pipeline.record(&lanes[*lane], *serial, change),
                     Op::Read(_) => {}
                 }
@@ -310,42 +319,24 @@ impl Worker {
     }
 
     fn settle(&mut self, flight: Vec<Op>, verdicts: Vec<Verdict>) -> Turn {
-        let mut kept_before = None;
-        let mut again = Vec::new();
-        let mut lost: Vec<(usize, Verdict)> = Vec::new();
-        let mut is_recorded = false;
+        let mut outcome = Settlement::default();
         let mut state = self.shared.lock();
         for (op, verdict) in flight.into_iter().zip(verdicts) {
-            match (op, verdict) {
-                (Op::Append(pending), Verdict::Done) => kept_before = state.confirm(pending).or(kept_before),
-                (Op::Record { change, .. }, Verdict::Done) => {
-                    state.recorded(&change);
-                    is_recorded |= !change.writes.is_empty();
-                }
-                (Op::Record { lane, .. }, verdict @ Verdict::Lost { .. }) if lane != state.own => {
-                    lost.push((lane, verdict))
-                }
-                (op @ (Op::Append(_) | Op::Withdraw { .. }), verdict @ Verdict::Lost { .. })
-                | (op @ Op::Record { .. }, verdict @ Verdict::Lost { .. }) => {
-                    lost.push((state.own, verdict));
-                    again.push(op);
-                }
-                (Op::Withdraw { .. }, Verdict::Done) => {}
-                (op @ (Op::Append(_) | Op::Withdraw { .. }), _) => again.push(op),
-                (Op::Record { .. } | Op::Read(_), _) => {}
-            }
+            state.settle(op, verdict, &mut outcome);
         }
-        let must_wait = !again.is_empty();
-        again.into_iter().rev().for_each(|op| state.ops.push_front(op));
+        let must_wait = !outcome.again.is_empty();
+        state.queue.put_back(outcome.again);
+        state.is_full = outcome.has_room.map_or(state.is_full, |has_room| !has_room);
+        let is_full = state.is_full;
         drop(state);
-        if let Some(before) = kept_before {
+        if let Some(before) = outcome.kept_before {
             self.shared.tell(|events| events.kept(before));
         }
-        if is_recorded {
+        if outcome.is_recorded || is_full {
             self.shared.tell(|events| events.wake());
         }
-        for (lane, verdict) in lost {
-            self.lose(lane, verdict);
+        for (lane, loss) in outcome.lost {
+            self.lose(lane, loss);
         }
         match must_wait && self.replacement.is_none() {
             true => Turn::Pause,
@@ -353,7 +344,7 @@ impl Worker {
         }
     }
 
-    fn read(&mut self, id: crate::id::BatchId) -> Result<(), ConnectionError> {
+    fn read(&mut self, id: BatchId) -> Result<(), ConnectionError> {
         let wanted = {
             let state = self.shared.lock();
             state.batches.get(&id).map(|batch| {
@@ -402,8 +393,8 @@ impl Worker {
         let link = self.link.as_mut().ok_or_else(no_link)?;
         let verdicts = link.judge(&bucket, |pipeline| lanes.iter().for_each(|(_, lane)| pipeline.renew(lane)))?;
         for ((number, _), verdict) in lanes.into_iter().zip(verdicts) {
-            if matches!(verdict, Verdict::Lost { .. }) {
-                self.lose(number, verdict);
+            if let Some(loss) = Loss::of(&verdict) {
+                self.lose(number, loss);
             }
         }
         Ok(())
@@ -417,36 +408,18 @@ impl Worker {
 
     /// Adopted lanes of which everything is done.
     fn leave_empty(&mut self) -> Result<(), ConnectionError> {
-        let empty: Vec<Lane> = {
-            let mut state = self.shared.lock();
-            let own = state.own;
-            let has_ops = state.has_ops();
-            let lanes = state.lanes.iter_mut().enumerate();
-            let empty =
-                lanes.filter(|(number, lane)| !has_ops && *number != own && !lane.is_gone && lane.index.is_empty());
-            empty.map(|(_, lane)| (lane.is_gone = true, lane.lane.clone()).1).collect()
-        };
-        if empty.is_empty() {
-            return Ok(());
-        }
-        let bucket = self.shared.bucket.clone();
-        let link = self.link.as_mut().ok_or_else(no_link)?;
-        link.judge(&bucket, |pipeline| empty.iter().for_each(|lane| pipeline.leave(lane))).map(|_| ())
+        let is_idle = self.shared.lock().queue.is_empty();
+        let mut lanes = self.live_lanes();
+        let state = self.shared.lock();
+        lanes.retain(|(number, _)| is_idle && *number != state.own && state.lanes[*number].index.is_empty());
+        drop(state);
+        self.leave(&lanes)
     }
 
     fn adopt(&mut self) -> Result<(), ConnectionError> {
         let shared = self.shared.clone();
-        let adopter = Adopter {
-            bucket: &shared.bucket,
-            owner: &shared.owner,
-            process: &shared.process,
-            destination: &shared.destination,
-        };
         let link = self.link.as_mut().ok_or_else(no_link)?;
-        for adopted in adopter.adopt_all(link)? {
-            shared.lock().enter(adopted, &shared.destination, shared.limits);
-        }
-        Ok(())
+        shared.adopt(link)
     }
 
     fn look_after_given_away(&mut self) -> Result<(), ConnectionError> {
@@ -469,30 +442,26 @@ impl Worker {
     }
 
     /// A lane is another's now, or nowhere.
-    fn lose(&mut self, number: usize, verdict: Verdict) {
-        let Verdict::Lost { owner, next_row } = verdict else { return };
+    fn lose(&mut self, number: LaneNumber, loss: Loss) {
         let mut state = self.shared.lock();
         if std::mem::replace(&mut state.lanes[number].is_gone, true) {
             return;
         }
         if number != state.own {
-            state.batches.retain(|_, batch| batch.lane != number);
+            state.give_up(number, u64::MAX);
             drop(state);
             self.shared.tell(|events| events.wake());
             return;
         }
         let name = format!("{}+", state.lanes[number].lane.name);
-        let lane = self.shared.bucket.lane(&name, &self.shared.owner);
-        let restores = owner.is_empty();
-        let first = next_row.unwrap_or(0);
         drop(state);
-        self.replacement = Some(Replacement { lane, first, restores, in_hand: None });
+        self.replacement = Some(Replacement { lane: self.shared.bucket.lane(&name, &self.shared.owner), loss });
     }
 
     /// Goes on in a lane of its own again, after the former one was lost.
     fn replace_lane(&mut self) -> Result<(), ConnectionError> {
-        let Some(mut wanted) = self.replacement.take() else { return Ok(()) };
-        let outcome = self.replace(&mut wanted);
+        let Some(wanted) = self.replacement.take() else { return Ok(()) };
+        let outcome = self.replace(&wanted);
         match outcome {
             Ok(kept_before) => {
                 if let Some(before) = kept_before {
@@ -508,38 +477,87 @@ impl Worker {
         }
     }
 
-    fn replace(&mut self, wanted: &mut Replacement) -> Result<Option<u64>, ConnectionError> {
+    fn replace(&mut self, wanted: &Replacement) -> Result<Option<u64>, ConnectionError> {
         let shared = self.shared.clone();
         let link = self.link.as_mut().ok_or_else(no_link)?;
-        if wanted.restores {
+        let mut loss = wanted.loss;
+        if loss == Loss::Forgotten {
             let former = {
                 let state = shared.lock();
                 state.lanes[state.own].lane.clone()
             };
             // It was not forgotten: whoever took it has stored all of it.
-            if let Some(next) = link.tombstone(&shared.bucket, &former)? {
-                (wanted.first, wanted.restores) = (next, false);
+            if let Some(before) = link.tombstone(&shared.bucket, &former)? {
+                loss = Loss::Taken { before };
             }
         }
-        if !wanted.restores {
-            return replace::give_away(&shared, link, &wanted.lane, wanted.first);
-        }
-        let in_hand = wanted.in_hand.get_or_insert_with(|| shared.lock().in_hand());
-        replace::restore(&shared, link, &wanted.lane, in_hand)
+        shared.register(link, &wanted.lane)?;
+        let kept_before = shared.lock().move_to(wanted.lane.clone(), loss);
+        Ok(kept_before)
     }
 
-    fn leave(&mut self) -> Result<(), ConnectionError> {
-        let lanes = self.live_lanes();
+    fn leave_all(&mut self) -> Result<(), ConnectionError> {
+        self.leave(&self.live_lanes())
+    }
+
+    fn leave(&mut self, lanes: &[(LaneNumber, Lane)]) -> Result<(), ConnectionError> {
+        if lanes.is_empty() {
+            return Ok(());
+        }
         let bucket = self.shared.bucket.clone();
         let link = self.link.as_mut().ok_or_else(no_link)?;
-        link.judge(&bucket, |pipeline| lanes.iter().for_each(|(_, lane)| pipeline.leave(lane))).map(|_| ())
+        link.judge(&bucket, |pipeline| lanes.iter().for_each(|(_, lane)| pipeline.leave(lane, false)))?;
+        let state = &mut *self.shared.lock();
+        lanes.iter().for_each(|(number, _)| state.lanes[*number].is_gone = true);
+        Ok(())
     }
 }
 
-/// Enters a lane that has just been registered as the one of this writer's own rows.
-pub(super) fn enter_own(state: &mut State, lane: Lane) {
-    state.own = state.lanes.len();
-    state.lanes.push(LaneState { lane, index: Default::default(), serial: 0, is_gone: false, destination: None });
+impl State {
+    fn settle(&mut self, op: Op, verdict: Verdict, outcome: &mut Settlement) {
+        let lane = if let Op::Record { lane, .. } = op { lane } else { self.own };
+        let is_append = matches!(op, Op::Append(_));
+        match (op, verdict) {
+            // Whoever has the lane that was written elsewhere may have it.
+            (Op::Discard(_), _) => {}
+            (op, Verdict::Done) => {
+                if is_append {
+                    outcome.has_room.get_or_insert(true);
+                }
+                self.was_done(op, outcome);
+            }
+            (op, verdict @ Verdict::Lost { .. }) => {
+                outcome.lost.extend(Loss::of(&verdict).map(|loss| (lane, loss)));
+                outcome.again.push(op);
+            }
+            (op, Verdict::Gap) => {
+                // Behind an append for which there is no room; or Redis is not where it was.
+                if outcome.again.is_empty() {
+                    outcome.lost.push((self.own, Loss::Behind));
+                }
+                outcome.again.push(op);
+            }
+            (op, Verdict::Full) => {
+                outcome.has_room = Some(false);
+                outcome.again.push(op);
+            }
+        }
+    }
+
+    fn was_done(&mut self, op: Op, outcome: &mut Settlement) {
+        match op {
+            Op::Append(pending) => outcome.kept_before = self.confirm(pending).or(outcome.kept_before),
+            Op::Again(Again { batch, .. }) => {
+                self.wrote_again(batch);
+                outcome.is_recorded |= batch.is_some();
+            }
+            Op::Record { change, .. } => {
+                self.recorded(&change);
+                outcome.is_recorded |= !change.writes.is_empty();
+            }
+            Op::Withdraw { .. } | Op::Skip(_) | Op::Discard(_) | Op::Read(_) => {}
+        }
+    }
 }
 
 fn no_link() -> ConnectionError {

@@ -1,4 +1,4 @@
-//! The writer's core over its buffers in memory and on a disk.
+//! The writer's core over its buffers in memory, on a disk and in Redis.
 
 mod damage;
 mod disk;
@@ -6,4 +6,5 @@ mod gathering;
 mod golden;
 mod kill;
 mod model;
+mod redis;
 mod support;

@@ -10,6 +10,7 @@ use windrow_writer::{
     Outgoing, Rows,
 };
 
+use crate::redis::{append_kept, Bucket, Redis};
 use crate::support::{seeds, table, texts, Folder};
 
 /// What may happen.
@@ -55,9 +56,16 @@ impl Table {
     }
 }
 
+/// Where rows wait.
+enum Medium {
+    Memory,
+    Disk(Folder),
+    Redis(Bucket),
+}
+
 struct World {
     random: Rng,
-    folder: Option<Folder>,
+    medium: Medium,
     ordered: bool,
     gathering: Arc<Gathering>,
     now_ms: u64,
@@ -68,7 +76,7 @@ struct World {
     settled: Arc<std::sync::Mutex<HashSet<String>>>,
 }
 
-fn gathering(folder: Option<&Folder>, random: &mut Rng, ordered: bool) -> Arc<Gathering> {
+fn gathering(medium: &Medium, random: &mut Rng, ordered: bool) -> Arc<Gathering> {
     let (batch_rows, batch_bytes) = (random.usize(1..20), random.usize(100..4000));
     let options = Options {
         batch_rows,
@@ -81,9 +89,10 @@ fn gathering(folder: Option<&Folder>, random: &mut Rng, ordered: bool) -> Arc<Ga
         left_overs_interval_ms: 50,
         ..Options::default()
     };
-    let buffer: Arc<dyn Buffer> = match folder {
-        None => Arc::new(MemoryBuffer::new(batch_rows, batch_bytes)),
-        Some(folder) => {
+    let buffer: Arc<dyn Buffer> = match medium {
+        Medium::Memory => Arc::new(MemoryBuffer::new(batch_rows, batch_bytes)),
+        Medium::Redis(bucket) => Arc::new(bucket.open(batch_rows, batch_bytes)),
+        Medium::Disk(folder) => {
             let max_disk_bytes = random.u64(80..500) << 10;
             let disk = DiskOptions {
                 batch_rows,
@@ -108,14 +117,14 @@ fn is_bad(row: &str) -> bool {
 }
 
 impl World {
-    fn new(seed: u64, is_disk: bool) -> World {
+    fn new(seed: u64, medium: Medium) -> World {
         let mut random = Rng::with_seed(seed);
-        let folder = is_disk.then(Folder::new);
-        let ordered = random.bool();
+        // Lanes of dead writers have no order among each other.
+        let ordered = random.bool() && !matches!(medium, Medium::Redis(_));
         World {
-            gathering: gathering(folder.as_ref(), &mut random, ordered),
+            gathering: gathering(&medium, &mut random, ordered),
             random,
-            folder,
+            medium,
             ordered,
             now_ms: 0,
             taken: Vec::new(),
@@ -137,17 +146,21 @@ impl World {
             Refuse => {
                 if let Some(outgoing) = self.any_under_way() {
                     // For good, as far as a buffer that survives is concerned; one in memory would hand the rows over.
-                    let kind = if self.folder.is_some() { FailureKind::Refused } else { FailureKind::Passing };
+                    let kind = if self.survives() { FailureKind::Refused } else { FailureKind::Passing };
                     self.gathering.failed(outgoing.id, failure(kind, None), self.now_ms);
                 }
             }
-            Crash if self.folder.is_some() => self.begin_again(false),
-            Reopen if self.folder.is_some() => self.begin_again(true),
+            Crash if self.survives() => self.begin_again(false),
+            Reopen if self.survives() => self.begin_again(true),
             Crash | Reopen => {}
         }
         while let Some(error) = self.gathering.take_error() {
             self.failed.extend(texts(&error.rows));
         }
+    }
+
+    fn survives(&self) -> bool {
+        !matches!(self.medium, Medium::Memory)
     }
 
     fn append(&mut self) {
@@ -162,15 +175,15 @@ impl World {
         let lengths: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
         let bytes = rows.concat();
         let rows_bytes = Rows::new(bytes.as_bytes(), &lengths);
-        let outcome = match self.random.bool() {
-            true => self.gathering.append(rows_bytes),
+        let is_taken = match self.random.bool() || matches!(self.medium, Medium::Redis(_)) {
+            true => append_kept(&self.gathering, rows_bytes),
             false => {
                 let (settled, names) = (self.settled.clone(), rows.clone());
                 let call = move |_: Result<_, _>| settled.lock().unwrap().extend(names);
-                self.gathering.append_watched(rows_bytes, Box::new(call))
+                self.gathering.append_watched(rows_bytes, Box::new(call)).is_ok()
             }
         };
-        if outcome.is_ok() {
+        if is_taken {
             self.taken.extend(rows);
         }
     }
@@ -230,10 +243,12 @@ impl World {
         }
         if is_closed {
             self.gathering.abandon();
+        } else if let Medium::Redis(bucket) = &mut self.medium {
+            bucket.killed();
         }
         // The old one is gone before the new one looks for what it has left.
-        self.gathering = gathering(None, &mut self.random, self.ordered);
-        self.gathering = gathering(self.folder.as_ref(), &mut self.random, self.ordered);
+        self.gathering = gathering(&Medium::Memory, &mut self.random, self.ordered);
+        self.gathering = gathering(&self.medium, &mut self.random, self.ordered);
     }
 
     /// Everything passes now; it has to come to an end.
@@ -243,6 +258,10 @@ impl World {
             match self.ask() {
                 Next::Drained => break,
                 _ => self.now_ms += 20,
+            }
+            // Its answers take their time.
+            if let Medium::Redis(_) = self.medium {
+                std::thread::park_timeout(std::time::Duration::from_millis(1));
             }
             while !self.under_way.is_empty() {
                 self.answer();
@@ -286,22 +305,26 @@ fn assert_same(found: &[&String], expected: &[&String], what: &str) {
     );
 }
 
-fn play(seed: u64, is_disk: bool) {
-    let mut world = World::new(seed, is_disk);
+fn play(seed: u64, medium: Medium) {
+    let mut world = World::new(seed, medium);
     for _ in 0..world.random.usize(10..400) {
         let operation = *world.random.choice(&OPERATIONS).unwrap_or(&Ask);
         world.run(operation);
     }
     world.drain();
     world.check();
-    if let Some(folder) = &world.folder {
-        assert_eq!(folder.sub_folders(), Vec::<std::path::PathBuf>::new(), "nothing is left behind");
+    match &world.medium {
+        Medium::Memory => {}
+        Medium::Disk(folder) => {
+            assert_eq!(folder.sub_folders(), Vec::<std::path::PathBuf>::new(), "nothing is left behind");
+        }
+        Medium::Redis(bucket) => assert_eq!(bucket.left(), Vec::<String>::new(), "nothing is left behind"),
     }
 }
 
-fn play_all(is_disk: bool, count: u64) {
+fn play_all(medium: impl Fn() -> Medium + std::panic::RefUnwindSafe, count: u64) {
     for seed in 0..seeds(count) {
-        let outcome = std::panic::catch_unwind(|| play(seed, is_disk));
+        let outcome = std::panic::catch_unwind(|| play(seed, medium()));
         if let Err(panic) = outcome {
             eprintln!("seed {seed}");
             std::panic::resume_unwind(panic);
@@ -311,10 +334,17 @@ fn play_all(is_disk: bool, count: u64) {
 
 #[test]
 fn in_memory_every_row_comes_to_one_end() {
-    play_all(false, 300);
+    play_all(|| Medium::Memory, 300);
 }
 
 #[test]
 fn on_a_disk_every_row_comes_to_one_end_also_over_crashes() {
-    play_all(true, 50);
+    play_all(|| Medium::Disk(Folder::new()), 50);
+}
+
+#[test]
+fn in_redis_every_row_comes_to_one_end_also_over_crashes() {
+    let redis = Arc::new(Redis::start());
+    let redis = std::panic::AssertUnwindSafe(redis);
+    play_all(move || Medium::Redis(Bucket::new(&redis, "")), 20);
 }
