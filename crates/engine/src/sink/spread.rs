@@ -58,7 +58,13 @@ mod tests {
             hands_on: false,
             partitioning,
         };
-        Batch { id: BatchId(1), destination: Arc::new(destination), rows, traceparent: None }
+        Batch {
+            id: BatchId(1),
+            destination: Arc::new(destination),
+            rows,
+            again: super::batch::Again::Text,
+            traceparent: None,
+        }
     }
 
     fn partitioned_by(key: &str) -> Option<Partitioning> {
