@@ -149,6 +149,28 @@ async def test_each_way_to_insert_sees_a_change(where: dict[str, Any], direct: A
     assert direct.sql("SELECT DISTINCT n, e FROM t ORDER BY n").splitlines() == ["-3\tb", "0.5\ta"]
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "value", "stored"),
+    [
+        ("Int32", "Float64", 0.5, "0.5"),
+        ("Int32", "Int64", 3, "3"),
+        ("Date", "DateTime('UTC')", datetime.datetime(2024, 3, 4, 5, 6, tzinfo=datetime.timezone.utc), "2024-03-04 05:06:00"),
+        ("Decimal(18, 3)", "Decimal(18, 6)", Decimal("3.141592"), "3.141592"),
+        ("Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)", "a", "a"),
+    ],
+)
+async def test_a_change_that_a_gateway_has_not_seen_either(
+    gateway_where: dict[str, Any], direct: Any, was: str, now: str, value: Any, stored: str
+) -> None:
+    direct.sql(f"CREATE TABLE t (n Int8, v {was}) ENGINE = MergeTree ORDER BY n")
+    async with await windrow.get_async_client(**gateway_where) as client:
+        for number in range(2):
+            await client.insert("t", [(number, value)], settings={"async_insert": 1})
+        direct.sql(f"CREATE OR REPLACE TABLE t (n Int8, v {now}) ENGINE = MergeTree ORDER BY n")
+        await client.insert("t", [(2, value)], settings={"async_insert": 1})
+    assert direct.sql("SELECT n, v FROM t").strip() == f"2\t{stored}"
+
+
 async def test_a_header_that_is_spelt_otherwise_is_no_change(where: dict[str, Any], direct: Any) -> None:
     """What the server words otherwise than it describes it goes as a block."""
     direct.sql("CREATE TABLE t (v Tuple(a Int32, b String)) ENGINE = Memory")
