@@ -51,6 +51,17 @@ type column struct {
 // Type gives ClickHouse's name of the type.
 func (c *column) Type() proto.ColumnType { return proto.ColumnType(c.typeName) }
 
+// Infer is told the type that the column has in the table, before anything is sent. ClickHouse would cast what
+// comes in another one, and cut what doesn't fit.
+func (c *column) Infer(inTable proto.ColumnType) error {
+	if string(inTable) == c.typeName {
+		return nil
+	}
+	// As it says itself of rows that have their types in front.
+	text := fmt.Sprintf("Type of a column must be %s, not %s: (while reading header)", inTable, c.typeName)
+	return &windrow.Exception{Code: 117, Text: text}
+}
+
 // Rows says how many values there are.
 func (c *column) Rows() int { return c.rows }
 

@@ -211,6 +211,38 @@ func TestATableThatWasAlteredRefusesWhatItCannotRead(t *testing.T) {
 	})
 }
 
+// What was encoded for the types that a table had is never cast: the rows come back.
+func TestATableThatHasOtherTypesRefusesTheRows(t *testing.T) {
+	cases := []struct {
+		was, is string
+		value   any
+	}{
+		{"Int32", "Float64", 1},
+		{"Bool", "Float32", true},
+		{"Decimal(18, 3)", "Decimal(18, 6)", "3.141"},
+		{"DateTime('UTC')", "DateTime64(3, 'UTC')", moment},
+		{"Date", "DateTime", moment},
+		{"Nullable(Int32)", "Int32", nil},
+		{"Array(Float32)", "Array(Float64)", []float32{0.1}},
+		{"Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)", "a"},
+	}
+	overBoth(t, func(t *testing.T, store windrow.Store) {
+		for _, change := range cases {
+			t.Run(change.was, func(t *testing.T) {
+				name := table(t, "v "+change.was)
+				writer := open[windrow.Row](t, store, name, windrow.Options{})
+				sql(t, "CREATE OR REPLACE TABLE "+name+" (v "+change.is+") ENGINE = Memory")
+				done(t, writer.Write(windrow.Row{change.value}))
+				done(t, writer.Close(t.Context()))
+				if failed := <-writer.Errors(); failed == nil || failed.Reason != windrow.ReasonRefused {
+					t.Fatal(failed)
+				}
+				equal(t, sql(t, "SELECT count() FROM "+name), "0")
+			})
+		}
+	})
+}
+
 func TestWrongNamesAreErrorsOfOpen(t *testing.T) {
 	overBoth(t, func(t *testing.T, store windrow.Store) {
 		name := table(t, "n UInt64")

@@ -135,6 +135,19 @@ def test_a_table_that_is_replaced_meanwhile_gets_nothing(tested: Endpoint, direc
     assert direct.sql("SELECT groupArray(a) FROM other") == "[7]"
 
 
+@pytest.mark.parametrize("has_view", [False, True])
+def test_a_column_that_has_another_type_by_then_gets_nothing(tested: Endpoint, direct: Endpoint, has_view: bool) -> None:
+    """Its batches were read for the type that it had."""
+    direct.sql("CREATE TABLE t (a Int64) ENGINE = MergeTree ORDER BY tuple()")
+    if has_view:
+        direct.sql("CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY tuple() AS SELECT a FROM t")
+    append = Append(tested, "t")
+    assert append.put(0, native(a=[1, 2])).status == 200
+    direct.sql("ALTER TABLE t MODIFY COLUMN a Float64")
+    assert append.commit(1).status != 200
+    assert direct.sql("SELECT count() FROM t") == "0"
+
+
 def test_nothing_is_left_when_a_failure_is_told(tested: Endpoint, direct: Endpoint) -> None:
     """Whoever drops the database next must not meet a staging table that is just being made or dropped."""
     direct.sql("CREATE TABLE t (a Int64) ENGINE = MergeTree ORDER BY tuple()")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from harness.dead_letters import DeadLetters
 from harness.endpoint import Endpoint
 from harness.engine import Engine
 from harness.eventually import eventually
@@ -144,6 +145,24 @@ def test_it_stays_ready_while_the_backend_is_away(backend: Engine, start_remote:
     assert gateway.ready().status == 200
     newcomer = start_remote()
     assert newcomer.ready().status == 503, "it knows nothing of the backend and can take nothing for it"
+
+
+def test_a_journal_is_read_back_into_other_types(backend: Engine, start_remote: Callable[..., RemoteGateway]) -> None:
+    """What was acknowledged is stored where the types that the table has by then can hold it, else a dead letter."""
+    gateway, direct = start_remote(), backend.direct
+    make_table(direct, "a Int32", "wider")
+    make_table(direct, "a DateTime64(3, 'UTC')", "narrower")
+    into = "INSERT INTO {} FORMAT JSONEachRow".format
+    for table, value in (("wider", "7"), ("narrower", '"2024-03-04 05:06:07"'), ("narrower", '"2024-03-04 05:06:07.891"')):
+        assert as_tester(gateway).insert(into(table), f'{{"a":{value}}}', **HELD_NOT_WAITING).status == 200
+    gateway.kill()
+    direct.sql("ALTER TABLE wider MODIFY COLUMN a Float64")
+    direct.sql("ALTER TABLE narrower MODIFY COLUMN a DateTime('UTC')")
+    gateway.start()
+    [letter] = DeadLetters(gateway, "default").come(1)
+    assert (letter["table"], letter["rows"], letter["code"]) == ("narrower", 1, 395)
+    eventually(lambda: direct.sql("SELECT a FROM wider") == "7", "it is stored")
+    assert direct.sql("SELECT a FROM narrower") == "2024-03-04 05:06:07"
 
 
 def test_kill_of_the_gateway(start_gateway: StartGateway) -> None:

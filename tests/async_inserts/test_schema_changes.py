@@ -4,9 +4,13 @@ are settled when it comes and looked up by name when it is flushed."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 
 import pytest
 
+from harness.dead_letters import DeadLetters
 from harness.endpoint import Endpoint, Reply
 from harness.eventually import eventually
 from harness.gateway import Gateway
@@ -205,3 +209,93 @@ def test_values_of_a_column_added_elsewhere_are_kept(start_gateway) -> None:
 
     eventually(is_kept, "the value of the new column is kept")
     assert direct.sql("SELECT DISTINCT later FROM t WHERE a < 3") == ""
+
+
+NUMBERS = [
+    "Int8", "Int64", "UInt8", "UInt256", "Float32", "Float64", "Bool", "Decimal(18, 3)", "Decimal(18, 6)", "String",
+    "Nullable(Float64)",
+]  # fmt: skip
+TIMES = ["Date", "Date32", "DateTime", "DateTime64(3)", "DateTime64(6)", "String", "Nullable(DateTime)"]
+TEXTS = [
+    "String", "FixedString(1)", "FixedString(3)", "LowCardinality(String)", "Nullable(String)",
+    "Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)", "Enum16('a' = 1, 'b' = 2)",
+]  # fmt: skip
+INNER = ["Int32", "Float32", "Float64", "Decimal(18, 3)"]
+#: Old and new type, and a value as JSON that a cast might change.
+CHANGES = [
+    *((*pair, value) for pair in permutations(NUMBERS, 2) for value in ("3.141592", "1")),
+    *((*pair, '"2024-03-04 05:06:07.891234"') for pair in permutations(TIMES, 2)),
+    *((*pair, '"a"') for pair in permutations(TEXTS, 2)),
+    *((f"Array({was})", f"Array({now})", "[0.1, 3]") for was, now in permutations(INNER, 2)),
+    *((f"Map(String, {was})", f"Map(String, {now})", '{"k": 0.1}') for was, now in permutations(INNER, 2)),
+    *((f"Tuple(a {was}, b {now})", f"Tuple(b {was}, a {now})", '{"a": 3, "b": 4}') for was, now in permutations(INNER, 2)),
+]  # fmt: skip
+FOREVER = "[gather]\nschema_ttl_ms = 3_600_000\nadmission_ttl_ms = 3_600_000\n"
+
+
+def test_values_are_never_cast_in_silence(start_gateway: Callable[..., Gateway]) -> None:
+    """What the gateway reads for the type that a column had is stored as ClickHouse reads it for the one that it has, or
+    refused to whoever waits for it."""
+    gateway = start_gateway(FOREVER)
+    tested, direct = gateway.http.as_user(TESTER.name, TESTER.password), gateway.direct
+    create = "CREATE OR REPLACE TABLE {} (id UInt8, v {}) ENGINE = Memory"
+    with ThreadPoolExecutor(8) as pool:
+
+        def change(number: int) -> tuple[dict[str, str], Reply]:
+            was, now, value = CHANGES[number]
+            name = f"t{number}"
+            query = f"INSERT INTO {name} FORMAT JSONEachRow"
+            direct.sql(create.format(name, was))
+            tested.insert(query, '{"id":0}', async_insert=1)
+            direct.sql(create.format(name, now))
+            body = '{{"id":{},"v":{}}}'.format
+            reply = tested.insert(query, body(1, value), async_insert=1)
+            direct.insert(query, body(2, value))
+            rows = direct.sql(f"SELECT id, tuple(v) FROM {name} WHERE id > 0").splitlines()
+            return dict(row.split("\t", 1) for row in rows), reply
+
+        found = list(pool.map(change, range(len(CHANGES))))
+    wrong = {
+        CHANGES[number]: stored for number, (stored, _) in enumerate(found) if "1" in stored and stored["1"] != stored.get("2")
+    }
+    assert wrong == {}
+    for number, (stored, reply) in enumerate(found):
+        assert (reply.status == 200) == ("1" in stored), (CHANGES[number], reply)
+    assert sum("1" in stored for stored, _ in found) > len(found) / 4
+
+
+@pytest.mark.parametrize(("was", "now", "value", "stored"), [
+    ("Int32", "Float64", "3", "3"),
+    ("Int32", "String", "3", "3"),
+    ("String", "Int32", '"3"', "3"),
+    ("Decimal(18, 3)", "Decimal(18, 6)", "3.141592", "3.141"),
+    ("Date", "DateTime", '"2024-03-04"', "2024-03-04 00:00:00"),
+    ("DateTime", "DateTime64(3)", '"2024-03-04 05:06:07"', "2024-03-04 05:06:07.000"),
+    ("Float32", "Float64", "0.5", "0.5"),
+    ("Int32", "Nullable(Int32)", "0", "0"),
+    ("Nullable(Int32)", "Int32", "7", "7"),
+    ("Nullable(Int32)", "Int32", "null", None),
+    ("Decimal(18, 6)", "Decimal(18, 3)", "3.141592", None),
+    ("DateTime64(3)", "DateTime", '"2024-03-04 05:06:07.891"', None),
+    ("DateTime", "Date", '"2024-03-04 05:06:07"', None),
+    ("Int64", "Float64", "9007199254740993", None),
+    ("Int32", "UInt8", "300", None),
+    ("Date32", "Date", '"1950-01-02"', None),
+    ("Float64", "Float32", "0.1", None),
+    ("Array(Float64)", "Array(Int32)", "[0.5]", None),
+    ("Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)", '"a"', None),
+    ("Tuple(a Int32, b Int32)", "Tuple(b Int32, a Int32)", '{"a":3,"b":4}', "(4,3)"),
+])  # fmt: skip
+def test_what_was_acknowledged_is_cast_where_that_loses_nothing(
+    gateway: Gateway, tested: Endpoint, direct: Endpoint, was: str, now: str, value: str, stored: str | None
+) -> None:
+    """Its rows exist nowhere else any more. What a cast would change is a dead letter, which has all of it."""
+    letters = DeadLetters(gateway, direct.database)
+    create = "CREATE OR REPLACE TABLE t (v {}) ENGINE = MergeTree ORDER BY tuple()"
+    direct.sql(create.format(was))
+    for ack in ("disk", "memory"):
+        assert tested.insert(INTO_T, f'{{"v":{value}}}', windrow_ack=ack, **HELD_NOT_WAITING).status == 200
+    direct.sql(create.format(now))
+    tested.sql("SYSTEM FLUSH ASYNC INSERT QUEUE")
+    assert direct.sql("SELECT v FROM t").splitlines() == ([] if stored is None else [stored] * 2)
+    assert letters.all() == [] if stored is not None else letters.come(2)

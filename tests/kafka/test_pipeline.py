@@ -209,6 +209,26 @@ def test_several_pipelines_of_one_gateway(
         each.check(range(100))
 
 
+def test_a_column_that_gets_another_type_has_its_messages_read_anew(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
+) -> None:
+    """What was read for the type that it had is refused, not cast: the digits are in the message still."""
+    topics.create(topic_name, 1)
+    direct.sql(
+        "CREATE TABLE events (id UInt64, v Decimal(18, 3), at DateTime('UTC')) ENGINE = MergeTree ORDER BY id "
+        "SETTINGS non_replicated_deduplication_window = 1000"
+    )
+    start_pipelines(pipeline(broker, f"{direct.database}.events", topic_name))
+    text = '{{"id":{},"v":3.141592,"at":"2024-03-04 05:06:07"}}'
+    rows = lambda: direct.sql("SELECT * FROM events ORDER BY id").splitlines()
+    topics.send(topic_name, [Message(text.format(1).encode(), partition=0)])
+    eventually(lambda: len(rows()) == 1, "the first is stored", 60)
+    direct.sql("ALTER TABLE events MODIFY COLUMN v Decimal(18, 6)")
+    topics.send(topic_name, [Message(text.format(2).encode(), partition=0)])
+    eventually(lambda: len(rows()) == 2, "the second is stored", 60)
+    assert rows() == ["1\t3.141\t2024-03-04 05:06:07", "2\t3.141592\t2024-03-04 05:06:07"]
+
+
 def test_tombstones_make_no_rows(
     direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
 ) -> None:

@@ -77,7 +77,7 @@ enum Failure {
 
 impl Attempt {
     fn run(self) -> Result<Stored, StoreError> {
-        let stored = Stored { written_rows: Some(self.rows.count() as u64) };
+        let stored = Stored { written_rows: Some(self.rows.count() as u64), ..Stored::default() };
         let batches = self.record_batches().map_err(StoreError::Refused)?;
         let pool = self.database.stores();
         let mut connection = pool.take().map_err(not_sent)?;

@@ -103,7 +103,7 @@ impl Attempt {
         let work = Work::begin(self.database.clone()).map_err(not_sent)?;
         self.store(work, &batches)?;
         self.batches.stored(&self.database);
-        Ok(Stored { written_rows: Some(rows) })
+        Ok(Stored { written_rows: Some(rows), ..Stored::default() })
     }
 
     fn record_batches(&self) -> Result<Vec<arrow_array::RecordBatch>, Exception> {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::sink::{Batch, Sink, StoreError};
+use crate::sink::{is_about_types, Again, Batch, Sink, StoreError};
 use tokio::time::Instant;
 use windrow_clickhouse::Exception;
 
@@ -139,6 +139,15 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
             {
                 InsertError::Unreachable(format!("Windrow's own account is refused: {}", exception.line))
             }
+            // Of the others ClickHouse may convert what was read.
+            Err(StoreError::Refused(exception))
+                if experience.surely_not_stored && refuse_who_sends_again(aloft, &mut piece, &exception) =>
+            {
+                report_stale(aloft, &exception);
+                piece.contents.count_attempt();
+                aloft.answer();
+                continue;
+            }
             Err(StoreError::Refused(exception)) if experience.is_hopeless(&exception) => {
                 report_given_up(aloft, &piece, &exception);
                 piece.contents.count_attempt();
@@ -209,6 +218,31 @@ fn has_to_shrink(exception: &Exception, piece: &Piece, experience: &Experience, 
         && experience.too_large >= 2
         && piece.contents.members.len() > 1
         && (experience.surely_not_stored || !deduplicates)
+}
+
+/// Where the table has other types by now: who can send his rows again, and leaves others in the piece, is refused. More
+/// may be done for those without him. False: nobody is.
+fn refuse_who_sends_again<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, exception: &Exception) -> bool {
+    if aloft.sealed.source.is_some() || !is_about_types(exception, &aloft.sealed.shape.destination) {
+        return false;
+    }
+    let of_values: fn(&Member) -> bool = |member| member.is_asked() && !member.kind.is_text();
+    let members = &piece.contents.members;
+    let parts = |picked: &fn(&Member) -> bool| members.iter().any(picked) && !members.iter().all(picked);
+    let Some(sends_again) = [of_values, Member::is_asked].into_iter().find(parts) else { return false };
+    let refused = piece.contents.extract(sends_again);
+    leave(aloft, piece, refused, &InsertError::Exception(exception.clone()));
+    true
+}
+
+/// Who can bring the piece's rows again.
+fn again_of(members: &[Member], is_pushed: bool) -> Again {
+    let is_asked = |member: &&Member| is_pushed || member.is_asked();
+    match members.iter().any(|member| is_asked(&member)) {
+        false => Again::Never,
+        true if !is_pushed && members.iter().filter(is_asked).all(|member| member.kind.is_text()) => Again::Text,
+        true => Again::Values,
+    }
 }
 
 /// Not of the table, nor of a server that starts: these pass.
@@ -310,12 +344,16 @@ async fn send<S: Sink>(core: &Core<S>, sealed: &Sealed, piece: &mut Piece) -> Re
     let destination = sealed.shape.destination.clone();
     let attempt = sealed.trace.as_ref().map(FlushTrace::begin_attempt);
     let traceparent = attempt.as_ref().map(|attempt| attempt.context.traceparent());
-    let batch = Batch { id: piece.id, destination, rows: piece.contents.rows.take(), traceparent };
+    let again = again_of(&piece.contents.members, sealed.source.is_some());
+    let batch = Batch { id: piece.id, destination, rows: piece.contents.rows.take(), again, traceparent };
     let result = core.sink.store(&batch).await;
     if let (Some(trace), Some(attempt)) = (&sealed.trace, attempt) {
         trace.end_attempt(attempt, piece.id, batch.rows.count() as u64, result.as_ref().err());
     }
     piece.contents.rows = batch.rows;
+    if result.as_ref().is_ok_and(|stored| stored.has_other_types) {
+        (core.on_stale_schema)(&sealed.shape.table.name);
+    }
     result.map(|_stored| ())
 }
 

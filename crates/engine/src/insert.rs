@@ -51,10 +51,21 @@ pub struct Insert {
 pub struct InsertKind {
     /// The statement without its data, for the log.
     pub query: String,
-    /// The format's name, for the log.
+    /// The format's name.
     pub format: String,
     pub data_kind: DataKind,
     pub limits: FlushLimits,
+}
+
+impl InsertKind {
+    /// Whether rows come as text, which is not written for types that a table has at some time.
+    pub(crate) fn is_text(&self) -> bool {
+        const BEGINNINGS: [&str; 6] = ["JSON", "CSV", "TSV", "TabSeparated", "TSKV", "Values"];
+        let begins = |beginning: &&str| {
+            self.format.get(..beginning.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(beginning))
+        };
+        self.data_kind == DataKind::Parsed && BEGINNINGS.iter().any(begins)
+    }
 }
 
 /// What the log calls the form in which the rows came.

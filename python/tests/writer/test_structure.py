@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import windrow
 from harness.endpoint import Endpoint
 
 COLUMNS = ["n", "text"]
+MOMENT = datetime(2024, 3, 4, 5, 6, 7, 891234, timezone.utc)
 
 
 def test_a_wider_type_is_converted_to(client: windrow.Client, direct: Endpoint) -> None:
@@ -18,6 +21,35 @@ def test_a_wider_type_is_converted_to(client: windrow.Client, direct: Endpoint) 
         direct.sql("ALTER TABLE t MODIFY COLUMN n Int64, MODIFY COLUMN text LowCardinality(Nullable(String))")
         writer.write_row((2, "after"), wait=True)
     assert direct.sql("SELECT n, text FROM t ORDER BY n").splitlines() == ["1\tbefore", "2\tafter"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "value"),
+    [
+        ("Int32", "Float64", 0.5),
+        ("Bool", "Float32", 0.25),
+        ("Decimal(18, 3)", "Decimal(18, 6)", Decimal("3.141592")),
+        ("DateTime('UTC')", "DateTime64(3, 'UTC')", MOMENT),
+        ("DateTime64(6, 'UTC')", "DateTime64(3, 'UTC')", MOMENT),
+        ("Date", "DateTime", MOMENT),
+        ("Float32", "Float64", 0.1),
+        ("Array(Int8)", "Array(Float32)", [0.5]),
+        ("UUID", "Nullable(UUID)", None),
+        ("Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)", "a"),
+    ],
+)
+def test_what_the_old_type_has_cut_is_an_error(
+    client: windrow.Client, direct: Endpoint, was: str, now: str, value: Any
+) -> None:
+    """The row was encoded for the type that the column had: what is left of it is not what the program gave."""
+    direct.sql(f"CREATE TABLE t (v {was}) ENGINE = MergeTree ORDER BY tuple()")
+    with client.writer("t", flush_interval=0.01) as writer:
+        direct.sql(f"CREATE OR REPLACE TABLE t (v {now}) ENGINE = MergeTree ORDER BY tuple()")
+        writer.write_row((value,))
+        writer.flush()
+        error = writer.take_error()
+    assert error is not None and error.reason == "refused"
+    assert direct.sql("SELECT count() FROM t").strip() == "0"
 
 
 def test_what_no_longer_fits_is_an_error_and_the_rest_is_stored(client: windrow.Client, direct: Endpoint) -> None:

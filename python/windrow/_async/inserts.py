@@ -33,6 +33,8 @@ BLOCK_BYTES = 2 << 20
 MAX_BLOCK_ROWS = 1 << 17
 # ClickHouse stores up to so many rows (max_insert_block_size) as one part: of more, some may be stored when it refuses.
 ONE_PART_ROWS = 1_000_000
+# An insert whose table is changed by somebody else again and again.
+MOST_ATTEMPTS = 3
 
 BlockMaker = Callable[[int, int, bool], bytes]  # first row, the row after the last, whether others want the interpreter
 
@@ -58,8 +60,10 @@ class Inserts(Raw):
 
             await client.insert("events", [(1, "started"), (2, "ended")], column_names=["id", "what"])
 
-        The columns' types are asked for once in a while; with `column_type_names` never. With `context` everything but
-        the data comes from there. DataError names the column, its type, the row and the value that don't fit.
+        A small insert is made in the types that the columns had within the last minute, and made anew when ClickHouse
+        says that they have others now. For a large one, and for one in columns, they are asked for; with
+        `column_type_names` never. With `context` everything but the data comes from there. DataError names the column,
+        its type, the row and the value that don't fit.
 
         The insert carries a token: when its answer is lost it is sent again to tables that recognise it.
         """
@@ -76,23 +80,19 @@ class Inserts(Raw):
         if table is None:
             raise ProgrammingError("insert needs the name of a table, or a context made for one")
         arguments = (table, column_names, database, column_types, column_type_names, column_oriented, settings)
-        known = self._tables.get(self._table_key(table, database, settings))
+        is_known = self._tables.get(self._table_key(table, database, settings)) is not None
         made = await self.create_insert_context(*arguments, transport_settings=transport_settings)
-        rows = 0
         try:
             made.data = data
-            rows = made.row_count
-            return await self._insert_context(made, progress)
-        except DatabaseError as error:
-            may_be_old = known is not None and column_types is None and column_type_names is None
-            if not may_be_old or rows > ONE_PART_ROWS or not self._nothing_stored(error):
+        except ProgrammingError:
+            if not is_known or made._described is None:
                 raise
             self._tables.forget(self._table_key(table, database, settings))
-            fresh = await self.create_insert_context(*arguments, transport_settings=transport_settings)
-            if (fresh.column_names, fresh.type_names) == (made.column_names, made.type_names):
-                raise
-            fresh.data = data
-            return await self._insert_context(fresh, progress)
+            is_known = False
+            made = await self.create_insert_context(*arguments, transport_settings=transport_settings)
+            made.data = data
+        made._has_all_columns = column_names is None or isinstance(column_names, str) and column_names == "*"
+        return await self._insert_context(made, progress, is_fresh=not is_known)
 
     def _nothing_stored(self, error: DatabaseError) -> bool:
         """Whether the insert failed before anything was stored, and for a reason that an old structure may be."""
@@ -151,10 +151,11 @@ class Inserts(Raw):
         # Not only lists: an Index of pandas names columns, too.
         names = column_names if column_names is None or isinstance(column_names, str) else list(map(str, column_names))
         types = None if column_types is None else list(column_types)
-        if names is None or names == "*" or (types is None and column_type_names is None):
-            found = (await self._table(table, database, settings)).chosen(table, names)
+        are_given = types is not None or column_type_names is not None
+        if names is None or names == "*" or not are_given:
+            found = await self._columns(table, database, names, settings)
             names = [column.name for column in found]
-            if types is None and column_type_names is None:
+            if not are_given:
                 types = [get_from_name(column.type_name) for column in found]
         elif isinstance(names, str):
             names = [names]
@@ -164,7 +165,7 @@ class Inserts(Raw):
             types = [get_from_name(name) for name in (() if column_type_names is None else column_type_names)]
         if len(names) != len(types):
             raise ProgrammingError(f"{len(names)} columns are named, but {len(types)} types are given: make them equal")
-        return InsertContext(
+        context = InsertContext(
             qualified_table(table, database),
             names,
             types,
@@ -174,22 +175,90 @@ class Inserts(Raw):
             data=data,
             server_tz=self.server_tz,
         )
+        context._described = None if are_given else (table, database, settings)
+        return context
 
     async def data_insert(self, context: InsertContext, progress: ProgressOption = None) -> QuerySummary:
         """Inserts the data of a context, which is empty afterwards."""
         return await self._insert_context(context, progress)
 
-    async def _insert_context(self, context: InsertContext, progress: ProgressOption = None) -> QuerySummary:
+    async def _insert_context(
+        self, context: InsertContext, progress: ProgressOption = None, is_fresh: bool = False
+    ) -> QuerySummary:
         if context.empty:
             return QuerySummary()
         try:
-            call = self._insert_call(context)
-            if progress:
-                self._ask_for_progress(call, progress)
-            await self._put_blocks(call, context)
-            return await self._insert_answer(call)
+            if context._described is None:
+                return await self._send_insert(context, progress, as_rows=False)
+            return await self._insert_as_described(context, progress, is_fresh)
         finally:
             context.data = None
+
+    async def _insert_as_described(
+        self, context: InsertContext, progress: ProgressOption, is_fresh: bool
+    ) -> QuerySummary:
+        """Inserts in the types that the table has now, whoever has changed them since they were asked for.
+
+        `is_fresh`: they were asked for just now, for this insert.
+        """
+        as_rows = not is_fresh and self._types_are_compared(context)
+        if not is_fresh and not as_rows:
+            await self._describe_anew(context)
+        for attempt in range(MOST_ATTEMPTS):
+            try:
+                return await self._send_insert(context, progress, as_rows)
+            except DatabaseError as error:
+                is_of_values = isinstance(error, DataError) and not as_rows
+                if is_of_values or context.row_count > ONE_PART_ROWS or not self._nothing_stored(error):
+                    raise
+                if attempt + 1 == MOST_ATTEMPTS:
+                    raise
+                has_changed = await self._describe_anew(context)
+                # A header that is refused although the types are right is worded otherwise here than there.
+                if not has_changed and not (as_rows and error.code == tables.HEADER_CODE):
+                    raise
+                as_rows = False
+        raise AssertionError("the last attempt returns or raises")
+
+    def _types_are_compared(self, context: InsertContext) -> bool:
+        """Whether the data can go as rows behind a header, whose types ClickHouse compares with the table's."""
+        is_small = context.row_count * context.column_count <= INLINE_VALUES and not context.req_block_size
+        if not is_small or not isinstance(context.data, (list, tuple)) or context.column_oriented:
+            return False
+        name = tables.COMPARES_HEADERS
+        known = self.server_settings.get(name)
+        if known is None or not tables.may_be_rows(context.type_names):
+            return False
+        own = (context.settings or {}).get(name, self._targets.settings.get(name, known.value))
+        return str(own).lower() in ("1", "true")
+
+    async def _describe_anew(self, context: InsertContext) -> bool:
+        """Gives the context the names and types that its table has now; whether they have changed."""
+        assert context._described is not None
+        table, database, settings = context._described
+        self._tables.forget(self._table_key(table, database, settings))
+        now = await self._table(table, database, settings)
+        found = now.chosen(table, "*")
+        if not context._has_all_columns or len(found) != context.column_count:
+            found = now.chosen(table, context.column_names)
+        before = list(context.column_names), context.type_names
+        context.column_names = [column.name for column in found]
+        context.column_types = [get_from_name(column.type_name) for column in found]
+        return before != (context.column_names, context.type_names)
+
+    async def _send_insert(self, context: InsertContext, progress: ProgressOption, as_rows: bool) -> QuerySummary:
+        call = self._insert_call(context)
+        if progress:
+            self._ask_for_progress(call, progress)
+        try:
+            if as_rows:
+                self._put_rows(call, context)
+            else:
+                await self._put_blocks(call, context)
+        except DataError as error:
+            error.nothing_sent = True  # type: ignore[attr-defined]
+            raise
+        return await self._insert_answer(call)
 
     def _insert_call(self, context: InsertContext) -> Call:
         call = Call(self._checked(context.settings), repeat=Repeat.INSERT, table=context.table)
@@ -201,8 +270,19 @@ class Inserts(Raw):
         call.encoding = self.write_compression if own else str(context.compression or "") or None
         return call
 
+    def _put_rows(self, call: Call, context: InsertContext) -> None:
+        """All rows, behind the names and types of their columns."""
+        columns = column_list(context.column_names)
+        statement = f"INSERT INTO {context.table}{columns} FORMAT RowBinaryWithNamesAndTypes\n".encode()
+        encoder = _core.RowBinary(list(context.column_names), context.type_names, self._write_options(context))
+        header = tables.rows_header(context.column_names, context.type_names)
+        call.body = [statement + header, encoder.encode(context.data)]
+
     async def _put_blocks(self, call: Call, context: InsertContext) -> None:
         """Makes the first block, and what will make the others."""
+        if context._described is not None and tables.may_forbid_casts(context.type_names):
+            for name, value in tables.NO_CASTS:
+                self._own_setting(call, name, value)
         statement = f"INSERT INTO {context.table}{column_list(context.column_names)} FORMAT Native\n".encode()
         encode = self._block_maker(context)
         rows = context.row_count
@@ -210,14 +290,10 @@ class Inserts(Raw):
         if rows * context.column_count <= INLINE_VALUES and not context.req_block_size:
             first = rows
         stop = min(first, rows)
-        try:
-            if stop * context.column_count <= INLINE_VALUES:
-                block = encode(0, stop, False)
-            else:
-                block = await self._offload(lambda: encode(0, stop, True))
-        except DataError as error:
-            error.nothing_sent = True  # type: ignore[attr-defined]
-            raise
+        if stop * context.column_count <= INLINE_VALUES:
+            block = encode(0, stop, False)
+        else:
+            block = await self._offload(lambda: encode(0, stop, True))
         if stop == rows:
             call.body = [statement, block]
             return
@@ -235,14 +311,16 @@ class Inserts(Raw):
 
     def _block_maker(self, context: InsertContext) -> BlockMaker:
         """What makes the Native block of the rows from `start` to `stop`."""
-        server_tz = context.server_tz if common.get_setting("naive_datetime_insert") == "server" else None
-        options = _core.WriteOptions(encoding=context.encoding, server_tz=server_tz)
-        encoder = _core.Encoder(list(context.column_names), context.type_names, options)
+        encoder = _core.Encoder(list(context.column_names), context.type_names, self._write_options(context))
         data = context.data
         columns = columns_of(data, context)
         if columns is not None:
             return partial(encoder.columns, columns)
         return partial(encoder.rows, data)
+
+    def _write_options(self, context: InsertContext) -> _core.WriteOptions:
+        server_tz = context.server_tz if common.get_setting("naive_datetime_insert") == "server" else None
+        return _core.WriteOptions(encoding=context.encoding, server_tz=server_tz)
 
     def _table_key(self, table: str, database: str | None, settings: dict[str, Any] | None) -> tuple[Any, ...]:
         session = (settings or {}).get("session_id") or self._targets.settings.get("session_id")
@@ -263,6 +341,19 @@ class Inserts(Raw):
             known = tables.table_of(described.result_rows, time.monotonic())
             self._tables.put(key, known)
         return known
+
+    async def _columns(
+        self, table: str, database: str | None, names: str | Sequence[str] | None, settings: dict[str, Any] | None
+    ) -> tuple[Column, ...]:
+        """The columns of those names; a name that isn't known yet is asked for."""
+        is_known = self._tables.get(self._table_key(table, database, settings)) is not None
+        try:
+            return (await self._table(table, database, settings)).chosen(table, names)
+        except ProgrammingError:
+            if not is_known:
+                raise
+            self._tables.forget(self._table_key(table, database, settings))
+            return (await self._table(table, database, settings)).chosen(table, names)
 
     async def describe(self, table: str, database: str | None = None) -> tuple[Column, ...]:
         """The columns of a table: `name`, `type_name`, `default_type`; remembered for a minute."""

@@ -268,10 +268,11 @@ class AsyncWriter(_core.Writer):
             if not is_about_structure(*code_and_message(error)):
                 raise
             now = await self._structure_now(batch)
-            if now is None or now.types == batch.type_names:
+            target = converting_target(batch, now) if now is not None and now.types != batch.type_names else None
+            if target is None:
                 raise
             rows = batch.encoded_rows()
-            await self._client.raw_insert(converting_target(batch, now), None, rows, settings=settings, fmt=_ROW_BINARY)
+            await self._client.raw_insert(target, None, rows, settings=settings, fmt=_ROW_BINARY)
 
     async def _structure_now(self, batch: _core.OutgoingBatch) -> Destination | None:
         """The same columns as they are now; None if they can't be written any more."""

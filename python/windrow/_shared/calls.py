@@ -21,9 +21,9 @@ RETRYABLE_STATUSES = (429, 503, 504)
 AUTHENTICATION_FAILED = 516
 ID_RUNS_ALREADY = 216
 SESSION_IS_LOCKED = 373
-# What ClickHouse says of a setting that it doesn't know, or that this user may not change: UNKNOWN_SETTING, READONLY,
-# SETTING_CONSTRAINT_VIOLATION.
-SETTING_CODES = frozenset((115, 164, 452))
+# What is said of a setting that the server doesn't know, that this user may not change, or that another database behind a
+# gateway can't heed: UNKNOWN_SETTING, READONLY, SETTING_CONSTRAINT_VIOLATION, NOT_IMPLEMENTED.
+SETTING_CODES = frozenset((115, 164, 452, 48))
 PAUSE_S = 0.1
 FIRST_SESSION_PAUSE_S = 0.005
 LONGEST_SESSION_PAUSE_S = 0.2

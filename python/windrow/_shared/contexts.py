@@ -270,6 +270,11 @@ class InsertContext(BaseQueryContext):
         self.server_tz = server_tz
         self.row_count = 0
         self.column_count = 0
+        #: The table as it was described, to be described again: name, database, settings. None for types that the program
+        #: has given.
+        self._described: tuple[str, str | None, dict[str, Any] | None] | None = None
+        #: Whether the columns are all that the table has, in its order, whatever they are called now.
+        self._has_all_columns = False
         self._data: Any = None
         if data is not None:
             self.data = data

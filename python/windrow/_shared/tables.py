@@ -2,6 +2,12 @@
 
 Both are remembered for a while, since an insert of ten rows must not cost two round trips. A table is forgotten when
 this client changes it, or when ClickHouse refuses an insert for a reason that may come from an old structure.
+
+Somebody else may have changed it since, and ClickHouse casts what comes in a type that isn't the column's: 0.5 that was
+encoded for an Int32 would be stored as 0. So remembered types are only used in a form in which ClickHouse compares all
+of them, by their names: RowBinaryWithNamesAndTypes. Native, the form of everything that is large, takes an Enum's
+numbers for those of another Enum, a UInt8 for a Bool, the values of a Tuple by their places, whatever it is told: a
+table is described anew before such an insert, and ClickHouse refuses to cast what changes in between.
 """
 
 from __future__ import annotations
@@ -22,6 +28,8 @@ MAX_TABLES = 1000
 # ILLEGAL_COLUMN, UNKNOWN_IDENTIFIER, TYPE_MISMATCH, UNKNOWN_TABLE, CANNOT_CONVERT_TYPE, INCOMPATIBLE_COLUMNS: what an
 # insert gets that was made for columns which the table doesn't have any more.
 STRUCTURE_CODES = frozenset((7, 8, 10, 16, 20, 44, 47, 50, 53, 60, 70, 117, 122, 349))
+# INCORRECT_DATA, of a header with other names or types than the table's.
+HEADER_CODE = 117
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,42 @@ def dedups(definition: str) -> bool:
     if name.startswith(("Replicated", "Shared")):
         return windows.get("replicated") != "0"
     return windows.get("non_replicated", "0") != "0"
+
+
+#: Settings with which ClickHouse refuses a Native block that isn't in the columns' own types, instead of casting it or
+#: storing a default for its NULL. Before 23.3 it has no first one, and casts nothing.
+NO_CASTS = (("input_format_native_allow_types_conversion", "0"), ("input_format_null_as_default", "0"))
+#: Whether ClickHouse compares the types of RowBinaryWithNamesAndTypes. Servers without it don't.
+COMPARES_HEADERS = "input_format_with_types_use_header"
+
+# Values of the first are sent as text, which ClickHouse has to cast; of the others it would take numbers and elements for
+# those of another type of that name when it casts nothing.
+_NEEDS_CASTS = re.compile(r"\b(JSON|Dynamic|Object|Enum8\(|Enum16\(|Tuple\(|Nested\()")
+_NOT_IN_ROWS = re.compile(r"\b(JSON|Dynamic|Object|Variant|AggregateFunction|QBit)\b")
+
+
+def may_forbid_casts(type_names: Sequence[str]) -> bool:
+    """Whether ClickHouse may be told to cast nothing of a Native block in these types."""
+    return not any(_NEEDS_CASTS.search(name) for name in type_names)
+
+
+def may_be_rows(type_names: Sequence[str]) -> bool:
+    """Whether values of these types are the same in RowBinary as in Native, whatever settings are in force."""
+    return not any(_NOT_IN_ROWS.search(name) for name in type_names)
+
+
+def rows_header(names: Sequence[str], type_names: Sequence[str]) -> bytes:
+    """What stands before the rows of RowBinaryWithNamesAndTypes."""
+    texts = [text.encode() for text in (*names, *type_names)]
+    return _varint(len(names)) + b"".join(_varint(len(text)) + text for text in texts)
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
 
 
 _ENGINE = re.compile(r"\bENGINE = (\w+)")

@@ -11,6 +11,8 @@ from typing import Any
 from windrow import _core
 from windrow._shared.errors import Error, ProgrammingError
 from windrow._shared.identifiers import quote_identifier
+from windrow.datatypes.base import ClickHouseType
+from windrow.datatypes.registry import get_from_name
 
 #: Kinds of columns that take no values, as DESCRIBE calls them.
 COMPUTED = frozenset({"MATERIALIZED", "ALIAS"})
@@ -140,9 +142,13 @@ def is_about_structure(code: int | None, message: str) -> bool:
     return code in STRUCTURE_CODES or (code == 117 and _HEADER_MISMATCH in message)
 
 
-def converting_target(batch: _core.OutgoingBatch, now: Destination) -> str:
+def converting_target(batch: _core.OutgoingBatch, now: Destination) -> str | None:
     """What stands behind INSERT INTO when the table's types have changed: rows are read as they were written, and
-    converted by ClickHouse; a value that does not fit the new type is refused, not cut."""
+    converted by ClickHouse; a value that does not fit the new type is refused, not cut. None where the values that the
+    program gave may be other ones by now: of 0.5, an Int32 has kept 0.
+    """
+    if not all(map(_keeps_all, map(get_from_name, batch.type_names), map(get_from_name, now.types))):
+        return None
     structure = ", ".join(
         f"{quote_identifier(name)} {type_name}" for name, type_name in zip(batch.column_names, batch.type_names)
     )
@@ -152,6 +158,38 @@ def converting_target(batch: _core.OutgoingBatch, now: Destination) -> str:
     )
     columns = ", ".join(quote_identifier(name) for name in batch.column_names)
     return f"{full_name(batch.database, batch.table)} ({columns}) SELECT {values} FROM input({_text(structure)})"
+
+
+def _keeps_all(was: ClickHouseType, now: ClickHouseType) -> bool:
+    """Whether any value that was encoded for one type is, when it has been converted, what the other would have made of
+    it; or is refused.
+    """
+    was, now = _of_values(was), _of_values(now)
+    if now.nullable and not was.nullable and was.base_type in _TAKE_NONE:
+        return False
+    if was.base_type in _INTEGERS and now.base_type in _INTEGERS:
+        return True
+    if was.base_type.startswith("Enum") and now.base_type.startswith("Enum"):
+        return set(was.arguments) <= set(now.arguments)
+    if was.base_type == "Decimal" and now.base_type == "Decimal":
+        return was.arguments[1:] == now.arguments[1:]
+    if was.base_type != now.base_type:
+        return (was.base_type, now.base_type) == ("Date", "Date32")
+    if was.base_type in ("Array", "Map") or was.base_type == "Tuple" and was.element_names == now.element_names:
+        elements = was.element_types, now.element_types
+        return len(elements[0]) == len(elements[1]) and all(map(_keeps_all, *elements))
+    return was.arguments == now.arguments
+
+
+def _of_values(type_: ClickHouseType) -> ClickHouseType:
+    """What a SimpleAggregateFunction holds; any other type itself."""
+    is_aggregate = type_.base_type == "SimpleAggregateFunction"
+    return type_.element_type or type_ if is_aggregate else type_
+
+
+_INTEGERS = frozenset(f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64, 128, 256))
+#: For which None is a value, false or zeros.
+_TAKE_NONE = frozenset(("Bool", "UUID", "IPv6", "JSON", "Dynamic"))
 
 
 def _text(value: str) -> str:

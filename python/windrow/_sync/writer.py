@@ -251,10 +251,11 @@ class Writer(_core.Writer):
             if not is_about_structure(*code_and_message(error)):
                 raise
             now = self._structure_now(batch)
-            if now is None or now.types == batch.type_names:
+            target = converting_target(batch, now) if now is not None and now.types != batch.type_names else None
+            if target is None:
                 raise
             rows = batch.encoded_rows()
-            self._client.raw_insert(converting_target(batch, now), None, rows, settings=settings, fmt=_ROW_BINARY)
+            self._client.raw_insert(target, None, rows, settings=settings, fmt=_ROW_BINARY)
 
     def _structure_now(self, batch: _core.OutgoingBatch) -> Destination | None:
         """The same columns as they are now; None if they can't be written any more."""

@@ -78,9 +78,24 @@ pub(super) fn attach_partition(staging: &Name, partition: &str, target: &Name) -
     format!("ALTER TABLE {} ATTACH PARTITION ID {partition} FROM {}", target.quoted(), staging.quoted())
 }
 
+/// Refused if the target's types are others by now than those of its staging table: ClickHouse would cast the rows.
 pub(super) fn insert_rows<S: AsRef<str>>(staging: &Name, columns: &[S], target: &Name) -> String {
+    let names: Vec<String> = columns.iter().map(|column| quote_string(column.as_ref())).collect();
     let columns = list(columns);
-    format!("INSERT INTO {} ({columns}) SELECT {columns} FROM {}", target.quoted(), staging.quoted())
+    let others = format!(
+        "SELECT count() FROM (SELECT name FROM system.columns WHERE database = {} AND table IN ({}, {}) AND name IN ({}) \
+         GROUP BY name HAVING uniqExact(type) > 1)",
+        quote_string(&target.database),
+        quote_string(&target.table),
+        quote_string(&staging.table),
+        names.join(", ")
+    );
+    format!(
+        "INSERT INTO {} ({columns}) SELECT {columns} FROM {} WHERE NOT throwIf(({others}) > 0, {})",
+        target.quoted(),
+        staging.quoted(),
+        quote_string("the columns of the table have other types than when the append was opened")
+    )
 }
 
 pub(super) fn drop_part(staging: &Name, part: &str) -> String {

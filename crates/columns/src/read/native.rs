@@ -105,6 +105,10 @@ fn read_other_type(
     row_count: usize,
 ) -> Result<(), NotParsedReason> {
     let sent = sent_type::parse_for(&rows.plan.columns()[column].data_type, type_text)?;
+    // ClickHouse would refuse it, or take an Enum's numbers for another's.
+    if !rows.plan.rules.settings.native_casts {
+        return Err(NotParsedReason::Value);
+    }
     rows.see(column)?;
     if row_count == 0 {
         return Ok(());

@@ -24,6 +24,8 @@ pub struct ReadSettings {
     families: Families,
     pub(crate) skip_unknown_fields: bool,
     pub(crate) null_as_default: bool,
+    /// Whether columns of a Native block may come in other types than their own.
+    pub(crate) native_casts: bool,
     /// Values that ClickHouse would round or cut are not read.
     is_exact: bool,
     pub(crate) time_spelling: TimeSpelling,
@@ -73,6 +75,7 @@ impl Default for ReadSettings {
             families: families::ALL,
             skip_unknown_fields: true,
             null_as_default: true,
+            native_casts: true,
             is_exact: false,
             is_for_sql: false,
             literals_are_sql: false,
@@ -117,6 +120,7 @@ impl ReadSettings {
             Effect::OnlyDefault => applied_if(normalized(value) == normalized(row.default)),
             Effect::SkipUnknownFields => assign(&mut self.skip_unknown_fields, value),
             Effect::NullAsDefault => assign(&mut self.null_as_default, value),
+            Effect::NativeCasts => assign(&mut self.native_casts, value),
             Effect::DatetimeNumberIsRaw => {
                 let mut is_raw = false;
                 let effect = assign(&mut is_raw, value);
@@ -292,7 +296,8 @@ mod tests {
             ("input_format_invented_tomorrow", "0", SettingEffect::NotParsed),
             ("input_format_parquet_whatever", "3", SettingEffect::NotParsed),
             ("format_csv_delimiter", ";", SettingEffect::Applied),
-            ("input_format_native_allow_types_conversion", "0", SettingEffect::NotParsed),
+            ("input_format_native_allow_types_conversion", "0", SettingEffect::Applied),
+            ("input_format_native_decode_types_in_binary_format", "1", SettingEffect::NotParsed),
             ("date_time_input_format", "basic", SettingEffect::Applied),
             ("date_time_input_format", "other", SettingEffect::NotParsed),
             ("session_timezone", "Asia/Tokyo", SettingEffect::Applied),

@@ -136,12 +136,24 @@ pub enum Form {
     },
 }
 
+/// Whether somebody hears what becomes of a batch's rows and can bring them again, for the table as it is then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// They are acknowledged, and exist nowhere else.
+    Never,
+    /// What they were read from is text.
+    Text,
+    /// Some came as values of the types that their table had.
+    Values,
+}
+
 /// What a sink receives.
 #[derive(Debug)]
 pub struct Batch {
     pub id: BatchId,
     pub destination: Arc<Destination>,
     pub rows: Rows,
+    pub again: Again,
     /// For a system that traces what it does: the span that its own belong to.
     pub traceparent: Option<String>,
 }

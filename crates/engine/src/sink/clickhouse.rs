@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Purpose};
+use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Exception, Purpose};
 use windrow_columns::{native_pieces, Rows};
 use windrow_sql::{backquote, quote_string};
 
@@ -10,6 +10,7 @@ use crate::isolate::shows_stale_schema;
 use crate::sink::batch::{Batch, Destination, Form, TableKey};
 use crate::sink::conclude::conclude;
 use crate::sink::contract::{Load, PartCount, Sink, StoreError, Stored};
+use crate::sink::converting::{self, is_about_types, types_question, Conversion};
 use crate::sink::spread::{may_span_partitions, PARTS_AT_ONCE};
 
 /// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
@@ -46,6 +47,8 @@ impl ClickHouseSink {
 /// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
 pub const ONE_BLOCK: [(&str, &str); 2] =
     [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
+/// And so does an INSERT that takes its rows from a SELECT.
+const WITH_A_SELECT: [(&str, &str); 3] = [ONE_BLOCK[0], ONE_BLOCK[1], ("max_insert_threads", "1")];
 /// A replica that has lost its Keeper would try for two minutes before it says so; like this it takes 6 s. Another one
 /// knows the batch if it is stored. With fewer attempts, a Keeper that is away for a moment would leave more parts of
 /// which the replica does not know for five minutes whether they count.
@@ -74,8 +77,8 @@ fn stored_in(destination: &Destination) -> (&str, &str) {
     }
 }
 
-/// The statement that writes to `destination`.
-fn insert_statement(destination: &Destination) -> String {
+/// The statement that writes to `destination`, by way of a SELECT if there is one.
+fn insert_statement(destination: &Destination, select: &str, format: &str) -> String {
     let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
     statement.push_str("INSERT INTO ");
     let (database, table) = stored_in(destination);
@@ -89,27 +92,43 @@ fn insert_statement(destination: &Destination) -> String {
         }
         statement.push_str(&backquote(column));
     }
-    statement.push_str(") FORMAT ");
-    statement.push_str(match &destination.form {
-        Form::Native { .. } => "Native",
-        Form::Text { format, .. } => format,
-    });
+    statement.push(')');
+    if !select.is_empty() {
+        statement.push(' ');
+        statement.push_str(select);
+    }
+    statement.push_str(" FORMAT ");
+    statement.push_str(format);
     statement
 }
 
+/// What a batch's rows are sent as.
+fn format_of(destination: &Destination) -> &'static str {
+    match &destination.form {
+        Form::Native { .. } => "Native",
+        Form::Text { format, .. } => format,
+    }
+}
+
 /// `own`: the gateway's own account.
-fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: bool) -> Call<'a> {
-    let destination = &batch.destination;
+fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: bool, statement: &str) -> Call<'a> {
     let id = batch.id.to_string();
-    let account = if destination.own_account { own } else { &destination.credentials };
-    let mut call = Call::new(account, &insert_statement(destination))
-        .param("query_id", &id)
-        .param("async_insert", "0")
-        .param("insert_deduplication_token", &id);
-    for (name, value) in &destination.settings {
+    let mut call = call_as(batch, own, statement).param("query_id", &id).param("insert_deduplication_token", &id);
+    for (name, value) in settings_of_flushes(&batch.destination, spans_partitions) {
         call = call.param(name, value);
     }
-    for (name, value) in settings_of_flushes(destination, spans_partitions) {
+    if let Some(traceparent) = &batch.traceparent {
+        call = call.field("traceparent", traceparent);
+    }
+    call.timeout(STORE_TIMEOUT)
+}
+
+/// A statement by whom the batch's rows are written.
+fn call_as<'a>(batch: &'a Batch, own: &'a Credentials, statement: &str) -> Call<'a> {
+    let destination = &batch.destination;
+    let account = if destination.own_account { own } else { &destination.credentials };
+    let mut call = Call::new(account, statement).param("async_insert", "0");
+    for (name, value) in &destination.settings {
         call = call.param(name, value);
     }
     if !destination.own_account {
@@ -120,10 +139,7 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
             call = call.param("quota_key", &destination.quota_key);
         }
     }
-    if let Some(traceparent) = &batch.traceparent {
-        call = call.field("traceparent", traceparent);
-    }
-    call.purpose(purpose(destination)).timeout(STORE_TIMEOUT)
+    call.purpose(purpose(destination)).timeout(LOAD_TIMEOUT)
 }
 
 /// Where no other replica has the rows, none may get them: it would not know a repeat, and readers would not find them.
@@ -148,6 +164,15 @@ fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
     }
 }
 
+/// What is to be done with rows of types that the table no longer has. The question is put where they go.
+async fn conversion(client: &Client, batch: &Batch) -> Option<Conversion> {
+    let (database, table) = stored_in(&batch.destination);
+    let question = types_question(database, table);
+    let call = Call::new(&client.endpoint().credentials, &question).purpose(purpose(&batch.destination));
+    let answer = client.call(call.timeout(LOAD_TIMEOUT)).await.ok()?;
+    Some(converting::conversion(&batch.destination, answer.text(), batch.again))
+}
+
 fn written_rows(summary: &str) -> Option<u64> {
     let rest = &summary[summary.find("\"written_rows\":\"")? + 16..];
     rest.split('"').next()?.parse().ok()
@@ -168,12 +193,31 @@ impl Sink for ClickHouseSink {
         let client = self.client_of(&batch.destination)?;
         let body = body(batch);
         let spans_partitions = may_span_partitions(batch);
-        let call = || insert_call(batch, &client.endpoint().credentials, spans_partitions).body(&body);
-        let mut outcome = client.call(call()).await;
+        let own = &client.endpoint().credentials;
+        let call = |statement: &str| insert_call(batch, own, spans_partitions, statement);
+        let plain = insert_statement(&batch.destination, "", format_of(&batch.destination));
+        let mut outcome = match self.compare_types(&client, batch).await? {
+            Some(exception) => Err(CallError::Exception(exception)),
+            None => client.call(call(&plain).body(&body)).await,
+        };
         if matches!(&outcome, Err(CallError::Exception(exception)) if batch.destination.is_replicated && shows_stale_schema(exception.code))
         {
             // A replica may not know yet what the first one, which was asked for the schema, does. Nothing is stored.
-            outcome = client.call(call().purpose(Purpose::InOrder)).await;
+            outcome = client.call(call(&plain).body(&body).purpose(Purpose::InOrder)).await;
+        }
+        let mut has_other_types = false;
+        if matches!(&outcome, Err(CallError::Exception(exception)) if is_about_types(exception, &batch.destination)) {
+            match conversion(&client, batch).await {
+                Some(Conversion::By(select)) => {
+                    has_other_types = true;
+                    let statement = insert_statement(&batch.destination, &select, format_of(&batch.destination));
+                    let settings = WITH_A_SELECT.iter();
+                    let call = settings.fold(call(&statement), |call, (name, value)| call.param(name, value));
+                    outcome = client.call(call.body(&body)).await;
+                }
+                Some(Conversion::Needless) => outcome = client.call(call(&plain).body(&body)).await,
+                Some(Conversion::Refused) | None => {}
+            }
         }
         match outcome {
             Ok(answer) => {
@@ -181,7 +225,7 @@ impl Sink for ClickHouseSink {
                 if let Some(written_rows) = written_rows {
                     check_count(batch, written_rows);
                 }
-                Ok(Stored { written_rows })
+                Ok(Stored { written_rows, has_other_types })
             }
             Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
             Err(CallError::Unknown(text)) => Err(StoreError::Unknown(text)),
@@ -199,6 +243,24 @@ impl Sink for ClickHouseSink {
 }
 
 impl ClickHouseSink {
+    /// Has ClickHouse compare the names of the types where it would take the rows for others, and nothing of them is sent
+    /// yet. The refusal, if they are not the table's.
+    async fn compare_types(&self, client: &Client, batch: &Batch) -> Result<Option<Exception>, StoreError> {
+        let destination = &batch.destination;
+        let Some((format, header)) = converting::header(destination) else { return Ok(None) };
+        let (statement, body) = (insert_statement(destination, "", format), [header]);
+        let call = call_as(batch, &client.endpoint().credentials, &statement).body(&body);
+        match client.call(call).await {
+            Ok(_) => Ok(None),
+            Err(CallError::Exception(exception)) if is_about_types(&exception, destination) => {
+                Ok(Some(converting::type_mismatch(exception)))
+            }
+            Err(CallError::Exception(exception)) => Err(conclude(exception, destination, false)),
+            Err(CallError::NotSent(error)) => Err(StoreError::NotSent(error.to_string())),
+            Err(CallError::Unknown(text)) => Err(StoreError::NotSent(text)),
+        }
+    }
+
     async fn ask_for_load(&self, tables: &[TableKey], load: &mut Load) -> Option<()> {
         let names: Vec<String> = tables
             .iter()
@@ -251,7 +313,10 @@ mod tests {
             partitioning: None,
             shard: None,
         };
-        assert_eq!(insert_statement(&destination), "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native");
+        assert_eq!(
+            insert_statement(&destination, "", "Native"),
+            "INSERT INTO `d`.`t\\`\\\\` (`a`, `b c`) FORMAT Native"
+        );
     }
 
     #[test]

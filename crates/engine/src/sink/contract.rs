@@ -49,6 +49,8 @@ pub struct PartCount {
 pub struct Stored {
     /// Rows as the sink's system counted them, when it did.
     pub written_rows: Option<u64>,
+    /// Whether the table has other types by now than those that the rows were read for.
+    pub has_other_types: bool,
 }
 
 #[derive(Debug)]

@@ -6,9 +6,12 @@ mod batch;
 mod clickhouse;
 mod conclude;
 mod contract;
+mod converting;
 mod spread;
 
 pub(crate) use batch::PhysicalTable;
-pub use batch::{Batch, BatchId, Destination, Form, Partitioning, ShardTable, TableKey};
+pub use batch::{Again, Batch, BatchId, Destination, Form, Partitioning, ShardTable, TableKey};
 pub use clickhouse::{settings_of_flushes, ClickHouseSink, ONE_BLOCK};
 pub use contract::{Load, PartCount, Sink, StoreError, Stored};
+pub(crate) use converting::is_about_types;
+pub use converting::{needs_no_cast, NO_CASTS};

@@ -38,7 +38,7 @@ mod tests {
         Rows,
     };
 
-    use crate::sink::batch::{BatchId, Destination, Partitioning};
+    use crate::sink::batch::{Again, BatchId, Destination, Partitioning};
 
     fn batch(rows: Rows, form: Form, partitioning: Option<Partitioning>) -> Batch {
         let destination = Destination {
@@ -58,7 +58,7 @@ mod tests {
             hands_on: false,
             partitioning,
         };
-        Batch { id: BatchId(1), destination: Arc::new(destination), rows, traceparent: None }
+        Batch { id: BatchId(1), destination: Arc::new(destination), rows, again: Again::Text, traceparent: None }
     }
 
     fn partitioned_by(key: &str) -> Option<Partitioning> {

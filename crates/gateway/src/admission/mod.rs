@@ -46,7 +46,7 @@ use catalog::Catalog;
 pub(crate) use facts::{BackendFacts, Facts};
 pub(crate) use probe::Probe;
 use remembered::Remembered;
-pub(crate) use schema::{Column, Marks, TableSchema, Target};
+pub(crate) use schema::{refuse_casts, Column, Marks, TableSchema, Target};
 use sharding::Shards;
 pub(crate) use sharding::{ShardOfCut, Sharding, SHARDING_KEY};
 pub(crate) use sql::SETTINGS as SQL_SETTINGS;

@@ -23,8 +23,8 @@ use super::query_settings::QuerySettings;
 use super::readers::{ParsingReader, PassthroughReader, Readers};
 use super::role::{role, Role};
 use crate::admission::{
-    Account, Admission, Grounds, Moment, NotAdmitted, Probe, Sharding, TableKey, TableSchema, Target, UserContext,
-    UserKey, Window,
+    refuse_casts, Account, Admission, Grounds, Moment, NotAdmitted, Probe, Sharding, TableKey, TableSchema, Target,
+    UserContext, UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
 
@@ -424,9 +424,11 @@ impl<'a> SettingsByRole<'a> {
             targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or("type")?;
         let format = format.ok_or("format")?;
         let read_settings = self.read_settings(format, user)?;
+        let mut settings = self.written_settings(format, computes);
+        refuse_casts(&mut settings, targets, user.version);
         let destination = Arc::new(Destination {
             form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
-            settings: self.written_settings(format, computes),
+            settings,
             ..destination.clone()
         });
         Ok(ParsingReader { format, plan: plans.plan(columns, read_settings), destination, takes_any_size: false })

@@ -11,7 +11,7 @@ use windrow_engine::{
 use super::backend_reader::{BackendReader, Taken};
 use super::prepare_passthrough::{carried_settings, kind_of_small_batches};
 use super::readers::ParsingReader;
-use crate::admission::{Target, UserContext};
+use crate::admission::{refuse_casts, Target, UserContext};
 
 /// Larger payloads are parts worth having, and stay ClickHouse's.
 const MAX_PAYLOAD_BYTES: u64 = 1 << 20;
@@ -100,7 +100,9 @@ impl BackendReaderRequest<'_> {
         let specs: Option<Vec<ColumnSpec>> = self.targets.iter().map(|target| target.spec.clone()).collect();
         if let Some(specs) = specs {
             let types = specs.iter().map(|column| column.data_type.clone()).collect();
-            return Some((self.own_destination(destination, Form::Native { types }), Taken::Columns(specs)));
+            let mut destination = self.own_destination(destination, Form::Native { types });
+            refuse_casts(&mut Arc::make_mut(&mut destination).settings, self.targets, self.user.version);
+            return Some((destination, Taken::Columns(specs)));
         }
         if !self.takes_unread_rows || !self.makes_one_block() || !self.targets.iter().all(comes_back_whole) {
             return None;

@@ -98,9 +98,9 @@ impl Prepared {
     }
 
     /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may
-    /// have them by now.
+    /// have them by now. Or they name nothing, and ClickHouse would read other values if it has other types by now.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.readers.has_skipped() && self.is_old()
+        (self.readers.has_skipped() || self.readers.name_no_types()) && self.is_old()
     }
 
     /// Whether the table was asked for some time ago.

@@ -173,6 +173,14 @@ impl Readers {
         self.parsing.as_ref().is_some_and(|parsing| parsing.plan.has_skipped())
     }
 
+    /// Whether payloads are values one after the other, and only who knows the table's types can tell them apart.
+    pub(crate) fn name_no_types(&self) -> bool {
+        let named = |parsing: &ParsingReader| {
+            matches!(parsing.format.name, "RowBinary" | "RowBinaryWithDefaults" | "RowBinaryWithNames" | "MsgPack")
+        };
+        self.parsing.as_ref().is_some_and(named)
+    }
+
     /// Where payloads go that could not be read.
     pub(crate) fn any_destination(&self) -> &Arc<Destination> {
         let parsing = self.parsing.as_ref().map(|reader| &reader.destination);

@@ -9,7 +9,10 @@ use windrow_engine::sink::{Destination, Form, Partitioning};
 use windrow_kafka::pipeline::{TableColumn, TableDescription, TableError};
 
 use super::table_error;
-use crate::admission::{Admission, NotAdmitted, Probe, TableKey, TableSchema, UserContext, UserKey, SQL_SETTINGS};
+use crate::admission::{
+    refuse_casts, Admission, NotAdmitted, Probe, ServerVersion, TableKey, TableSchema, Target, UserContext, UserKey,
+    SQL_SETTINGS,
+};
 use crate::backend::Backend;
 use crate::insert::switched_on;
 
@@ -38,7 +41,7 @@ pub(super) async fn describe(
         roles: Vec::new(),
         quota_key: String::new(),
         shard: None,
-        settings: user.flush_settings,
+        settings: user.flush_settings(&schema),
         deduplicates: schema.window.recognises_batches(),
         has_views: schema.has_views,
         hands_on: schema.hands_on,
@@ -109,8 +112,8 @@ struct UserFacts {
     version: Option<(u32, u32)>,
     /// What its profile says, and what versions differ in.
     settings: Vec<(String, String)>,
-    /// Those that a flush carries, sorted by name.
-    flush_settings: Vec<(String, String)>,
+    /// Those that a flush carries, whatever it writes.
+    switched_on: Vec<(String, String)>,
     max_partitions: Option<u64>,
 }
 
@@ -121,7 +124,7 @@ impl UserFacts {
             time_zone: "UTC".to_owned(),
             version: None,
             settings,
-            flush_settings: Vec::new(),
+            switched_on: Vec::new(),
             max_partitions: None,
         }
     }
@@ -131,12 +134,7 @@ impl UserFacts {
         const LIMITS: &str = "use_strict_insert_block_limits";
         let one_block = user.setting(LIMITS).is_some_and(|value| value != "0").then_some((LIMITS, "0"));
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
-        let mut flush_settings: Vec<(String, String)> = switched_on(user)
-            .into_iter()
-            .chain(one_block)
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        flush_settings.sort_unstable();
+        let switched_on = switched_on(user).into_iter().chain(one_block);
         let max: Option<u64> = user.setting("max_partitions_per_insert_block").and_then(|text| text.parse().ok());
         let throws = user.setting("throw_on_max_partitions_per_insert_block") != Some("0");
         let version = Some((user.version.major, user.version.minor));
@@ -145,8 +143,17 @@ impl UserFacts {
             time_zone: user.timezone.clone(),
             version,
             settings,
-            flush_settings,
+            switched_on: switched_on.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             max_partitions: max.filter(|max| throws && *max > 0),
         }
+    }
+
+    /// What a flush into this table carries, sorted by name.
+    fn flush_settings(&self, schema: &TableSchema) -> Vec<(String, String)> {
+        let mut settings = self.switched_on.clone();
+        let targets: Vec<Target> = schema.targets().collect();
+        let version = self.version.map(|(major, minor)| ServerVersion { major, minor });
+        refuse_casts(&mut settings, &targets, version.unwrap_or_default());
+        settings
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of Native, RowBinary and MsgPack.
 
-use super::Effect::{Nothing, OnlyDefault};
+use super::Effect::{NativeCasts, Nothing, OnlyDefault};
 use super::{row, Row};
 use crate::format::families::{ALL, MSGPACK, ROW_BINARY};
 
@@ -13,6 +13,6 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_binary_read_json_as_string", "0", ROW_BINARY, OnlyDefault),
     row("input_format_msgpack_number_of_columns", "0", MSGPACK, Nothing),
     // Whatever came in goes on as Native, and where the table computes something, under the insert's own settings.
-    row("input_format_native_allow_types_conversion", "1", ALL, OnlyDefault),
+    row("input_format_native_allow_types_conversion", "1", ALL, NativeCasts),
     row("input_format_native_decode_types_in_binary_format", "0", ALL, OnlyDefault),
 ];

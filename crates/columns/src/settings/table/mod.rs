@@ -42,6 +42,7 @@ pub(super) enum Effect {
     Json(Json),
     FormatSchema(Which),
     NullAsDefault,
+    NativeCasts,
     DatetimeNumberIsRaw,
     PreciseFloatParsing,
     DateTimeInputFormat,
