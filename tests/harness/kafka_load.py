@@ -30,7 +30,8 @@ class KafkaLoad:
     ):
         given = {key.replace("_", "."): setting for key, setting in config.items()}
         patience = {
-            "message.timeout.ms": DELIVERY_SECONDS * 1000,
+            # None is given up: a broker may take longer to come back than any bound, and an idempotent producer doesn't go on behind a gap.
+            "message.timeout.ms": 0,
             "enable.idempotence": True,
             "linger.ms": 5,
             # librdkafka looks every five minutes, and may have seen a broker that was just going or coming: no leader, then, until it looks again.

@@ -18,6 +18,11 @@ def event(id: int, name: str, value: float = 1.5) -> bytes:
     return b"\x08" + varint(id) + b"\x12" + varint(len(text)) + text + b"\x19" + struct.pack("<d", value)
 
 
+def field(number: int, content: bytes) -> bytes:
+    """Of a text, or of a message in another."""
+    return bytes([number << 3 | 2]) + varint(len(content)) + content
+
+
 def delimited(message: bytes) -> bytes:
     """With its length before it, as many of them stand one after the other."""
     return varint(len(message)) + message

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.avro import avro_file, blocks, long, text
 from harness.duckdb import DuckDbGateway, duckdb_library
 from harness.endpoint import Endpoint
 from harness.kafka import Broker
@@ -15,6 +16,7 @@ from harness.kafka_check import Checked, backend_of, check, settings_file
 from harness.kafka_topics import Message, Topics
 from harness.pipelines import Seen, pipeline
 from harness.ports import free_port
+from harness.protobuf import field
 
 FITS, DOES_NOT_FIT, UNKNOWN = 0, 1, 2
 COLUMNS = "id UInt64, name String, at DateTime64(3), n Nullable(Int32)"
@@ -119,6 +121,42 @@ def test_fields_and_columns_that_miss_each_other_are_told(broker: Broker, topics
     assert unused == [("Name", 2, '"x"'), ("more", 1, '{"a":1}')]
     assert found.column("name")["messages_with_field"] == 0
     assert any('did you mean columns = { name = "Name" }?' in note for note in found.report["notes"]), found.report["notes"]
+
+
+LISTS_SCHEMA = """syntax = "proto3"; import "place.proto";
+message Event { uint64 id = 1; repeated Part parts = 2; other.Place place = 3; string first_name = 4; }
+message Part { string name = 1; uint32 size = 2; }
+"""
+
+
+def test_what_of_a_schema_goes_nowhere_is_told(broker: Broker, topics: Topics, topic_name: str, table, checked, tmp_path: Path) -> None:
+    topics.create(topic_name, 1)
+    topics.send(topic_name, [Message(b"\x08\x01" + field(2, field(1, b"a") + b"\x10\x05") + field(2, b""), partition=0)])
+    (tmp_path / "event.proto").write_text(LISTS_SCHEMA)
+    schema = {"schema_file": str(tmp_path / "event.proto"), "message": "Event"}
+    where = table("id UInt64, `parts.name` Array(String), `place.city` String, firstname String")
+    found = checked(pipeline(broker, where, topic_name, "ProtobufSingle", **schema))
+    assert found.code == DOES_NOT_FIT and "`place.city` may be a field of place" in found.report["problems"][0], found
+    left_out = pipeline(broker, where, topic_name, "ProtobufSingle", columns={"place.city": ""}, **schema)
+    found = checked(left_out)
+    assert (found.code, found.column("parts.name")["sample"]) == (FITS, ["['a','']"]), found
+    assert [each["field"] for each in found.report["unused_fields"]] == ["parts.size", "place", "first_name"]
+    assert found.report["warnings"] == ["no column takes these fields of the messages, which are stored nowhere: parts.size, place, first_name"]
+    assert any('did you mean columns = { firstname = "first_name" }?' in note for note in found.report["notes"]), found.report["notes"]
+    assert "\nwarning: no column takes these fields" in checked(left_out, arguments=()).out
+
+
+def test_what_of_an_avro_schema_goes_nowhere_is_told(broker: Broker, topics: Topics, topic_name: str, table, checked) -> None:
+    inner = {"type": "record", "name": "C", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}
+    fields = [{"name": "id", "type": "long"}, {"name": "c", "type": {"type": "array", "items": inner}}, {"name": "more", "type": "int"}]
+    row = long(1) + blocks(long(7) + text(b"x")) + long(3)
+    topics.create(topic_name, 1)
+    topics.send(topic_name, [Message(avro_file({"type": "record", "name": "R", "fields": fields}, row), partition=0)] * 2)
+    found = checked(pipeline(broker, table("id UInt64, `c.a` Array(Int32)"), topic_name, "Avro"))
+    assert (found.code, found.column("c.a")["sample"]) == (FITS, ["[7]", "[7]"]), found
+    unused = [(each["field"], each["messages"], each["example"]) for each in found.report["unused_fields"]]
+    assert unused == [("c.b", 2, None), ("more", 2, None)]
+    assert found.report["warnings"], found
 
 
 def test_a_column_that_is_not_there(broker: Broker, topics: Topics, topic_name: str, table, checked) -> None:

@@ -8,12 +8,11 @@ from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker
 from harness.kafka_cases import CASES as KAFKA_CASES
-from harness.kafka_cases import COLUMNS, SCHEMA, Case
+from harness.kafka_cases import COLUMNS, Case
 from harness.kafka_engine import KafkaEngine, kafka_engine
 from harness.kafka_topics import Message, Topics
 
-# Not as kafka_schema, where braces are macros.
-WITH_SCHEMA = f"format_schema = '{SCHEMA}', format_schema_source = 'string', format_schema_message_name = 'Event'"
+
 GOOD, BAD = b'{"id":1}', b'{"id":"x"}'
 
 
@@ -28,7 +27,9 @@ CASES = (
 def test_rows_of_messages(direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, case: Case) -> None:
     topics.create(topic_name, 1)
     topics.send(topic_name, case.sent)
-    select, settings = f"_offset, {case.names}", WITH_SCHEMA if case.schema else ""
+    # Not as kafka_schema, where braces are macros.
+    schema = f"format_schema = '{case.schema}', format_schema_source = 'string', format_schema_message_name = 'Event'"
+    select, settings = f"_offset, {case.names}", schema if case.schema else ""
     with kafka_engine(
         direct, broker, topic_name, case.format, case.columns, select=select, settings=settings
     ) as engine:

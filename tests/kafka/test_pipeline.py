@@ -301,6 +301,41 @@ def test_a_topic_that_was_made_anew(
     assert target.ids() == list(range(150))
 
 
+def test_an_offset_beyond_the_end(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
+) -> None:
+    """As that of a topic of the same name, on brokers that tell neither topics nor leaders' epochs: what is there was never read."""
+    topics.create(topic_name, 1)
+    topics.send(topic_name, numbered(0, 50, 1))
+    topics.commit(topic_name, topic_name, 0, 100)
+    target = Target(direct)
+    seen = start_pipelines(pipeline(broker, target.full_name, topic_name))
+    target.wait(50)
+    topics.send(topic_name, numbered(50, 60, 1))
+    target.wait(60)
+    all_is_committed(topics, topic_name, topic_name)
+    eventually(lambda: committed(topics, topic_name, topic_name) == {0: 60}, "the offset is the topic's again", 60)
+    target.check(range(60))
+    assert seen.logged("the log ends at 50, before offset 100")
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_from_its_end(
+    direct: Endpoint, broker: Broker, topics: Topics, topic_name: str, start_pipelines: Start
+) -> None:
+    """The end was that of the first one."""
+    topics.create(topic_name, 1)
+    target = Target(direct)
+    seen = start_pipelines(pipeline(broker, target.full_name, topic_name, start="latest"))
+    seen.row(lambda row: row["committed_offset"] == 0, "it stands at the end")
+    topics.send(topic_name, numbered(0, 10, 1))
+    target.wait(10)
+    topics.drop(topic_name)
+    topics.create(topic_name, 1)
+    topics.send(topic_name, numbered(10, 30, 1))
+    target.wait(30)
+    assert target.ids() == list(range(30))
+
+
 def test_duckdb(
     broker: Broker, topics: Topics, topic_name: str, start_duckdb: Start
 ) -> None:

@@ -92,6 +92,23 @@ def test_rows_are_the_exporters(engine: Engine, tmp_path: Path, signal: str, jso
         compare(theirs, ours, table)
 
 
+def test_texts_that_are_no_unicode_are_the_exporters(engine: Engine, tmp_path: Path) -> None:
+    """Halves of surrogate pairs, as JavaScript writes a text that was cut, and bytes that are no UTF-8."""
+    theirs, ours = database(engine, "theirs_cut"), database(engine, "ours_cut")
+    random = generator("otlp", "cut")
+    parts = [rb"\ud83d", rb"\ude00", rb"\u0041", rb"\n", rb"\\", rb"\u00e9", b"a", "é".encode(), b"\xff", b"\xed\xa0\xbd", b"\xf0\x9f"]
+    bodies = [b"".join(random.choices(parts, k=random.randint(1, 6))) for _ in range(200)]
+    records = b",".join(b'{"body":{"stringValue":"%s"},"attributes":[{"key":"%s"}]}' % (body, body) for body in bodies)
+    payload = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[%s]}]}]}' % records
+    file = tmp_path / "request.json"
+    file.write_bytes(payload)
+    [outcome] = export("logs", [file], theirs, {})
+    assert not outcome.decode and not outcome.export, outcome
+    ours.sql(f"CREATE TABLE otel_logs AS {theirs.database}.otel_logs")
+    assert insert(ours, "logs", "otel_logs", payload, "json") == ""
+    compare(theirs, ours, "otel_logs")
+
+
 def test_what_json_has_no_form_for_is_rejected_row_by_row(engine: Engine, tmp_path: Path) -> None:
     """The exporter fails, and its collector drops all rows of the request; here it is the one row."""
     theirs, ours = database(engine, "theirs_rejected"), database(engine, "ours_rejected")

@@ -212,6 +212,63 @@ def test_json_that_is_cut_anywhere_is_refused_for_good(over_http: OverHttp, stor
         assert (told.status, told.refusal.code) == (400, 3), whole[:length]
 
 
+# Each spoils the record that it stands in: no value of its field, or none that JSON has.
+SPOILED = {
+    "logs": (
+        '"timeUnixNano":"noon"', '"timeUnixNano":-1', '"timeUnixNano":01', '"severityNumber":"LOUD"', '"severityText":7', '"body":"text"',
+        '"body":{"intValue":"1.5"}', '"body":{"bytesValue":"%"}', '"body":{"boolValue":"true"}', '"body":{"doubleValue":NaN}',
+        '"body":{"doubleValue":1e999}', '"body":{"arrayValue":[]}', '"body":' + '{"arrayValue":{"values":[' * 40 + "]}}" * 40,
+        '"attributes":{}', '"attributes":[7]', '"traceId":"00"', '"spanId":"zz00000000000000"', r'"eventName":"\q"', '"flags":4294967296',
+    ),
+    "traces": ('"kind":"NEW"', '"startTimeUnixNano":1.5', '"events":[{"name":7}]', '"links":[{"traceId":"00"}]', '"status":{"code":"BAD"}'),
+    "metrics": ('"asInt":"x"', '"asDouble":{}', '"exemplars":[{"spanId":"00"}]', '"timeUnixNano":true', '"attributes":[{"key":7}]'),
+}  # fmt: skip
+AROUND = {
+    "logs": '{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{}]}}]}}]}}',
+    "traces": '{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{}]}}]}}]}}',
+    "metrics": '{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"m","gauge":{{"dataPoints":[{}]}}}}]}}]}}]}}',
+}
+TABLES_OF = {"logs": "otel_logs", "traces": "otel_traces", "metrics": "otel_metrics_gauge"}
+REJECTED = {"logs": "rejected_log_records", "traces": "rejected_spans", "metrics": "rejected_data_points"}
+
+
+@pytest.mark.parametrize("signal", SPOILED)
+def test_json_that_can_not_be_read_takes_no_other_record_along(over_http: OverHttp, stored: Endpoint, receiver: Gateway, signal: str) -> None:
+    over_http.kind = JSON
+    good = '{"attributes":[{"key":"k","value":{"stringValue":"good"}}]}'
+    bad = [f'{{"attributes":[{{"key":"k","value":{{"stringValue":"bad"}}}}],{spoiled}}}' for spoiled in SPOILED[signal]]
+    rejected = lambda: metrics_of(receiver).sum("windrow_otlp_rejected_rows_total", signal=signal)  # noqa: E731
+    before = rejected()
+    told = over_http.send(signal, AROUND[signal].format(",".join([good, *bad, good])).encode())
+    assert told.is_taken and getattr(told.partial, REJECTED[signal]) == len(bad) and "the field" in told.partial.error_message, told
+    attributes = {"logs": "LogAttributes", "traces": "SpanAttributes", "metrics": "Attributes"}[signal]
+    assert stored.sql(f"SELECT {attributes}['k'], count() FROM {TABLES_OF[signal]} GROUP BY 1") == "good\t2"
+    assert rejected() == before + len(bad)
+    # Where nothing can be read, the request is none.
+    assert over_http.send(signal, AROUND[signal].format(bad[0]).encode()).status == 400
+
+
+def test_protobuf_that_can_not_be_read_takes_no_other_record_along(over: OverHttp | OverGrpc, stored: Endpoint) -> None:
+    def within(number: int, content: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    # Cut off, without a number, of another wire type, an id of another length, an end of no group.
+    bad = (b"\x62\x05x", b"\x00", b"\x08\x05", within(9, b"abc"), b"\x0c")
+    records = b"".join(within(2, record) for record in (within(12, b"a"), *bad, within(12, b"b")))
+    told = over.send("logs", within(1, within(2, records)) + within(1, within(2, b"\x12\x09")) + logs(["c"]))
+    assert told.is_taken and told.partial.rejected_log_records == len(bad) + 1, told
+    assert stored.sql("SELECT arraySort(groupArray(if(EventName = '', Body, EventName))) FROM otel_logs") == "['a','b','c']"
+
+
+def test_half_of_a_letter_is_a_replacement_character(over_http: OverHttp, stored: Endpoint) -> None:
+    """As JSON.stringify leaves a text that was cut."""
+    over_http.kind = JSON
+    bodies = ",".join(f'{{"body":{{"stringValue":"{text}"}}}}' for text in (r"cut \ud83d", r"\ude00", "whole"))
+    told = over_http.send("logs", AROUND["logs"].format(bodies).encode())
+    assert (told.status, json.loads(told.body)) == (200, {}), told
+    assert stored.sql("SELECT arraySort(groupArray(Body)) FROM otel_logs") == "['cut \ufffd','whole','\ufffd']"
+
+
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
 def test_a_packed_body_that_is_cut_anywhere_is_refused_for_good(over_http: OverHttp, stored: Endpoint, packing: str) -> None:
     from harness.otlp import PACK

@@ -45,8 +45,24 @@ impl GrowingColumns {
         }
     }
 
-    pub(crate) fn push_zero(&mut self, column: usize) {
-        push_zero(&mut self.data[column], &self.types[column]);
+    /// What lies inside of so many Arrays of a column.
+    #[inline]
+    pub(crate) fn at(&mut self, column: usize, depth: usize) -> &mut ColumnData {
+        inner_of(&mut self.data[column], depth)
+    }
+
+    /// Inside of so many Arrays.
+    pub(crate) fn push_zero(&mut self, column: usize, depth: usize) {
+        if let Some(wanted) = element_of(&self.types[column], depth) {
+            push_zero(inner_of(&mut self.data[column], depth), wanted);
+        }
+    }
+
+    /// An Array of so many elements, which are there, is over.
+    pub(crate) fn end_array(&mut self, column: usize, depth: usize, elements: u64) {
+        if let ColumnData::Array { offsets, .. } = self.at(column, depth) {
+            offsets.push(offsets.last().copied().unwrap_or(0) + elements);
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -59,6 +75,27 @@ impl GrowingColumns {
         let taken = std::mem::replace(&mut self.data, empty);
         self.note(0);
         taken
+    }
+}
+
+#[inline]
+fn inner_of(mut data: &mut ColumnData, depth: usize) -> &mut ColumnData {
+    for _ in 0..depth {
+        match data {
+            ColumnData::Array { inner, .. } => data = inner,
+            // The steps were made for the columns' types.
+            other => return other,
+        }
+    }
+    data
+}
+
+/// The type inside of so many Arrays.
+pub(crate) fn element_of(data_type: &DataType, depth: usize) -> Option<&DataType> {
+    match (depth, data_type.plain()) {
+        (0, _) => Some(data_type),
+        (_, DataType::Array(inner)) => element_of(inner, depth - 1),
+        _ => None,
     }
 }
 

@@ -19,6 +19,6 @@ mod parquet;
 mod protobuf;
 
 pub use arrow::{check_arrow_stream, read_record_batch_of, ArrowFault};
-pub use avro::{AvroDecoder, AvroRows};
+pub use avro::{avro_schema, AvroDecoder, AvroRows};
 pub use format::{format, formats};
 pub use protobuf::{ProtobufPlan, ProtobufRows, ProtobufSchema};

@@ -150,7 +150,7 @@ impl Member {
                     self.claims.retain(|_, known| *known != claim);
                 }
             }
-            Event::OutOfRange { claim, offset, earliest, latest } => {
+            Event::OutOfRange { claim, offset, earliest, latest, .. } => {
                 say("out-of-range", &claim, &format!("{offset}\t{earliest}\t{latest}"));
                 self.consumer.start(&claim, Start::Earliest).await?;
             }

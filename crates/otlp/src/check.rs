@@ -1,5 +1,5 @@
-//! Reads all of a request once, before anything is made of it: a request is taken or refused as a whole. What is found whole
-//! here is read again without looking for faults.
+//! Reads all of a request once, before anything is made of it. What is found whole here is read again without looking for
+//! faults; of what isn't, `sieve.rs` makes a request that is.
 //!
 //! It is as strict as the collector: a field of another wire type than its own is a fault, and so is an id of an odd length.
 //! Texts need not be UTF-8, which ClickHouse doesn't ask for.
@@ -23,7 +23,7 @@ pub(crate) struct ResourceMessage {
 /// What a row takes beside what was sent for it, as far as one counts it: numbers, lengths, offsets.
 const BYTES_OF_A_ROW: usize = 128;
 
-enum Fault {
+pub(crate) enum Fault {
     Wire(WireFault),
     /// A field that has another wire type, or an id of another length.
     Field(&'static str),
@@ -37,7 +37,20 @@ impl From<WireFault> for Fault {
     }
 }
 
-struct Checker<'l> {
+impl Fault {
+    pub(crate) fn told(self, limits: &Limits) -> DecodeError {
+        match self {
+            Fault::Wire(fault) => DecodeError::Malformed(fault.as_str().to_owned()),
+            Fault::Field(name) => {
+                DecodeError::Malformed(format!("the field {name} has another type, or another length"))
+            }
+            Fault::Depth => DecodeError::TooDeep { max_depth: limits.max_depth },
+            Fault::Size => DecodeError::TooLarge { max_unfolded_bytes: limits.max_unfolded_bytes },
+        }
+    }
+}
+
+pub(crate) struct Checker<'l> {
     limits: &'l Limits,
     signal: Signal,
     unfolded_bytes: usize,
@@ -53,16 +66,14 @@ struct Share {
 
 /// The resources of a request that is whole, as far as they have rows.
 pub(crate) fn check(signal: Signal, payload: &[u8], limits: &Limits) -> Result<Vec<ResourceMessage>, DecodeError> {
-    let mut checker = Checker { limits, signal, unfolded_bytes: 0 };
-    checker.request(payload).map_err(|fault| match fault {
-        Fault::Wire(fault) => DecodeError::Malformed(fault.as_str().to_owned()),
-        Fault::Field(name) => DecodeError::Malformed(format!("the field {name} has another type, or another length")),
-        Fault::Depth => DecodeError::TooDeep { max_depth: limits.max_depth },
-        Fault::Size => DecodeError::TooLarge { max_unfolded_bytes: limits.max_unfolded_bytes },
-    })
+    Checker::new(signal, limits).request(payload).map_err(|fault| fault.told(limits))
 }
 
-impl Checker<'_> {
+impl<'l> Checker<'l> {
+    pub(crate) fn new(signal: Signal, limits: &'l Limits) -> Self {
+        Checker { limits, signal, unfolded_bytes: 0 }
+    }
+
     fn request(&mut self, payload: &[u8]) -> Result<Vec<ResourceMessage>, Fault> {
         let mut resources = Vec::new();
         let mut fields = Fields::of(payload);
@@ -183,7 +194,7 @@ impl Checker<'_> {
     }
 
     #[inline]
-    fn field(&mut self, spec: &'static FieldSpec, payload: Payload<'_>, depth: usize) -> Result<(), Fault> {
+    pub(crate) fn field(&mut self, spec: &'static FieldSpec, payload: Payload<'_>, depth: usize) -> Result<(), Fault> {
         use Carries::*;
         match (spec.carries, payload) {
             (Message(inner) | Messages(inner), Payload::Bytes(bytes)) => self.message(inner, bytes, depth),

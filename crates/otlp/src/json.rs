@@ -3,266 +3,297 @@
 //! It takes what the collector takes. Names of fields are in lowerCamelCase, or as the schema has them; unknown ones are
 //! passed over; numbers may be texts, and have to be exact; enums are numbers or the schema's names; ids are hexadecimal and
 //! bytes are base64. A field that is null counts as not there.
+//!
+//! A value that can't be read spoils the record that it stands in, or what records share, and nothing beside it: that
+//! message is written with an end that Protobuf doesn't have, and left out with those that were sent broken (`sieve.rs`).
 
-use std::fmt::{self, Formatter};
-
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use base64::Engine;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use windrow_columns::wire::write_varint;
 
+use crate::json_reader::{Json, Syntax, Value};
 use crate::kind::Signal;
 use crate::schema::{self, Carries, FieldSpec, Message};
 
-/// A request as Protobuf, or what is wrong with it.
-pub(crate) fn to_protobuf(signal: Signal, json: &[u8]) -> Result<Vec<u8>, String> {
-    let message = match signal {
-        Signal::Logs => &schema::LOGS_REQUEST,
-        Signal::Traces => &schema::TRACES_REQUEST,
-        Signal::Metrics => &schema::METRICS_REQUEST,
-    };
-    let mut out = Vec::with_capacity(json.len());
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let read = FieldsOf { message, out: &mut out }.deserialize(&mut reader).and_then(|()| reader.end());
-    match read {
-        Ok(()) => Ok(out),
-        Err(error) => Err(error.to_string()),
+/// As the collector reads it: bits that mean nothing may be anything.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+/// A field without a number, which makes a message one that can't be read.
+const SPOILED: u8 = 0;
+
+/// A request in Protobuf, and the first fault of those messages in it that are spoiled.
+pub(crate) struct Converted {
+    pub(crate) payload: Vec<u8>,
+    pub(crate) fault: Option<String>,
+}
+
+/// Or what is wrong with the whole of it.
+pub(crate) fn to_protobuf(signal: Signal, json: &[u8], max_depth: usize) -> Result<Converted, String> {
+    let out = Vec::with_capacity(json.len());
+    let mut converter = Converter { json: Json::of(json), out, max_depth, fault: None, first_fault: None };
+    converter.request(schema::request(signal)).map_err(|Syntax(at)| format!("it is no JSON from byte {at} on"))?;
+    match converter.fault {
+        Some(fault) => Err(fault),
+        None => Ok(Converted { payload: converter.out, fault: converter.first_fault }),
     }
 }
 
-/// An object, or null. Its fields are written one after the other.
-struct FieldsOf<'o> {
-    message: &'static Message,
-    out: &'o mut Vec<u8>,
+struct Converter<'j> {
+    json: Json<'j>,
+    out: Vec<u8>,
+    max_depth: usize,
+    /// Of the message at hand, of those that stand alone.
+    fault: Option<String>,
+    /// Of those that were spoiled.
+    first_fault: Option<String>,
 }
 
-/// What a field has, or what an element of it is.
-struct ValueOf<'o> {
-    number: u32,
-    name: &'static str,
-    carries: Carries,
-    out: &'o mut Vec<u8>,
-}
-
-/// A name in an object: that of a field, if the message has it.
-struct NameIn(&'static Message);
-
-impl<'de> DeserializeSeed<'de> for FieldsOf<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for FieldsOf<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
+impl Converter<'_> {
+    fn request(&mut self, message: &'static Message) -> Result<(), Syntax> {
+        match self.json.value()? {
+            Value::Object => self.fields(message, 0)?,
+            Value::Null => {}
+            Value::List => {
+                self.json.skip_rest(b']')?;
+                self.blame("the request is no object");
+            }
+            _ => self.blame("the request is no object"),
+        }
+        self.json.end()
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
+    fn blame(&mut self, fault: impl Into<String>) {
+        self.fault.get_or_insert_with(|| fault.into());
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(field) = map.next_key_seed(NameIn(self.message))? {
-            match field {
-                Some(&FieldSpec { number, name, carries }) => {
-                    map.next_value_seed(ValueOf { number, name, carries, out: self.out })?;
-                }
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+    /// Of an object whose bracket was read, one after the other.
+    fn fields(&mut self, message: &'static Message, depth: usize) -> Result<(), Syntax> {
+        let depth = depth + usize::from(message.is_nesting);
+        if depth > self.max_depth {
+            // What is read next refuses it for its depth.
+            return self.json.skip_rest(b'}');
+        }
+        let mut is_first = true;
+        while let Some(name) = self.json.name(is_first)? {
+            is_first = false;
+            match std::str::from_utf8(&name).ok().and_then(|name| message.field_named(name)) {
+                Some(field) => self.field(field, depth)?,
+                None => self.json.skip()?,
             }
         }
         Ok(())
     }
-}
 
-impl<'de> DeserializeSeed<'de> for NameIn {
-    type Value = Option<&'static FieldSpec>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameIn {
-    type Value = Option<&'static FieldSpec>;
-
-    fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        out.write_str("the name of a field")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.field_named(name))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ValueOf<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "another value of the field {}", self.name)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        match self.carries {
-            Carries::Bool => self.put_varint(u64::from(value)),
-            _ => Err(self.fault("is no Boolean")),
-        }
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
-        self.put_integer(i128::from(value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        self.put_integer(i128::from(value))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        match self.carries {
-            Carries::Double => self.put_fixed64(value.to_bits()),
-            // A whole number may be written with an exponent. This one is exact: it has fewer than 39 digits.
-            _ if value.fract() == 0.0 && value.abs() < 1e38 => self.put_integer(value as i128),
-            _ => Err(self.fault("is a whole number")),
-        }
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        match self.carries {
-            Carries::Text => self.put_bytes(text.as_bytes()),
-            Carries::Bytes => match STANDARD.decode(text) {
-                Ok(bytes) => self.put_bytes(&bytes),
-                Err(_) => Err(self.fault("is base64")),
-            },
-            Carries::Id(length) => match from_hex(text) {
-                Some(id) if id.is_empty() || id.len() == length => self.put_bytes(&id),
-                _ => Err(self.fault("is an id, of another number of hexadecimal digits")),
-            },
-            Carries::Enum(names) => match names.iter().position(|name| *name == text) {
-                Some(number) => self.put_varint(number as u64),
-                None => Err(self.fault("has no value of this name")),
-            },
-            Carries::Double => match text.parse::<f64>() {
-                Ok(value) => self.put_fixed64(value.to_bits()),
-                Err(_) => Err(self.fault("is a number")),
-            },
-            _ => match text.parse::<i128>() {
-                Ok(value) => self.put_integer(value),
-                Err(_) => Err(self.fault("is no text")),
-            },
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let Carries::Message(message) = self.carries else { return Err(self.fault("is no object")) };
-        put_tag(self.number, 2, self.out);
-        let start = self.out.len();
-        self.out.extend_from_slice(&[0; PADDED_VARINT]);
-        FieldsOf { message, out: &mut *self.out }.visit_map(map)?;
-        let (head, content) = self.out[start..].split_at_mut(PADDED_VARINT);
-        write_padded_varint(content.len(), head);
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let carries = match self.carries {
+    fn field(&mut self, field: &'static FieldSpec, depth: usize) -> Result<(), Syntax> {
+        let element = match field.carries {
             Carries::Messages(message) => Carries::Message(message),
             Carries::Fixed64s => Carries::Fixed64,
             Carries::Doubles => Carries::Double,
             Carries::Uint64s => Carries::Uint64,
-            _ => return Err(self.fault("is no list")),
+            single => {
+                let value = self.json.value()?;
+                return self.value(Field { carries: single, ..Field::of(field) }, value, depth);
+            }
         };
-        let ValueOf { number, name, out, .. } = self;
-        while items.next_element_seed(ValueOf { number, name, carries, out: &mut *out })?.is_some() {}
-        Ok(())
-    }
-}
-
-impl ValueOf<'_> {
-    fn fault<E: Error>(&self, what: &str) -> E {
-        E::custom(format_args!("the field {} {what}", self.name))
-    }
-
-    /// A number in the field's own form, if it is in its range.
-    fn put_integer<E: Error>(self, value: i128) -> Result<(), E> {
-        let signed = i64::try_from(value);
-        match self.carries {
-            Carries::Double => self.put_fixed64((value as f64).to_bits()),
-            Carries::Fixed64 => match u64::try_from(value) {
-                Ok(value) => self.put_fixed64(value),
-                Err(_) => Err(self.out_of_range()),
-            },
-            Carries::Uint64 => match u64::try_from(value) {
-                Ok(value) => self.put_varint(value),
-                Err(_) => Err(self.out_of_range()),
-            },
-            Carries::Uint32 | Carries::Fixed32 => match (u32::try_from(value), self.carries) {
-                (Ok(value), Carries::Uint32) => self.put_varint(u64::from(value)),
-                (Ok(value), _) => self.put_fixed32(value),
-                (Err(_), _) => Err(self.out_of_range()),
-            },
-            Carries::Int64 | Carries::Sfixed64 => match (signed, self.carries) {
-                (Ok(value), Carries::Int64) => self.put_varint(value.cast_unsigned()),
-                (Ok(value), _) => self.put_fixed64(value.cast_unsigned()),
-                (Err(_), _) => Err(self.out_of_range()),
-            },
-            Carries::Int32 | Carries::Sint32 | Carries::Enum(_) => match (i32::try_from(value), self.carries) {
-                (Ok(value), Carries::Sint32) => {
-                    self.put_varint(u64::from(((value << 1) ^ (value >> 31)).cast_unsigned()))
+        match self.json.value()? {
+            Value::List => {
+                let mut is_first = true;
+                while self.json.element(is_first)? {
+                    is_first = false;
+                    let value = self.json.value()?;
+                    self.value(Field { carries: element, ..Field::of(field) }, value, depth)?;
                 }
-                (Ok(value), _) => self.put_varint(i64::from(value).cast_unsigned()),
-                (Err(_), _) => Err(self.out_of_range()),
-            },
-            _ => Err(self.fault("is no number")),
+                Ok(())
+            }
+            Value::Null => Ok(()),
+            other => self.misplaced(Field::of(field), other, "is a list"),
         }
     }
 
-    fn out_of_range<E: Error>(&self) -> E {
-        self.fault("is a number in a smaller range")
+    fn value(&mut self, field: Field, value: Value<'_>, depth: usize) -> Result<(), Syntax> {
+        match (field.carries, value) {
+            (_, Value::Null) => Ok(()),
+            (Carries::Message(message), value) if message.holds_rows => self.alone(field, message, value, depth),
+            (Carries::Message(message), Value::Object) => self.message(field, message, depth),
+            (_, value) => match field.written(&value, &mut self.out) {
+                Ok(()) => Ok(()),
+                Err(what) => self.misplaced(field, value, what),
+            },
+        }
     }
 
-    fn put_varint<E>(self, value: u64) -> Result<(), E> {
-        put_tag(self.number, 0, self.out);
-        write_varint(self.out, value);
+    /// A message that takes nothing along if it is spoiled.
+    fn alone(&mut self, field: Field, message: &'static Message, value: Value<'_>, depth: usize) -> Result<(), Syntax> {
+        let around = self.fault.take();
+        let start = self.out.len();
+        match value {
+            Value::Object => self.message(field, message, depth)?,
+            other => {
+                self.misplaced(field, other, "is an object")?;
+                put_tag(field.number, 2, &mut self.out);
+                self.out.extend_from_slice(&[0; PADDED_VARINT]);
+            }
+        }
+        if let Some(fault) = std::mem::replace(&mut self.fault, around) {
+            self.first_fault.get_or_insert(fault);
+            self.out.push(SPOILED);
+        }
+        self.close(start);
         Ok(())
     }
 
-    fn put_fixed64<E>(self, value: u64) -> Result<(), E> {
-        put_tag(self.number, 1, self.out);
-        self.out.extend_from_slice(&value.to_le_bytes());
+    fn message(&mut self, field: Field, message: &'static Message, depth: usize) -> Result<(), Syntax> {
+        let start = self.out.len();
+        put_tag(field.number, 2, &mut self.out);
+        self.out.extend_from_slice(&[0; PADDED_VARINT]);
+        self.fields(message, depth)?;
+        self.close(start);
         Ok(())
     }
 
-    fn put_fixed32<E>(self, value: u32) -> Result<(), E> {
-        put_tag(self.number, 5, self.out);
-        self.out.extend_from_slice(&value.to_le_bytes());
-        Ok(())
+    /// Writes the length of the message whose tag is there. All tags of messages take a byte.
+    fn close(&mut self, tag: usize) {
+        let (head, content) = self.out[tag + 1..].split_at_mut(PADDED_VARINT);
+        write_padded_varint(content.len(), head);
     }
 
-    fn put_bytes<E>(self, bytes: &[u8]) -> Result<(), E> {
-        put_tag(self.number, 2, self.out);
-        write_varint(self.out, bytes.len() as u64);
-        self.out.extend_from_slice(bytes);
-        Ok(())
+    fn misplaced(&mut self, field: Field, value: Value<'_>, what: &str) -> Result<(), Syntax> {
+        self.blame(format!("the field {} {what}", field.name));
+        match value {
+            Value::Object => self.json.skip_rest(b'}'),
+            Value::List => self.json.skip_rest(b']'),
+            _ => Ok(()),
+        }
     }
 }
+
+/// A field, or an element of one.
+#[derive(Clone, Copy)]
+struct Field {
+    number: u32,
+    name: &'static str,
+    carries: Carries,
+}
+
+type Written = Result<(), &'static str>;
+
+impl Field {
+    fn of(spec: &'static FieldSpec) -> Field {
+        Field { number: spec.number, name: spec.name, carries: spec.carries }
+    }
+
+    /// Or what the field is instead.
+    fn written(self, value: &Value<'_>, out: &mut Vec<u8>) -> Written {
+        match value {
+            Value::Bool(value) if matches!(self.carries, Carries::Bool) => {
+                self.put_varint(u64::from(*value), out);
+                Ok(())
+            }
+            Value::Bool(_) => Err("is no Boolean"),
+            Value::Number(text) => self.put_number(text, out),
+            Value::Text(text) => self.put_text(text, out),
+            Value::Object => Err("is no object"),
+            Value::List => Err("is no list"),
+            Value::Null => Ok(()),
+            Value::Nonsense => Err("has a value that JSON doesn't have"),
+        }
+    }
+
+    fn put_number(self, text: &str, out: &mut Vec<u8>) -> Written {
+        if let Carries::Double = self.carries {
+            return self.put_double(text, out);
+        }
+        if let Ok(value) = text.parse::<i128>() {
+            return self.put_integer(value, out);
+        }
+        match text.parse::<f64>() {
+            // A whole number may be written with an exponent. This one is exact: it has fewer than 39 digits.
+            Ok(value) if value.fract() == 0.0 && value.abs() < 1e38 => self.put_integer(value as i128, out),
+            _ => Err("is a whole number"),
+        }
+    }
+
+    fn put_text(self, text: &[u8], out: &mut Vec<u8>) -> Written {
+        let utf8 = || std::str::from_utf8(text).map_err(|_| "is UTF-8");
+        match self.carries {
+            Carries::Text => self.put_bytes(text, out),
+            Carries::Bytes => {
+                let digits: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+                self.put_bytes(&BASE64.decode(digits).map_err(|_| "is base64")?, out);
+            }
+            Carries::Id(length) => match from_hex(utf8()?) {
+                Some(id) if id.is_empty() || id.len() == length => self.put_bytes(&id, out),
+                _ => return Err("is an id, of another number of hexadecimal digits"),
+            },
+            Carries::Enum(names) => match names.iter().position(|name| name.as_bytes() == text) {
+                Some(number) => self.put_varint(number as u64, out),
+                None => return Err("has no value of this name"),
+            },
+            Carries::Double => return self.put_double(utf8()?, out),
+            _ => return self.put_integer(utf8()?.parse().map_err(|_| "is no text")?, out),
+        }
+        Ok(())
+    }
+
+    /// Infinity has to be said.
+    fn put_double(self, text: &str, out: &mut Vec<u8>) -> Written {
+        let value: f64 = text.parse().map_err(|_| "is a number")?;
+        match value.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit()) {
+            true => Err(OUT_OF_RANGE),
+            false => {
+                self.put_fixed64(value.to_bits(), out);
+                Ok(())
+            }
+        }
+    }
+
+    /// A number in the field's own form, if it is in its range.
+    fn put_integer(self, value: i128, out: &mut Vec<u8>) -> Written {
+        let (signed, unsigned) = (i64::try_from(value), u64::try_from(value));
+        let (signed_32, unsigned_32) = (i32::try_from(value), u32::try_from(value));
+        match self.carries {
+            Carries::Fixed64 => self.put_fixed64(unsigned.map_err(|_| OUT_OF_RANGE)?, out),
+            Carries::Uint64 => self.put_varint(unsigned.map_err(|_| OUT_OF_RANGE)?, out),
+            Carries::Uint32 => self.put_varint(unsigned_32.map_err(|_| OUT_OF_RANGE)?.into(), out),
+            Carries::Fixed32 => self.put_fixed32(unsigned_32.map_err(|_| OUT_OF_RANGE)?, out),
+            Carries::Int64 => self.put_varint(signed.map_err(|_| OUT_OF_RANGE)?.cast_unsigned(), out),
+            Carries::Sfixed64 => self.put_fixed64(signed.map_err(|_| OUT_OF_RANGE)?.cast_unsigned(), out),
+            Carries::Sint32 => {
+                let value = signed_32.map_err(|_| OUT_OF_RANGE)?;
+                self.put_varint(((value << 1) ^ (value >> 31)).cast_unsigned().into(), out);
+            }
+            Carries::Int32 | Carries::Enum(_) => {
+                self.put_varint(i64::from(signed_32.map_err(|_| OUT_OF_RANGE)?).cast_unsigned(), out);
+            }
+            _ => return Err("is no number"),
+        }
+        Ok(())
+    }
+
+    fn put_varint(self, value: u64, out: &mut Vec<u8>) {
+        put_tag(self.number, 0, out);
+        write_varint(out, value);
+    }
+
+    fn put_fixed64(self, value: u64, out: &mut Vec<u8>) {
+        put_tag(self.number, 1, out);
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_fixed32(self, value: u32, out: &mut Vec<u8>) {
+        put_tag(self.number, 5, out);
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
+        put_tag(self.number, 2, out);
+        write_varint(out, bytes.len() as u64);
+        out.extend_from_slice(bytes);
+    }
+}
+
+const OUT_OF_RANGE: &str = "is a number in a smaller range";
 
 fn put_tag(number: u32, wire_type: u32, out: &mut Vec<u8>) {
     write_varint(out, u64::from(number << 3 | wire_type));
@@ -290,7 +321,8 @@ mod tests {
     use super::*;
 
     fn logs(json: &str) -> Result<Vec<u8>, String> {
-        to_protobuf(Signal::Logs, json.as_bytes())
+        let Converted { payload, fault } = to_protobuf(Signal::Logs, json.as_bytes(), 32)?;
+        fault.map_or(Ok(payload), Err)
     }
 
     /// The one record of a request.
@@ -306,7 +338,20 @@ mod tests {
         for value in ["7", r#""7""#, "7.0", "70e-1"] {
             assert_eq!(record(&format!(r#""timeUnixNano":{value}"#)), Ok(expected.clone()), "{value}");
         }
-        for value in [r#""""#, "7.5", "-1", "18446744073709551616", "1e300", "true", "{}", "[7]", r#""0x7""#] {
+        for value in [
+            r#""""#,
+            "NaN",
+            "07",
+            r#""\ud83d""#,
+            "7.5",
+            "-1",
+            "18446744073709551616",
+            "1e300",
+            "true",
+            "{}",
+            "[7]",
+            r#""0x7""#,
+        ] {
             assert!(record(&format!(r#""timeUnixNano":{value}"#)).is_err(), "{value}");
         }
         assert_eq!(
@@ -341,11 +386,50 @@ mod tests {
     }
 
     #[test]
+    fn texts_need_not_be_unicode() {
+        let text = |json: &[u8]| {
+            let json =
+                [br#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"eventName":""#, json, br#""}]}]}]}"#].concat();
+            let Converted { payload, fault } = to_protobuf(Signal::Logs, &json, 32).unwrap();
+            assert_eq!(fault, None);
+            payload[3 * (1 + PADDED_VARINT) + 2..].to_vec()
+        };
+        assert_eq!(text(br"a\ud83db"), "a\u{FFFD}b".as_bytes());
+        assert_eq!(text(b"a\xFF\xED\xA0\xBDb\nc"), b"a\xFF\xED\xA0\xBDb\nc");
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        let body = |bytes: &str| record(&format!(r#""body":{{"bytesValue":"{bytes}"}}"#));
+        let expected = |bytes: &[u8]| {
+            Ok([&[0x2A, 0x80 + 2 + bytes.len() as u8, 0x80, 0x80, 0x80, 0, 0x3A, bytes.len() as u8], bytes].concat())
+        };
+        for text in ["AQI=", r"AQ\nI=", "AQJ="] {
+            assert_eq!(body(text), expected(&[1, 2]), "{text}");
+        }
+        for text in ["AQI", "A", "%%%%", "AQ-_"] {
+            assert!(body(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn infinity_has_to_be_said() {
+        let double = |value: &str| record(&format!(r#""body":{{"doubleValue":{value}}}"#));
+        for value in ["1e999", "-1e999", r#""1e999""#, "Infinity", "true", r#""x""#, "{}"] {
+            assert!(double(value).is_err(), "{value}");
+        }
+        for value in [r#""Infinity""#, r#""-Infinity""#, r#""NaN""#, "1e308", "7", r#""7.5""#] {
+            assert!(double(value).is_ok(), "{value}");
+        }
+    }
+
+    #[test]
     fn what_is_no_request_is_refused() {
         for json in ["", "{", "[]", "7", r#"{"resourceLogs":{}}"#, r#"{"resourceLogs":[7]}"#, "{} {}"] {
             assert!(logs(json).is_err(), "{json}");
         }
-        let deep = format!(r#""body":{}1{}"#, r#"{"arrayValue":{"values":["#.repeat(10_000), "]}}".repeat(10_000));
-        assert!(record(&deep).is_err());
+        for json in [r#"{"resourceLogs":[{"scopeLogs":{}}]}"#, r#"{"resourceLogs":[{"resource":{"attributes":7}}]}"#] {
+            assert!(logs(json).is_err(), "{json}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! An export request: checked as a whole when it comes, and then read again for each of its tables.
+//! An export request: all of it is checked when it comes, and then read again for each of its tables.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -7,10 +7,11 @@ use bytes::Bytes;
 
 use crate::block::Block;
 use crate::check::{check, points_of, ResourceMessage};
-use crate::json::to_protobuf;
+use crate::json::{to_protobuf, Converted};
 use crate::kind::{Kind, Signal};
 use crate::layout::Layout;
 use crate::rows::{resource_attributes, Rows, Which};
+use crate::sieve::sieve;
 use crate::wire::{checked, Payload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,16 +74,46 @@ pub struct Request {
     /// In Protobuf.
     payload: Bytes,
     resources: Vec<ResourceMessage>,
+    unreadable: Option<Unreadable>,
 }
 
-/// Reads a request, all of it or nothing.
+/// Rows that were sent with others and can't be read: nothing is known of them but how many they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    pub rows: usize,
+    /// What is wrong with the first of them.
+    pub because: String,
+}
+
+/// Reads a request: all of it, or all but the rows that can't be read. An error if nothing can.
 pub fn decode(signal: Signal, encoding: Encoding, payload: &Bytes, limits: &Limits) -> Result<Request, DecodeError> {
-    let payload = match encoding {
-        Encoding::Protobuf => payload.clone(),
-        Encoding::Json => to_protobuf(signal, payload).map_err(DecodeError::Malformed)?.into(),
+    let (payload, fault) = match encoding {
+        Encoding::Protobuf => (payload.clone(), None),
+        Encoding::Json => {
+            let converted = to_protobuf(signal, payload, limits.max_depth).map_err(DecodeError::Malformed)?;
+            let Converted { payload, fault } = converted;
+            (payload.into(), fault.map(DecodeError::Malformed))
+        }
     };
-    let resources = check(signal, &payload, limits)?;
-    Ok(Request { signal, payload, resources })
+    match check(signal, &payload, limits) {
+        Ok(resources) => Ok(Request { signal, payload, resources, unreadable: None }),
+        Err(error @ DecodeError::TooLarge { .. }) => Err(error),
+        Err(error) => {
+            let sieved = sieve(signal, &payload, limits)?;
+            let payload = Bytes::from(sieved.payload);
+            let because = fault.or(sieved.because).unwrap_or(error);
+            let resources = check(signal, &payload, limits)?;
+            if resources.is_empty() {
+                return Err(because);
+            }
+            let because = match because {
+                DecodeError::Malformed(what) => what,
+                other => other.to_string(),
+            };
+            let unreadable = Some(Unreadable { rows: sieved.rows, because });
+            Ok(Request { signal, payload, resources, unreadable })
+        }
+    }
 }
 
 impl Request {
@@ -93,6 +124,11 @@ impl Request {
     /// The tables that it has rows for, and how many.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> + '_ {
         Kind::ALL.into_iter().map(|kind| (kind, self.rows_of(kind))).filter(|(_, rows)| *rows > 0)
+    }
+
+    /// What was sent beside its rows.
+    pub fn unreadable(&self) -> Option<&Unreadable> {
+        self.unreadable.as_ref()
     }
 
     pub fn rows(&self) -> usize {
@@ -145,7 +181,8 @@ impl Request {
             let value = self.attribute_of(resource, key);
             let at = *by_value.entry(value.clone()).or_insert(pieces.len());
             if at == pieces.len() {
-                pieces.push((value, Request { resources: Vec::new(), payload: self.payload.clone(), ..self }));
+                let (payload, resources) = (self.payload.clone(), Vec::new());
+                pieces.push((value, Request { signal: self.signal, payload, resources, unreadable: None }));
             }
             pieces[at].1.resources.push(resource.clone());
         }

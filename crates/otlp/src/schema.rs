@@ -4,12 +4,16 @@
 //! Fields that no table is filled from are in them where they have a type that JSON needs to know; others are unknown
 //! fields, and passed over as these are.
 
+use crate::kind::Signal;
+
 pub(crate) struct Message {
     pub(crate) fields: &'static [FieldSpec],
     /// The position of each field in `fields` by its number, and `NONE` for numbers without one.
     by_number: [u8; NUMBERS],
     /// Whether a value within is one level deeper than the message itself.
     pub(crate) is_nesting: bool,
+    /// It is a row, or has rows in it. What can't be read of it takes nothing along that stands beside it.
+    pub(crate) holds_rows: bool,
 }
 
 pub(crate) struct FieldSpec {
@@ -54,7 +58,11 @@ impl Message {
             by_number[fields[at].number as usize] = at as u8;
             at += 1;
         }
-        Message { fields, by_number, is_nesting: false }
+        Message { fields, by_number, is_nesting: false, holds_rows: false }
+    }
+
+    const fn rows(fields: &'static [FieldSpec]) -> Message {
+        Message { holds_rows: true, ..Message::new(fields) }
     }
 
     const fn nesting(fields: &'static [FieldSpec]) -> Message {
@@ -88,37 +96,46 @@ const fn field(number: u32, name: &'static str, carries: Carries) -> FieldSpec {
 
 use Carries::*;
 
-pub(crate) static LOGS_REQUEST: Message = Message::new(&[field(1, "resourceLogs", Messages(&RESOURCE_LOGS))]);
-pub(crate) static TRACES_REQUEST: Message = Message::new(&[field(1, "resourceSpans", Messages(&RESOURCE_SPANS))]);
-pub(crate) static METRICS_REQUEST: Message = Message::new(&[field(1, "resourceMetrics", Messages(&RESOURCE_METRICS))]);
+/// What a request is.
+pub(crate) fn request(signal: Signal) -> &'static Message {
+    match signal {
+        Signal::Logs => &LOGS_REQUEST,
+        Signal::Traces => &TRACES_REQUEST,
+        Signal::Metrics => &METRICS_REQUEST,
+    }
+}
 
-pub(crate) static RESOURCE_LOGS: Message = Message::new(&[
+static LOGS_REQUEST: Message = Message::new(&[field(1, "resourceLogs", Messages(&RESOURCE_LOGS))]);
+static TRACES_REQUEST: Message = Message::new(&[field(1, "resourceSpans", Messages(&RESOURCE_SPANS))]);
+static METRICS_REQUEST: Message = Message::new(&[field(1, "resourceMetrics", Messages(&RESOURCE_METRICS))]);
+
+pub(crate) static RESOURCE_LOGS: Message = Message::rows(&[
     field(1, "resource", Message(&RESOURCE)),
     field(2, "scopeLogs", Messages(&SCOPE_LOGS)),
     field(3, "schemaUrl", Text),
 ]);
-pub(crate) static RESOURCE_SPANS: Message = Message::new(&[
+pub(crate) static RESOURCE_SPANS: Message = Message::rows(&[
     field(1, "resource", Message(&RESOURCE)),
     field(2, "scopeSpans", Messages(&SCOPE_SPANS)),
     field(3, "schemaUrl", Text),
 ]);
-pub(crate) static RESOURCE_METRICS: Message = Message::new(&[
+pub(crate) static RESOURCE_METRICS: Message = Message::rows(&[
     field(1, "resource", Message(&RESOURCE)),
     field(2, "scopeMetrics", Messages(&SCOPE_METRICS)),
     field(3, "schemaUrl", Text),
 ]);
 
-pub(crate) static SCOPE_LOGS: Message = Message::new(&[
+pub(crate) static SCOPE_LOGS: Message = Message::rows(&[
     field(1, "scope", Message(&SCOPE)),
     field(2, "logRecords", Messages(&LOG_RECORD)),
     field(3, "schemaUrl", Text),
 ]);
-pub(crate) static SCOPE_SPANS: Message = Message::new(&[
+pub(crate) static SCOPE_SPANS: Message = Message::rows(&[
     field(1, "scope", Message(&SCOPE)),
     field(2, "spans", Messages(&SPAN)),
     field(3, "schemaUrl", Text),
 ]);
-pub(crate) static SCOPE_METRICS: Message = Message::new(&[
+pub(crate) static SCOPE_METRICS: Message = Message::rows(&[
     field(1, "scope", Message(&SCOPE)),
     field(2, "metrics", Messages(&METRIC)),
     field(3, "schemaUrl", Text),
@@ -146,7 +163,7 @@ pub(crate) static ANY_VALUE: Message = Message::new(&[
 static LIST: Message = Message::nesting(&[field(1, "values", Messages(&ANY_VALUE))]);
 static MAP: Message = Message::nesting(&[field(1, "values", Messages(&KEY_VALUE))]);
 
-pub(crate) static LOG_RECORD: Message = Message::new(&[
+pub(crate) static LOG_RECORD: Message = Message::rows(&[
     field(1, "timeUnixNano", Fixed64),
     field(2, "severityNumber", Enum(SEVERITIES)),
     field(3, "severityText", Text),
@@ -160,7 +177,7 @@ pub(crate) static LOG_RECORD: Message = Message::new(&[
     field(12, "eventName", Text),
 ]);
 
-pub(crate) static SPAN: Message = Message::new(&[
+pub(crate) static SPAN: Message = Message::rows(&[
     field(1, "traceId", Id(16)),
     field(2, "spanId", Id(8)),
     field(3, "traceState", Text),
@@ -194,7 +211,7 @@ static LINK: Message = Message::new(&[
 ]);
 static STATUS: Message = Message::new(&[field(2, "message", Text), field(3, "code", Enum(STATUS_CODES))]);
 
-pub(crate) static METRIC: Message = Message::new(&[
+pub(crate) static METRIC: Message = Message::rows(&[
     field(1, "name", Text),
     field(2, "description", Text),
     field(3, "unit", Text),
@@ -205,23 +222,23 @@ pub(crate) static METRIC: Message = Message::new(&[
     field(11, "summary", Message(&SUMMARY)),
     field(12, "metadata", Messages(&KEY_VALUE)),
 ]);
-static GAUGE: Message = Message::new(&[field(1, "dataPoints", Messages(&NUMBER_POINT))]);
-static SUM: Message = Message::new(&[
+static GAUGE: Message = Message::rows(&[field(1, "dataPoints", Messages(&NUMBER_POINT))]);
+static SUM: Message = Message::rows(&[
     field(1, "dataPoints", Messages(&NUMBER_POINT)),
     field(2, "aggregationTemporality", Enum(TEMPORALITIES)),
     field(3, "isMonotonic", Bool),
 ]);
-static HISTOGRAM: Message = Message::new(&[
+static HISTOGRAM: Message = Message::rows(&[
     field(1, "dataPoints", Messages(&HISTOGRAM_POINT)),
     field(2, "aggregationTemporality", Enum(TEMPORALITIES)),
 ]);
-static EXPONENTIAL_HISTOGRAM: Message = Message::new(&[
+static EXPONENTIAL_HISTOGRAM: Message = Message::rows(&[
     field(1, "dataPoints", Messages(&EXPONENTIAL_POINT)),
     field(2, "aggregationTemporality", Enum(TEMPORALITIES)),
 ]);
-static SUMMARY: Message = Message::new(&[field(1, "dataPoints", Messages(&SUMMARY_POINT))]);
+static SUMMARY: Message = Message::rows(&[field(1, "dataPoints", Messages(&SUMMARY_POINT))]);
 
-static NUMBER_POINT: Message = Message::new(&[
+static NUMBER_POINT: Message = Message::rows(&[
     field(2, "startTimeUnixNano", Fixed64),
     field(3, "timeUnixNano", Fixed64),
     field(4, "asDouble", Double),
@@ -230,7 +247,7 @@ static NUMBER_POINT: Message = Message::new(&[
     field(7, "attributes", Messages(&KEY_VALUE)),
     field(8, "flags", Uint32),
 ]);
-static HISTOGRAM_POINT: Message = Message::new(&[
+static HISTOGRAM_POINT: Message = Message::rows(&[
     field(2, "startTimeUnixNano", Fixed64),
     field(3, "timeUnixNano", Fixed64),
     field(4, "count", Fixed64),
@@ -243,7 +260,7 @@ static HISTOGRAM_POINT: Message = Message::new(&[
     field(11, "min", Double),
     field(12, "max", Double),
 ]);
-static EXPONENTIAL_POINT: Message = Message::new(&[
+static EXPONENTIAL_POINT: Message = Message::rows(&[
     field(1, "attributes", Messages(&KEY_VALUE)),
     field(2, "startTimeUnixNano", Fixed64),
     field(3, "timeUnixNano", Fixed64),
@@ -260,7 +277,7 @@ static EXPONENTIAL_POINT: Message = Message::new(&[
     field(14, "zeroThreshold", Double),
 ]);
 static BUCKETS: Message = Message::new(&[field(1, "offset", Sint32), field(2, "bucketCounts", Uint64s)]);
-static SUMMARY_POINT: Message = Message::new(&[
+static SUMMARY_POINT: Message = Message::rows(&[
     field(2, "startTimeUnixNano", Fixed64),
     field(3, "timeUnixNano", Fixed64),
     field(4, "count", Fixed64),

@@ -62,6 +62,13 @@ impl<'a> Fields<'a> {
         Ok(Some(Field { number, payload }))
     }
 
+    /// With the bytes that it stands in.
+    pub(crate) fn next_with_bytes(&mut self) -> Result<Option<(Field<'a>, &'a [u8])>, WireFault> {
+        let before = self.rest;
+        let next = self.next()?;
+        Ok(next.map(|field| (field, &before[..before.len() - self.rest.len()])))
+    }
+
     #[inline(always)]
     fn tag(&mut self) -> Result<(u32, u8), WireFault> {
         let tag = self.varint()?;

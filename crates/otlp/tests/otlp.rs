@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use windrow_columns::{decode_native, ColumnView, Layout as Cells, NativeLimits};
-use windrow_otlp::{decode, DecodeError, Encoding, Kind, Layout, LayoutError, Limits, Request, Signal};
+use windrow_otlp::{decode, DecodeError, Encoding, Kind, Layout, LayoutError, Limits, Request, Signal, Unreadable};
 
 /// A request with something of everything, in JSON, which is easier to read than bytes.
 const LOGS: &str = r#"{"resourceLogs":[
@@ -243,6 +243,20 @@ fn values_are_nested_so_far_and_no_further() {
     assert!(decoded(32).is_ok());
     assert_eq!(decoded(33).unwrap_err(), DecodeError::TooDeep { max_depth: 32 });
     assert_eq!(decoded(20_000).unwrap_err(), DecodeError::TooDeep { max_depth: 32 });
+    let json = |depth: usize, open: &str, close: &str| {
+        let body = format!("{}{{}}{}", open.repeat(depth), close.repeat(depth));
+        decode(
+            Signal::Logs,
+            Encoding::Json,
+            &around(Signal::Logs, &format!(r#"{{"body":{body}}}"#)).into(),
+            &Limits::default(),
+        )
+    };
+    for (open, close) in [(r#"{"kvlistValue":{"values":[{"value":"#, "}]}}"), (r#"{"arrayValue":{"values":["#, "]}}")] {
+        assert!(json(32, open, close).is_ok());
+        assert_eq!(json(33, open, close).unwrap_err(), DecodeError::TooDeep { max_depth: 32 });
+        assert_eq!(json(20_000, open, close).unwrap_err(), DecodeError::TooDeep { max_depth: 32 });
+    }
 }
 
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
@@ -250,6 +264,159 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     windrow_columns::wire::write_varint(&mut out, content.len() as u64);
     out.extend_from_slice(content);
     out
+}
+
+/// Fields that no record can be read with, as JSON has them: no value of theirs, or none of JSON's.
+fn spoiled_fields(signal: Signal) -> Vec<String> {
+    let deep = |field: &str| {
+        let (open, close) = (r#"{"kvlistValue":{"values":[{"value":"#, "}]}}");
+        format!(r#""{field}":[{{"value":{}{{}}{}}}]"#, open.repeat(33), close.repeat(33))
+    };
+    let attributes = |field: &str| {
+        let bad = [
+            "{}",
+            "7",
+            r#"[7]"#,
+            r#"[[]]"#,
+            r#"[{"key":7}]"#,
+            r#"[{"value":"v"}]"#,
+            r#"[{"value":[]}]"#,
+            r#"[{"value":{"intValue":1.5}}]"#,
+            r#"[{"value":{"intValue":"9223372036854775808"}}]"#,
+            r#"[{"value":{"boolValue":"true"}}]"#,
+            r#"[{"value":{"boolValue":1}}]"#,
+            r#"[{"value":{"stringValue":7}}]"#,
+            r#"[{"value":{"stringValue":"\q"}}]"#,
+            r#"[{"value":{"doubleValue":1e999}}]"#,
+            r#"[{"value":{"doubleValue":NaN}}]"#,
+            r#"[{"value":{"doubleValue":"much"}}]"#,
+            r#"[{"value":{"bytesValue":"%"}}]"#,
+            r#"[{"value":{"arrayValue":[]}}]"#,
+            r#"[{"value":{"kvlistValue":{"values":{}}}}]"#,
+        ];
+        bad.iter().map(|bad| format!(r#""{field}":{bad}"#)).chain([deep(field)]).collect::<Vec<_>>()
+    };
+    let times = |field: &str| {
+        let bad = ["-1", "1.5", "true", "{}", "[5]", "01", "18446744073709551616", r#""noon""#, r#""\ud83d""#, r#""""#];
+        bad.map(|bad| format!(r#""{field}":{bad}"#)).to_vec()
+    };
+    let own: &[&str] = match signal {
+        Signal::Logs => &[
+            r#""traceId":"00""#,
+            r#""spanId":"zz00000000000000""#,
+            r#""spanId":7"#,
+            r#""severityNumber":"LOUD""#,
+            r#""severityText":{}"#,
+            r#""body":"text""#,
+            r#""eventName":["e"]"#,
+            r#""flags":-1"#,
+            r#""flags":4294967296"#,
+        ],
+        Signal::Traces => &[
+            r#""parentSpanId":"0""#,
+            r#""kind":"NEW""#,
+            r#""kind":2147483648"#,
+            r#""status":7"#,
+            r#""status":{"code":"BAD"}"#,
+            r#""events":{}"#,
+            r#""events":[7]"#,
+            r#""events":[{"timeUnixNano":"x"}]"#,
+            r#""links":[{"spanId":"00"}]"#,
+        ],
+        Signal::Metrics => &[
+            r#""asInt":1.5"#,
+            r#""asDouble":"x""#,
+            r#""exemplars":[{"traceId":"00"}]"#,
+            r#""exemplars":{}"#,
+            r#""flags":-1"#,
+        ],
+    };
+    let time = if signal == Signal::Traces { "startTimeUnixNano" } else { "timeUnixNano" };
+    own.iter().map(|own| (*own).to_owned()).chain(attributes("attributes")).chain(times(time)).collect()
+}
+
+/// A request of such rows, with what stands around them.
+fn around(signal: Signal, rows: &str) -> String {
+    match signal {
+        Signal::Logs => format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{rows}]}}]}}]}}"#),
+        Signal::Traces => format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{rows}]}}]}}]}}"#),
+        Signal::Metrics => format!(
+            r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"m","gauge":{{"dataPoints":[{rows}]}}}}]}}]}}]}}"#
+        ),
+    }
+}
+
+#[test]
+fn a_row_that_can_not_be_read_takes_no_other_along() {
+    for signal in [Signal::Logs, Signal::Traces, Signal::Metrics] {
+        let good = |at: usize| format!(r#"{{"attributes":[{{"key":"k","value":{{"intValue":{at}}}}}]}}"#);
+        let column = match signal {
+            Signal::Logs => (Kind::Logs, "LogAttributes"),
+            Signal::Traces => (Kind::Traces, "SpanAttributes"),
+            Signal::Metrics => (Kind::Gauge, "Attributes"),
+        };
+        let layout =
+            Layout::mapped(column.0, &pairs(&[("a", "String")]), &pairs(&[("a", &format!("{}['k']", column.1))]))
+                .unwrap();
+        for spoiled in spoiled_fields(signal) {
+            let bad = format!(r#"{{"attributes":[{{"key":"k","value":{{"intValue":7}}}}],{spoiled}}}"#);
+            let request = read(
+                signal,
+                &around(signal, &[&good(0), &bad, &good(1), "[]", &good(2)].map(|row| row.to_owned()).join(",")),
+            );
+            assert_eq!(request.unreadable().map(|unreadable| unreadable.rows), Some(2), "{spoiled}");
+            assert_eq!(texts(request.block(&layout).columns.column(0).unwrap()), ["0", "1", "2"], "{spoiled}");
+            let alone = decode(signal, Encoding::Json, &Bytes::from(around(signal, &bad)), &Limits::default());
+            assert!(alone.is_err(), "{spoiled}: nothing of it can be read");
+        }
+    }
+}
+
+#[test]
+fn what_rows_share_takes_them_along_and_no_others() {
+    let kept = |signal, json: &str| {
+        let request = read(signal, json);
+        (request.rows(), request.unreadable().cloned())
+    };
+    let lost = |rows, because: &str| Some(Unreadable { rows, because: because.to_owned() });
+    let resource = r#"{"resourceLogs":[{"resource":{"attributes":7},"scopeLogs":[{"logRecords":[{},{},{"flags":-1}]}]},
+        {"scopeLogs":[{"logRecords":[{}]},{"scope":{"name":7},"logRecords":[{},{}]},7]}]}"#;
+    assert_eq!(kept(Signal::Logs, resource), (1, lost(6, "the field flags is a number in a smaller range")));
+    let metric = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[
+        {"name":7,"gauge":{"dataPoints":[{},{}]}}, {"name":"a","sum":{"dataPoints":[{},{"flags":-1}]}},
+        {"name":"b","histogram":{"aggregationTemporality":"NEW","dataPoints":[{}]}},
+        {"name":"c","exponentialHistogram":{"dataPoints":[{"positive":{"offset":"x"}},{}]}},
+        {"name":"d","summary":{"dataPoints":[{"quantileValues":[{"quantile":"x"}]},{}]}}]}]}]}"#;
+    assert_eq!(kept(Signal::Metrics, metric), (3, lost(6, "the field name is no number")));
+}
+
+#[test]
+fn a_message_of_protobuf_that_can_not_be_read_takes_no_other_along() {
+    let good = |at: u8| field(12, &[b'0' + at]);
+    let bad: [(&str, Vec<u8>); 9] = [
+        ("cut off", vec![0x62, 5, b'x']),
+        ("no number", vec![0x00]),
+        ("no wire type", vec![0x0E]),
+        ("an end of nothing", vec![0x0C]),
+        ("another wire type", vec![0x08, 5]),
+        ("a number that is too long", [&[0x10][..], &[0xFF; 10], &[1]].concat()),
+        ("an id of another length", field(9, &[1, 2, 3])),
+        ("deep in a value", field(5, &field(5, &field(1, &[0x0A, 9])))),
+        ("a body of another type", vec![0x28, 1]),
+    ];
+    let layout = layout(Kind::Logs, &[("EventName", "String")]);
+    for (what, bad) in &bad {
+        let records = [&good(0), bad, &good(1)].map(|record| field(2, record)).concat();
+        let payload = field(1, &[field(2, &records), field(2, &field(2, &good(2)))].concat());
+        let request = decode(Signal::Logs, Encoding::Protobuf, &payload.into(), &Limits::default()).unwrap();
+        assert_eq!(request.unreadable().map(|unreadable| unreadable.rows), Some(1), "{what}");
+        assert_eq!(texts(request.block(&layout).columns.column(0).unwrap()), ["0", "1", "2"], "{what}");
+        let split = request.split_by_resource_attribute("tenant");
+        assert_eq!(split.iter().map(|(_, piece)| piece.rows()).sum::<usize>(), 3, "{what}");
+    }
+    // Where a resource is cut off nobody knows where the next one begins.
+    let cut = [field(1, &field(2, &field(2, &good(0)))), vec![0x0A, 90, 1]].concat();
+    assert!(decode(Signal::Logs, Encoding::Protobuf, &cut.into(), &Limits::default()).is_err());
 }
 
 /// Every layout that there is of a kind, on every request that can be read.

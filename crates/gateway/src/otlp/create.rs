@@ -3,6 +3,7 @@
 //! They are made as the user whose rows are to go into them, not with Windrow's own account: who may send rows could else
 //! have databases and tables made that ClickHouse would not let them make.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,9 +26,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const FAILURE_HOLDS: Duration = Duration::from_secs(5);
 const MAX_FAILURES: usize = 1_000;
 
-/// One table is made at a time: requests that come together find it made.
+/// A table is made once: requests that come together find it made. So many are made at the same time.
+const TURNS: usize = 16;
+
 pub(super) struct Creating {
-    turn: tokio::sync::Mutex<()>,
+    /// Each for the tables whose names come to it.
+    turns: [tokio::sync::Mutex<()>; TURNS],
     failures: Recent<Attempt, Arc<Failure>>,
 }
 
@@ -41,12 +45,18 @@ struct Failure {
 
 impl Creating {
     pub(super) fn new() -> Creating {
-        Creating { turn: tokio::sync::Mutex::default(), failures: Recent::new(MAX_FAILURES) }
+        Creating { turns: Default::default(), failures: Recent::new(MAX_FAILURES) }
+    }
+
+    fn turn(&self, key: &TableKey) -> &tokio::sync::Mutex<()> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        &self.turns[(hasher.finish() % TURNS as u64) as usize]
     }
 
     /// Makes the table of a kind, with what stands beside it. Nothing is done if it is there by now.
     pub(super) async fn make(&self, state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn(key).lock().await;
         if state.admission.table_at(key, &sender.key, Moment::now()).await.is_ok() {
             return Ok(());
         }

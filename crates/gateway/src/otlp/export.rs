@@ -14,12 +14,12 @@ use windrow_compression::cityhash128;
 use windrow_engine::sink::TableKey;
 use windrow_engine::FailedInsert;
 use windrow_otlp::answer::PartialSuccess;
-use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, Request, Signal};
+use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, Request, Signal, Unreadable};
 use windrow_settings::{AckRule, Settings};
 use windrow_sql::backquote;
 
 use super::dead_letters::{self, Rejected};
-use super::metrics::Taken;
+use super::metrics::{signal_name, Taken};
 use super::refused::{Refused, Why};
 use super::sender::Sender;
 use super::tables::{Search, Table};
@@ -32,6 +32,8 @@ use crate::state::State;
 const LARGE_BYTES: usize = 256 * 1024;
 /// What the data port has beyond the time that an insert waits to be stored.
 const GRACE: Duration = Duration::from_secs(30);
+/// Tables of a request that are looked for, or made, at the same time. There may be hundreds.
+const MAX_SEARCHES: usize = 16;
 /// Longer names of requests would stand in every record of them.
 const MAX_ID_BYTES: usize = 200;
 
@@ -104,25 +106,28 @@ async fn taken(
     let read = || decode(export.signal, export.encoding, &export.payload, &limits);
     let request = aside(export.payload.len(), read).map_err(unreadable)?;
     let id = id_of(&export, settings.otlp.deduplicate_by_bytes)?;
-    let (all_rows, last_time) = (request.rows(), request.last_time());
+    let (all_rows, last_time, unreadable) = (request.rows(), request.last_time(), request.unreadable().cloned());
     let share = |rows: usize| (export.payload.len() as u64 * rows as u64) / all_rows.max(1) as u64;
     let mut parts = Vec::new();
     for OfTenant { tenant, request } in by_tenant(request, export.tenant, &settings.otlp.tenants)? {
         for (kind, rows) in request.kinds() {
             let token = id.as_ref().map(|id| token(id, tenant.as_deref()));
             let (database, table) = names(&settings.otlp.tables, kind, tenant.as_deref());
-            let has_token = token.is_some();
-            let key = TableKey { database, table };
-            let params = params(&settings, &key, sender, token.as_deref());
-            let search = Search { state, sender, kind, key: &key, params: &params, has_token };
-            let table = search.find().await;
-            if let Some(refused) = table.as_ref().err().filter(|refused| refused.why.is_passing()) {
-                return Err(refused.clone());
-            }
+            let (key, table) =
+                (TableKey { database, table }, Err(Refused::new(Why::Unavailable, "not looked for yet")));
             let (tenant, request, payload_bytes) = (tenant.clone(), request.clone(), share(rows));
             parts.push(Part { tenant, kind, rows, key, table, request, token, payload_bytes });
         }
     }
+    // The tables of a new installation are made together.
+    let mut tables = Vec::with_capacity(parts.len());
+    for some in parts.chunks(MAX_SEARCHES) {
+        tables.extend(join_all(some.iter().map(|part| part.find(state, sender, &settings))).await);
+    }
+    if let Some(refused) = tables.iter().filter_map(|table| table.as_ref().err()).find(|it| it.why.is_passing()) {
+        return Err(refused.clone());
+    }
+    parts.iter_mut().zip(tables).for_each(|(part, table)| part.table = table);
     origin.mark("admit");
     let blocks: Vec<_> = parts.iter().map(Part::made).collect();
     let is_some_unfit = blocks.iter().flatten().any(|(_, block)| block.rejected > 0);
@@ -135,13 +140,25 @@ async fn taken(
         Err(refused) => Err(refused.clone()),
     });
     let outcomes = join_all(handed_over).await;
-    let whole = together(parts.iter().map(|part| part.rows).zip(&outcomes))?;
+    let mut whole = together(parts.iter().map(|part| part.rows).zip(&outcomes))?;
+    whole.add_unreadable(export.signal, unreadable);
     let mut rejected = Vec::new();
     for (part, outcome) in parts.iter().zip(&outcomes) {
         part.add_dead_letters(state, sender, outcome, &mut rejected);
     }
     dead_letters::keep(state, rejected).await?;
     Ok((whole, last_time))
+}
+
+impl Outcome {
+    /// Nobody knows what these rows are: there is nothing to be kept of them.
+    fn add_unreadable(&mut self, signal: Signal, unreadable: Option<Unreadable>) {
+        let Some(Unreadable { rows, because }) = unreadable else { return };
+        let signal = signal_name(signal);
+        tracing::warn!(signal, rows, because, "rows of OTLP can't be read: their sender was told");
+        self.rejected += rows;
+        self.because.get_or_insert(because);
+    }
 }
 
 /// What is said of the whole request. Who has to send it again hears nothing of what will never be taken.
@@ -234,6 +251,12 @@ fn params<'p>(settings: &'p Settings, key: &TableKey, sender: &Sender, token: Op
 }
 
 impl Part {
+    async fn find(&self, state: &Arc<State>, sender: &Sender, settings: &Settings) -> Result<Arc<Table>, Refused> {
+        let params = params(settings, &self.key, sender, self.token.as_deref());
+        let (kind, key, has_token) = (self.kind, &self.key, self.token.is_some());
+        Search { state, sender, kind, key, params: &params, has_token }.find().await
+    }
+
     /// Its rows as its table has them.
     fn made(&self) -> Result<(&Table, Block<'_>), &Refused> {
         self.table.as_ref().map(|table| (&**table, self.block(table)))

@@ -36,8 +36,13 @@ pub(super) enum Value {
     Double(NumberForm),
     Text,
     Padded(usize),
-    Spelled(Box<TextValues>),
+    /// A text of so many bytes, or one that has its length before it.
+    Spelled {
+        length: Option<usize>,
+        values: Box<TextValues>,
+    },
     Fixed(usize),
+    FixedText(usize),
     Uuid,
     Decimal {
         length: Option<usize>,
@@ -51,6 +56,8 @@ pub(super) enum Value {
     },
     Array(Box<Value>),
     Map {
+        /// Nothing for Strings, which keys are.
+        key: Option<Box<TextValues>>,
         value: Box<Value>,
     },
     Record(Vec<Member>),
@@ -59,6 +66,10 @@ pub(super) enum Value {
         null_branch: Option<u64>,
         inner: Box<Value>,
     },
+    /// Of a union of this one type.
+    Only(Box<Value>),
+    /// Always NULL, which becomes the type's zero.
+    Nothing(DataType),
     /// NULL becomes the type's zero.
     NullAsZero {
         null_branch: u64,
@@ -76,7 +87,17 @@ pub(super) enum Member {
 impl Value {
     /// Nothing if values of the one are none of the other.
     pub(super) fn new(from: &Type, wanted: &DataType, null_as_default: bool) -> Option<Value> {
+        if let Kind::Union(branches) = &from.kind {
+            return match branches.as_slice() {
+                [only] => Some(Value::Only(Box::new(Value::new(only, wanted, null_as_default)?))),
+                _ => None,
+            };
+        }
         let wanted = layout_of(wanted);
+        if let Kind::Null = from.kind {
+            let is_read = null_as_default || matches!(wanted, DataType::Nullable(_));
+            return is_read.then(|| Value::Nothing(wanted.clone()));
+        }
         let (null_branch, plain) = match &from.kind {
             Kind::Nullable { null_branch, inner } => (Some(*null_branch), &**inner),
             _ => (None, from),
@@ -119,23 +140,25 @@ impl Value {
             (Kind::Long, _) => Value::Long(raw().filter(|_| !matches!(wanted, T::Date | T::Date32))?),
             (Kind::Float, _) => Value::Float(NumberForm::float(wanted, false)?),
             (Kind::Double, _) => Value::Double(NumberForm::float(wanted, false)?),
-            (Kind::Bytes, Some(Logical::Decimal { precision, scale })) => decimal(None, precision, scale, wanted)?,
-            (Kind::Fixed(length), Some(Logical::Decimal { precision, scale })) => {
+            (Kind::Bytes, Some(Logical::Decimal { precision, scale })) if is_decimal(wanted) => {
+                decimal(None, precision, scale, wanted)?
+            }
+            (Kind::Fixed(length), Some(Logical::Decimal { precision, scale })) if is_decimal(wanted) => {
                 decimal(Some(*length), precision, scale, wanted)?
             }
             (Kind::String | Kind::Bytes, _) => match wanted {
                 T::String => Value::Text,
                 T::FixedString(width) => Value::Padded(*width),
-                T::Uuid => {
-                    Value::Spelled(Box::new(TextValues::new(wanted, &windrow_columns::ReadSettings::default())?))
-                }
+                T::Uuid => Value::Spelled { length: None, values: Box::new(spelled(wanted)?) },
                 _ => return None,
             },
             (Kind::Fixed(width), _) => match wanted {
+                T::String => Value::FixedText(*width),
                 T::FixedString(wanted) if wanted == width => Value::Fixed(*width),
                 T::Ipv6 | T::UInt128 | T::Int128 if *width == 16 => Value::Fixed(16),
                 T::UInt256 | T::Int256 if *width == 32 => Value::Fixed(32),
                 T::Uuid if *width == 16 => Value::Uuid,
+                T::Uuid if *width == 36 => Value::Spelled { length: Some(36), values: Box::new(spelled(wanted)?) },
                 _ => return None,
             },
             (Kind::Enum(symbols), _) => match wanted {
@@ -152,8 +175,12 @@ impl Value {
                 _ => return None,
             },
             (Kind::Map(inner), _) => match wanted {
-                T::Map(key, value) if *layout_of(key) == T::String => {
-                    Value::Map { value: Box::new(Value::new(inner, value, null_as_default)?) }
+                T::Map(key, value) => {
+                    let key = match layout_of(key) {
+                        T::String => None,
+                        key => Some(Box::new(spelled(key)?)),
+                    };
+                    Value::Map { key, value: Box::new(Value::new(inner, value, null_as_default)?) }
                 }
                 _ => return None,
             },
@@ -165,6 +192,7 @@ impl Value {
                 }
                 _ => return None,
             },
+            // What is null can't be null in itself; the others are looked at before.
             (Kind::Nullable { .. } | Kind::Union(_) | Kind::Null, _) => return None,
         })
     }
@@ -192,14 +220,7 @@ impl Value {
                 }
             }
             (Value::NullAsZero { null_branch, inner, wanted }, out) => match branch(input)? == *null_branch {
-                // Zero may be none of an Enum's values.
-                true if matches!(wanted, DataType::Enum8(_) | DataType::Enum16(_)) => {
-                    return Err(NotParsedReason::Null)
-                }
-                true => {
-                    budget.take(wanted.fixed_width().unwrap_or(8))?;
-                    push_zero(out, wanted);
-                }
+                true => zero(wanted, out, budget)?,
                 false => inner.read(input, out, budget)?,
             },
             (Value::Bool(form), ColumnData::Fixed(data)) => {
@@ -223,7 +244,14 @@ impl Value {
                 data.extend_from_slice(text);
                 data.resize(data.len() + padding, 0);
             }
-            (Value::Spelled(values), ColumnData::Fixed(data)) => values.push(bytes(input)?, data)?,
+            (Value::Spelled { length, values }, ColumnData::Fixed(data)) => {
+                let text = match length {
+                    Some(length) => input.take(*length).ok_or(BROKEN)?,
+                    None => bytes(input)?,
+                };
+                values.push(text, data)?;
+            }
+            (Value::FixedText(width), ColumnData::Strings(texts)) => texts.push(input.take(*width).ok_or(BROKEN)?),
             (Value::Fixed(width), ColumnData::Fixed(data)) => data.extend_from_slice(input.take(*width).ok_or(BROKEN)?),
             (Value::Uuid, ColumnData::Fixed(data)) => {
                 let value = input.array::<16>().ok_or(BROKEN)?;
@@ -235,7 +263,10 @@ impl Value {
                     Some(length) => input.take(*length).ok_or(BROKEN)?,
                     None => bytes(input)?,
                 };
-                let number = little_endian(number, *width).filter(|number| has_digits(number, *precision));
+                // Of no bytes there is no number.
+                let number = Some(number).filter(|number| !number.is_empty());
+                let number = number.and_then(|number| little_endian(number, *width));
+                let number = number.filter(|number| has_digits(number, *precision));
                 data.extend_from_slice(&number.ok_or(NotParsedReason::Value)?[..*width]);
             }
             (Value::Name(symbols), ColumnData::Strings(texts)) => {
@@ -255,19 +286,26 @@ impl Value {
                 })?;
                 offsets.push(end);
             }
-            (Value::Map { value }, ColumnData::Array { offsets, inner }) => {
+            (Value::Map { key, value }, ColumnData::Array { offsets, inner }) => {
                 let ColumnData::Tuple(pair) = &mut **inner else { return Err(NotParsedReason::Value) };
-                let [ColumnData::Strings(keys), values] = pair.as_mut_slice() else {
-                    return Err(NotParsedReason::Value);
-                };
+                let [keys, values] = pair.as_mut_slice() else { return Err(NotParsedReason::Value) };
                 let mut end = offsets.last().copied().unwrap_or(0);
                 blocks(input, |input| {
                     end += 1;
-                    keys.push(bytes(input)?);
+                    match (key, &mut *keys) {
+                        (None, ColumnData::Strings(keys)) => keys.push(bytes(input)?),
+                        (Some(key), ColumnData::Fixed(keys)) => key.push(bytes(input)?, keys)?,
+                        _ => return Err(NotParsedReason::Value),
+                    }
                     value.read(input, values, budget)
                 })?;
                 offsets.push(end);
             }
+            (Value::Only(value), out) => match index(input)? {
+                0 => value.read(input, out, budget)?,
+                _ => return Err(BROKEN),
+            },
+            (Value::Nothing(wanted), out) => zero(wanted, out, budget)?,
             (Value::Record(members), ColumnData::Tuple(elements)) => {
                 for member in members {
                     match member {
@@ -290,7 +328,8 @@ impl Value {
             Value::Ticks { form, .. } => form.width(),
             Value::IntBits => 4,
             Value::LongBits => 8,
-            Value::Spelled(_) | Value::Uuid => 16,
+            Value::Spelled { .. } | Value::Uuid => 16,
+            Value::Only(inner) => return inner.pad(out, budget),
             Value::Padded(width) | Value::Fixed(width) | Value::Decimal { width, .. } | Value::Enum { width, .. } => {
                 *width
             }
@@ -305,6 +344,21 @@ impl Value {
         }
         Ok(())
     }
+}
+
+/// What NULL is where it is no value.
+fn zero(wanted: &DataType, out: &mut ColumnData, budget: &mut Budget) -> Read<()> {
+    budget.take(wanted.fixed_width().unwrap_or(8))?;
+    push_zero(out, wanted);
+    Ok(())
+}
+
+fn spelled(wanted: &DataType) -> Option<TextValues> {
+    TextValues::new(wanted, &windrow_columns::ReadSettings::default())
+}
+
+fn is_decimal(wanted: &DataType) -> bool {
+    matches!(wanted, DataType::Decimal { .. })
 }
 
 /// A point in time in a column's own unit. Seconds before 1970 are rounded down, as ClickHouse does.
@@ -392,7 +446,7 @@ pub(super) fn branch(input: &mut Input<'_>) -> Read<u64> {
 }
 
 /// Elements come in blocks behind their number, negative if the block's size stands there as well, and zero at the end.
-fn blocks(input: &mut Input<'_>, mut read: impl FnMut(&mut Input<'_>) -> Read<()>) -> Read<()> {
+pub(super) fn blocks(input: &mut Input<'_>, mut read: impl FnMut(&mut Input<'_>) -> Read<()>) -> Read<()> {
     loop {
         let count = input.zigzag().ok_or(BROKEN)?;
         if count == 0 {

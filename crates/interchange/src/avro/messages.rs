@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
-use windrow_columns::{BlockBuilder, ColumnData, DefaultKind, NotParsedReason, Parsed, Present, ReadPlan, SeriesError};
+use windrow_columns::{
+    BlockBuilder, ColumnData, DataType, DefaultKind, NotParsedReason, Parsed, Present, ReadPlan, SeriesError,
+};
 
 use super::container::Container;
-use super::decode::{branch, skip, Value};
+use super::decode::{blocks, branch, skip, Value};
 use super::schema::{self, Field, Kind, Type};
 use super::BROKEN;
 use crate::budget::Budget;
-use crate::growing::GrowingColumns;
+use crate::growing::{element_of, layout_of, GrowingColumns};
 use crate::input::Input;
 
 /// How rows of one schema become rows of the table.
@@ -21,69 +23,169 @@ pub struct AvroDecoder {
     /// Columns of no field, with a DEFAULT expression and without.
     left_out: Vec<usize>,
     zeros: Vec<usize>,
+    unused: Vec<String>,
 }
 
+/// `depth`: in how many lists of records a field lies, which are Arrays of its column.
 enum Step {
     Skip(Arc<Type>),
     Column {
         column: usize,
+        depth: usize,
         value: Value,
     },
     /// A record whose fields are columns, and which columns these are, for where it is null.
     Inside {
         null_branch: Option<u64>,
+        depth: usize,
         steps: Vec<Step>,
         columns: Vec<usize>,
     },
+    /// A list of such records. Columns without a field, of the same Nested as the others, get a zero for each.
+    Each {
+        null_branch: Option<u64>,
+        depth: usize,
+        steps: Vec<Step>,
+        columns: Vec<usize>,
+        zeros: Vec<usize>,
+    },
+    /// A union of one type.
+    Only(Box<Step>),
 }
 
 impl AvroDecoder {
     /// The plan's columns are named by their fields' paths. `is_required`: whether a column's field has to be in the schema.
     pub fn new(schema: &[u8], plan: &ReadPlan, is_required: &dyn Fn(usize) -> bool) -> Result<Self, String> {
         let fields = schema::record_of_messages(schema)?;
-        let mut found = vec![false; plan.columns().len()];
-        let steps = steps(&fields, "", plan, &mut found)?;
-        let missing: Vec<usize> = (0..found.len()).filter(|column| !found[*column]).collect();
+        let columns = plan.columns().len();
+        let mut steps = Steps { plan, found: vec![false; columns], padded: vec![false; columns], unused: Vec::new() };
+        let of_fields = steps.of(&fields, "", 0)?;
+        let Steps { found, padded, unused, .. } = steps;
+        let missing: Vec<usize> = (0..columns).filter(|column| !found[*column]).collect();
         if let Some(column) = missing.iter().find(|column| is_required(**column)) {
             return Err(format!("Field {} not found in Avro schema", plan.columns()[*column].name));
         }
-        if missing.len() == found.len() {
+        if missing.len() == columns {
             return Err("no column of the table takes a field of the Avro schema".to_owned());
         }
-        let has_default = |column: &usize| plan.columns()[*column].default_kind == DefaultKind::Default;
-        let (left_out, zeros) = missing.into_iter().partition(has_default);
-        Ok(AvroDecoder { steps, left_out, zeros })
+        let missing = missing.into_iter().filter(|column| !padded[*column]);
+        let (left_out, zeros) = missing.partition(|column| has_default(plan, *column));
+        Ok(AvroDecoder { steps: of_fields, left_out, zeros, unused })
+    }
+
+    /// Fields that no column takes, with dots where they lie in others; one within another is only named if a neighbour is taken.
+    pub fn unused(&self) -> &[String] {
+        &self.unused
     }
 }
 
-fn steps(fields: &[Field], prefix: &str, plan: &ReadPlan, found: &mut [bool]) -> Result<Vec<Step>, String> {
-    fields.iter().map(|field| step(field, prefix, plan, found)).collect()
+/// The schema that a file has at its head.
+pub fn avro_schema(file: &[u8]) -> Option<&[u8]> {
+    Container::open(file).map(|container| container.schema)
 }
 
-fn step(field: &Field, prefix: &str, plan: &ReadPlan, found: &mut [bool]) -> Result<Step, String> {
-    let path = format!("{prefix}{}", field.name);
-    if let Some(column) = plan.position(path.as_bytes()) {
-        let wanted = &plan.columns()[column].data_type;
-        let value = Value::new(&field.data_type, wanted, plan.settings().null_as_default()).ok_or_else(|| {
-            format!("field {path} ({}) can't be read into a column of type {wanted}", field.data_type.name())
-        })?;
-        found[column] = true;
-        return Ok(Step::Column { column, value });
+fn has_default(plan: &ReadPlan, column: usize) -> bool {
+    plan.columns()[column].default_kind == DefaultKind::Default
+}
+
+struct Steps<'p> {
+    plan: &'p ReadPlan,
+    /// Columns that a field was found for.
+    found: Vec<bool>,
+    /// Others that get zeros beside one of these.
+    padded: Vec<bool>,
+    unused: Vec<String>,
+}
+
+impl Steps<'_> {
+    fn of(&mut self, fields: &[Field], prefix: &str, depth: usize) -> Result<Vec<Step>, String> {
+        fields.iter().map(|field| self.step(&field.data_type, &format!("{prefix}{}", field.name), depth)).collect()
     }
-    let (null_branch, inner) = match &field.data_type.kind {
-        Kind::Nullable { null_branch, inner } => (Some(*null_branch), &**inner),
-        _ => (None, &*field.data_type),
-    };
-    let prefix = format!("{path}.");
-    let within = |column: &usize| plan.columns()[*column].name.starts_with(&prefix);
-    let columns: Vec<usize> = (0..plan.columns().len()).filter(within).collect();
-    match &inner.kind {
-        Kind::Record(fields) if !columns.is_empty() => {
-            let steps = steps(fields, &prefix, plan, found)?;
-            let columns = columns.into_iter().filter(|column| found[*column]).collect();
-            Ok(Step::Inside { null_branch, steps, columns })
+
+    fn step(&mut self, from: &Arc<Type>, path: &str, depth: usize) -> Result<Step, String> {
+        if let Kind::Union(branches) = &from.kind {
+            if let [only] = branches.as_slice() {
+                return Ok(Step::Only(Box::new(self.step(only, path, depth)?)));
+            }
         }
-        _ => Ok(Step::Skip(field.data_type.clone())),
+        if let Some(column) = self.plan.position(path.as_bytes()) {
+            return self.column(column, from, path, depth);
+        }
+        let prefix = format!("{path}.");
+        let within = |column: &usize| self.plan.columns()[*column].name.starts_with(&prefix);
+        let columns: Vec<usize> = (0..self.plan.columns().len()).filter(within).collect();
+        let Some(first) = columns.first() else {
+            self.unused.push(path.to_owned());
+            return Ok(Step::Skip(from.clone()));
+        };
+        let null_branch = null_branch(from);
+        match &from.not_null().kind {
+            Kind::Record(fields) => {
+                let steps = self.of(fields, &prefix, depth)?;
+                let columns = columns.into_iter().filter(|column| self.found[*column]).collect();
+                Ok(Step::Inside { null_branch, depth, steps, columns })
+            }
+            Kind::Array(element) if matches!(element.not_null().kind, Kind::Record(_)) => {
+                let steps = vec![self.step(element, path, depth + 1)?];
+                let (columns, others): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| self.found[*column]);
+                let is_padded = |column: &usize| {
+                    let is_array = element_of(&self.plan.columns()[*column].data_type, depth + 1).is_some();
+                    is_array && !has_default(self.plan, *column)
+                };
+                let zeros: Vec<usize> = others.into_iter().filter(is_padded).collect();
+                zeros.iter().for_each(|column| self.padded[*column] = true);
+                Ok(Step::Each { null_branch, depth, steps, columns, zeros })
+            }
+            _ => Err(format!(
+                "column {} would lie in field {path} ({}), whose parts are not read",
+                self.plan.columns()[*first].name,
+                from.name()
+            )),
+        }
+    }
+
+    fn column(&mut self, column: usize, from: &Arc<Type>, path: &str, depth: usize) -> Result<Step, String> {
+        let data_type = &self.plan.columns()[column].data_type;
+        let wanted = element_of(data_type, depth);
+        let null_as_default = self.plan.settings().null_as_default();
+        let value = wanted.and_then(|wanted| Value::new(from, wanted, null_as_default)).ok_or_else(|| {
+            let around = if depth > 0 { " in a list of records" } else { "" };
+            format!("field {path} ({}){around} can't be read into a column of type {data_type}", from.name())
+        })?;
+        self.found[column] = true;
+        collect_unused(from, wanted.unwrap_or(data_type), path, &mut self.unused);
+        Ok(Step::Column { column, depth, value })
+    }
+}
+
+fn null_branch(from: &Type) -> Option<u64> {
+    match &from.kind {
+        Kind::Nullable { null_branch, .. } => Some(*null_branch),
+        _ => None,
+    }
+}
+
+/// Of a field that is a column, those in it that the column's type has no place for.
+fn collect_unused(from: &Type, wanted: &DataType, path: &str, unused: &mut Vec<String>) {
+    match (&from.not_null().kind, layout_of(wanted)) {
+        (_, DataType::Nullable(wanted)) => collect_unused(from, wanted, path, unused),
+        (Kind::Array(inner), DataType::Array(wanted)) | (Kind::Map(inner), DataType::Map(_, wanted)) => {
+            collect_unused(inner, wanted, path, unused);
+        }
+        (Kind::Record(fields), DataType::Tuple(tuple)) => {
+            for (at, field) in fields.iter().enumerate() {
+                let path = format!("{path}.{}", field.name);
+                let element = match &tuple.names {
+                    Some(names) => names.iter().position(|name| *name == field.name),
+                    None => Some(at),
+                };
+                match element.and_then(|element| tuple.elements.get(element)) {
+                    Some(wanted) => collect_unused(&field.data_type, wanted, &path, unused),
+                    None => unused.push(path),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -96,6 +198,15 @@ pub struct AvroRows<'p> {
     left_out: Present,
     /// The schema of the latest file, as it stood there: the next one mostly has the same.
     latest: Option<(Vec<u8>, Arc<AvroDecoder>)>,
+}
+
+/// Whether a value is null, of a type that may be.
+#[inline]
+fn is_null(null_branch: Option<u64>, input: &mut Input<'_>) -> Result<bool, NotParsedReason> {
+    match null_branch {
+        Some(null_branch) => Ok(branch(input)? == null_branch),
+        None => Ok(false),
+    }
 }
 
 /// Where reading a message has stopped.
@@ -195,7 +306,7 @@ impl<'p> AvroRows<'p> {
         }
         for &column in &decoder.zeros {
             budget.take(16)?;
-            self.columns.push_zero(column);
+            self.columns.push_zero(column, 0);
         }
         for step in &decoder.steps {
             self.read_step(step, input, budget, position)?;
@@ -217,56 +328,78 @@ impl<'p> AvroRows<'p> {
     ) -> Result<(), NotParsedReason> {
         match step {
             Step::Skip(data_type) => skip(data_type, input),
-            Step::Column { column, value } => {
-                let outcome = self.read_column(*column, value, input, budget);
+            Step::Column { column, depth, value } => {
+                let outcome = self.read_column(*column, *depth, value, input, budget);
                 if outcome.is_err() {
                     position.column = Some(*column);
                 }
                 outcome
             }
-            Step::Inside { null_branch, steps, columns } => {
-                if let Some(null_branch) = null_branch {
-                    if branch(input)? == *null_branch {
-                        return columns.iter().try_for_each(|column| self.absent(*column, budget));
-                    }
+            Step::Inside { null_branch, depth, steps, columns } => {
+                if is_null(*null_branch, input)? {
+                    return columns.iter().try_for_each(|column| self.absent(*column, *depth, budget));
                 }
                 steps.iter().try_for_each(|step| self.read_step(step, input, budget, position))
             }
+            Step::Each { null_branch, depth, steps, columns, zeros } => {
+                let mut all = columns.iter().chain(zeros).copied();
+                if is_null(*null_branch, input)? {
+                    return all.try_for_each(|column| self.absent(column, *depth, budget));
+                }
+                for &column in columns.iter().filter(|column| *depth == 0 && has_default(self.plan, **column)) {
+                    self.give(column)?;
+                }
+                let mut count = 0;
+                blocks(input, |input| {
+                    count += 1;
+                    steps.iter().try_for_each(|step| self.read_step(step, input, budget, position))?;
+                    budget.take(16 * zeros.len())?;
+                    zeros.iter().for_each(|column| self.columns.push_zero(*column, depth + 1));
+                    Ok(())
+                })?;
+                budget.take(8 * (columns.len() + zeros.len()))?;
+                all.for_each(|column| self.columns.end_array(column, *depth, count));
+                Ok(())
+            }
+            Step::Only(step) => match branch(input)? {
+                0 => self.read_step(step, input, budget, position),
+                _ => Err(BROKEN),
+            },
         }
     }
 
     fn read_column(
         &mut self,
         column: usize,
+        depth: usize,
         value: &Value,
         input: &mut Input<'_>,
         budget: &mut Budget,
     ) -> Result<(), NotParsedReason> {
-        if self.has_default(column) {
+        if depth == 0 && has_default(self.plan, column) {
             // NULL asks for the DEFAULT expression, where it is no value.
-            if let Value::NullAsZero { null_branch, inner, .. } = value {
-                if branch(input)? == *null_branch {
-                    return self.leave_out(column);
+            match value {
+                Value::NullAsZero { null_branch, inner, .. } => {
+                    if branch(input)? == *null_branch {
+                        return self.leave_out(column);
+                    }
+                    self.give(column)?;
+                    return inner.read(input, &mut self.columns.data[column], budget);
                 }
-                self.give(column)?;
-                return inner.read(input, &mut self.columns.data[column], budget);
+                Value::Nothing(wanted) if !matches!(wanted, DataType::Nullable(_)) => return self.leave_out(column),
+                _ => self.give(column)?,
             }
-            self.give(column)?;
         }
-        value.read(input, &mut self.columns.data[column], budget)
+        value.read(input, self.columns.at(column, depth), budget)
     }
 
-    fn absent(&mut self, column: usize, budget: &mut Budget) -> Result<(), NotParsedReason> {
-        if self.has_default(column) {
+    fn absent(&mut self, column: usize, depth: usize, budget: &mut Budget) -> Result<(), NotParsedReason> {
+        if depth == 0 && has_default(self.plan, column) {
             return self.leave_out(column);
         }
         budget.take(16)?;
-        self.columns.push_zero(column);
+        self.columns.push_zero(column, depth);
         Ok(())
-    }
-
-    fn has_default(&self, column: usize) -> bool {
-        self.plan.columns()[column].default_kind == DefaultKind::Default
     }
 
     fn give(&self, column: usize) -> Result<(), NotParsedReason> {

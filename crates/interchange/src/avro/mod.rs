@@ -14,7 +14,7 @@ use crate::convert::Converter;
 use crate::input::Input;
 use crate::mapping::positions;
 use container::Container;
-pub use messages::{AvroDecoder, AvroRows};
+pub use messages::{avro_schema, AvroDecoder, AvroRows};
 use rows::Growing;
 
 const BROKEN: NotParsedReason = NotParsedReason::Syntax;

@@ -100,6 +100,9 @@ impl Growing {
             GrowingKind::Double(data) => data.extend_from_slice(input.take(8).ok_or(BROKEN)?),
             GrowingKind::Strings { ends, data } => {
                 let length = input.zigzag().and_then(|length| usize::try_from(length).ok()).ok_or(BROKEN)?;
+                if length == 0 && matches!(self.logical, Some(Logical::Decimal { .. })) {
+                    return Err(NotParsedReason::Value);
+                }
                 data.extend_from_slice(input.take(length).ok_or(BROKEN)?);
                 ends.push(data.len());
             }

@@ -36,7 +36,7 @@ pub(super) enum Kind {
         null_branch: u64,
         inner: Arc<Type>,
     },
-    /// Any other union; in the schemas of messages only.
+    /// Any other union, which may be of one type; in the schemas of messages only.
     Union(Vec<Arc<Type>>),
     /// In the schemas of messages only.
     Null,
@@ -67,6 +67,14 @@ impl Type {
             Some(Logical::Date) => format!("{name}, date"),
             Some(Logical::Decimal { precision, scale }) => format!("{name}, decimal({precision}, {scale})"),
             Some(Logical::Uuid) | None => name.to_owned(),
+        }
+    }
+
+    /// What a value is that is not NULL.
+    pub(super) fn not_null(&self) -> &Type {
+        match &self.kind {
+            Kind::Nullable { inner, .. } => inner,
+            _ => self,
         }
     }
 

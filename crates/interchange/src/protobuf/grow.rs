@@ -66,6 +66,11 @@ enum GrowingKind {
         pair: Vec<Growing>,
     },
     Message(Vec<Growing>),
+    /// Messages of which fields are columns of the table: each is an Array there, all of the same lengths.
+    Each {
+        ends: Vec<u64>,
+        fields: Vec<Growing>,
+    },
 }
 
 #[derive(Clone)]
@@ -151,6 +156,11 @@ impl Growing {
         Growing::of(number, GrowingKind::Message(fields), false)
     }
 
+    /// The same for a field that there can be many of.
+    pub(super) fn each(number: u32, fields: Vec<Growing>) -> Self {
+        Growing::of(number, GrowingKind::Each { ends: Vec::new(), fields }, false)
+    }
+
     pub(super) fn for_column(mut self, column: usize) -> Self {
         self.column = Some(column);
         self
@@ -187,10 +197,10 @@ impl Growing {
                 let form = number_form(Scalar::Int32, wanted, rules)?;
                 GrowingKind::Number { scalar: Scalar::Int32, form, data: Vec::new() }
             }
-            (Kind::Map { key, value }, DataType::Map(wanted_key, wanted_value)) => {
-                let key = Growing::single(1, &Kind::Scalar(*key), wanted_key, rules)?;
-                let value = Growing::single(2, value, wanted_value, rules)?;
-                GrowingKind::Map { ends: Vec::new(), pair: vec![key, value] }
+            (Kind::Map(pair), DataType::Map(key, value)) => {
+                let pair = pair.fields.iter().zip([key, value]);
+                let pair = pair.map(|(field, wanted)| Growing::new(field, wanted, rules));
+                GrowingKind::Map { ends: Vec::new(), pair: pair.collect::<Option<_>>()? }
             }
             (Kind::Message(message), DataType::Tuple(tuple)) if !takes_null => {
                 let names = tuple.names.as_ref()?;
@@ -205,9 +215,9 @@ impl Growing {
     fn value(&mut self, wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
         match &mut self.kind {
             GrowingKind::List { inner, .. } => return inner.element(wire, input, reading),
-            GrowingKind::Map { pair, .. } => {
+            GrowingKind::Map { pair: fields, .. } | GrowingKind::Each { fields, .. } => {
                 let mut inside = delimited(wire, input, reading)?;
-                return message(pair, &mut inside, reading);
+                return message(fields, &mut inside, reading);
             }
             _ => {}
         }
@@ -283,7 +293,9 @@ impl Growing {
                 let mut inside = delimited(wire, input, reading)?;
                 message(fields, &mut inside, reading)?;
             }
-            GrowingKind::List { .. } | GrowingKind::Map { .. } => return Err(NotParsedReason::Value),
+            GrowingKind::List { .. } | GrowingKind::Map { .. } | GrowingKind::Each { .. } => {
+                return Err(NotParsedReason::Value);
+            }
         }
         self.rows += 1;
         if let Some(nulls) = &mut self.nulls {
@@ -301,8 +313,8 @@ impl Growing {
                 self.rows += 1;
                 Ok(())
             }
-            GrowingKind::Map { ends, pair } => {
-                ends.push(pair[0].rows as u64);
+            GrowingKind::Map { ends, pair: fields } | GrowingKind::Each { ends, fields } => {
+                ends.push(fields[0].rows as u64);
                 self.rows += 1;
                 Ok(())
             }
@@ -347,7 +359,7 @@ impl Growing {
                 texts.push(first.name.as_bytes());
             }
             GrowingKind::Message(fields) => fields.iter_mut().try_for_each(|field| field.end(reading))?,
-            GrowingKind::List { .. } | GrowingKind::Map { .. } => {}
+            GrowingKind::List { .. } | GrowingKind::Map { .. } | GrowingKind::Each { .. } => {}
         }
         Ok(())
     }
@@ -359,7 +371,7 @@ impl Growing {
                 ends.push(texts.end());
             }
             GrowingKind::List { inner, .. } => inner.note_strings(ends),
-            GrowingKind::Map { pair: fields, .. } | GrowingKind::Message(fields) => {
+            GrowingKind::Map { pair: fields, .. } | GrowingKind::Message(fields) | GrowingKind::Each { fields, .. } => {
                 fields.iter().for_each(|field| field.note_strings(ends));
             }
             _ => {}
@@ -385,10 +397,10 @@ impl Growing {
                 ends.truncate(rows);
                 inner.truncate(ends.last().map_or(0, |end| *end as usize), noted);
             }
-            GrowingKind::Map { ends, pair } => {
+            GrowingKind::Map { ends, pair: fields } | GrowingKind::Each { ends, fields } => {
                 ends.truncate(rows);
                 let inner = ends.last().map_or(0, |end| *end as usize);
-                pair.iter_mut().for_each(|field| field.truncate(inner, noted));
+                fields.iter_mut().for_each(|field| field.truncate(inner, noted));
             }
             GrowingKind::Message(fields) => fields.iter_mut().for_each(|field| field.truncate(rows, noted)),
         }
@@ -401,7 +413,18 @@ impl Growing {
             GrowingKind::Message(fields) if self.column.is_none() => {
                 fields.iter().find_map(|field| field.list_ends(column))
             }
+            GrowingKind::Each { ends, fields } if fields.iter().any(|field| field.has(column)) => Some(ends),
             _ => None,
+        }
+    }
+
+    fn has(&self, column: usize) -> bool {
+        match &self.kind {
+            _ if self.column.is_some() => self.column == Some(column),
+            GrowingKind::Message(fields) | GrowingKind::Each { fields, .. } => {
+                fields.iter().any(|field| field.has(column))
+            }
+            _ => false,
         }
     }
 
@@ -415,7 +438,9 @@ impl Growing {
                 texts.bytes()
             }
             GrowingKind::List { ends, inner } => 8 * ends.len() + inner.bytes(),
-            GrowingKind::Map { ends, pair } => 8 * ends.len() + pair.iter().map(Growing::bytes).sum::<usize>(),
+            GrowingKind::Map { ends, pair: fields } | GrowingKind::Each { ends, fields } => {
+                8 * ends.len() + fields.iter().map(Growing::bytes).sum::<usize>()
+            }
             GrowingKind::Message(fields) => fields.iter().map(Growing::bytes).sum(),
         };
         values + self.nulls.as_ref().map_or(0, Vec::len)
@@ -428,6 +453,15 @@ impl Growing {
             (None, GrowingKind::Message(fields)) => {
                 self.rows = 0;
                 fields.iter_mut().for_each(|field| field.take_columns(columns));
+            }
+            (None, GrowingKind::Each { ends, fields }) => {
+                self.rows = 0;
+                let (ends, first) = (std::mem::take(ends), columns.len());
+                fields.iter_mut().for_each(|field| field.take_columns(columns));
+                for (_, data) in &mut columns[first..] {
+                    let inner = Box::new(std::mem::replace(data, ColumnData::Fixed(Vec::new())));
+                    *data = ColumnData::Array { offsets: ends.clone(), inner };
+                }
             }
             (None, _) => {}
         }
@@ -452,6 +486,8 @@ impl Growing {
                 ColumnData::Array { offsets: take(ends), inner: Box::new(ColumnData::Tuple(pair)) }
             }
             GrowingKind::Message(fields) => ColumnData::Tuple(fields.iter_mut().map(Growing::take).collect()),
+            // It is no column itself.
+            GrowingKind::Each { .. } => ColumnData::Tuple(Vec::new()),
         };
         match &mut self.nulls {
             Some(nulls) => ColumnData::Nullable { nulls: take(nulls), inner: Box::new(values) },

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use windrow_columns::{BlockBuilder, ColumnSpec, NotParsedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
+use windrow_columns::{BlockBuilder, ColumnSpec, DataType, NotParsedReason, Parsed, ReadPlan, SeriesError, StringsEnd};
 
 use super::grow::{self, Growing, Reading};
 use super::schema::{self, Field, Kind, Message};
 use super::{plain, Rules};
 use crate::budget::Budget;
+use crate::growing::element_of;
 use crate::input::Input;
 
 /// A message of a `.proto` file, as rows are read by it.
@@ -21,17 +22,45 @@ pub struct ProtobufSchema {
 }
 
 /// It goes no deeper than what is taken, so that a message within itself has an end.
-fn collect_left(message: &Message, before: &str, taken: &[&str], left: &mut Vec<String>) {
+fn collect_left(message: &Message, before: &str, taken: &[(&str, &DataType)], left: &mut Vec<String>) {
     for field in &message.fields {
         let path = format!("{before}{}", field.name);
         let begins = format!("{path}.");
-        match &field.kind {
-            _ if taken.contains(&path.as_str()) => {}
-            Kind::Message(inner) if taken.iter().any(|taken| taken.starts_with(&begins)) => {
+        let column = taken.iter().find(|(taken, _)| *taken == path);
+        match (column, field.inside()) {
+            (Some((_, data_type)), Some(inner)) => collect_left_by(inner, &begins, data_type, left),
+            (Some(_), None) => {}
+            (None, Some(inner)) if taken.iter().any(|(taken, _)| taken.starts_with(&begins)) => {
                 collect_left(inner, &begins, taken, left);
             }
-            _ => left.push(path),
+            (None, _) => left.push(path),
         }
+    }
+}
+
+/// Of a message that is one column, by the names in the column's type.
+fn collect_left_by(message: &Message, before: &str, data_type: &DataType, left: &mut Vec<String>) {
+    match data_type.plain() {
+        DataType::Array(inner) | DataType::Nullable(inner) => collect_left_by(message, before, inner, left),
+        DataType::Tuple(tuple) => {
+            let names = tuple.names.as_deref().unwrap_or_default();
+            for field in &message.fields {
+                let path = format!("{before}{}", field.name);
+                match (names.iter().position(|name| *name == field.name), field.inside()) {
+                    (Some(at), Some(inner)) => {
+                        collect_left_by(inner, &format!("{path}."), &tuple.elements[at], left);
+                    }
+                    (Some(_), None) => {}
+                    (None, _) => left.push(path),
+                }
+            }
+        }
+        DataType::Map(_, value) => {
+            if let Some(inner) = message.fields.get(1).and_then(Field::inside) {
+                collect_left_by(inner, &format!("{before}value."), value, left);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -56,8 +85,9 @@ impl ProtobufSchema {
         Ok(ProtobufSchema { text: text.to_owned(), name: message.name.clone(), message, is_whole: file.is_whole })
     }
 
-    /// Fields that are none of `taken`, with dots where they lie in others; one within another is only named if a neighbour is taken.
-    pub fn fields_without(&self, taken: &[&str]) -> Vec<String> {
+    /// Fields that none of these columns takes, each with its type, with dots where they lie in others; one within another is only
+    /// named if a neighbour is taken.
+    pub fn fields_without(&self, taken: &[(&str, &DataType)]) -> Vec<String> {
         let mut left = Vec::new();
         collect_left(&self.message, "", taken, &mut left);
         left
@@ -87,6 +117,20 @@ impl ProtobufSchema {
         collect_alike(&self.message, "", &plain(name), 0, &mut alike);
         alike.pop().filter(|_| alike.is_empty())
     }
+
+    /// The field that a field of this name would lie in, and its type, of which nothing is known here: it is imported, or has itself
+    /// inside.
+    pub fn unknown_around(&self, name: &str) -> Option<(String, String)> {
+        let parts: Vec<&str> = name.split('.').collect();
+        (1..parts.len()).find_map(|count| {
+            let outer = parts[..count].join(".");
+            let field = *path(&self.message, &outer)?.last()?;
+            match &field.kind {
+                Kind::Unknown(type_name) => Some((outer, type_name.clone())),
+                _ => None,
+            }
+        })
+    }
 }
 
 /// How deep fields are looked for by names that are written in another way.
@@ -99,10 +143,15 @@ fn collect_alike(message: &Message, prefix: &str, wanted: &str, depth: usize, fo
         if known == wanted {
             found.push(name.clone());
         }
-        if let (Kind::Message(inner), false) = (&field.kind, field.repeated) {
-            if depth < MAX_PATH_DEPTH && wanted.starts_with(&format!("{known}_")) {
-                collect_alike(inner, &format!("{name}."), wanted, depth + 1, found);
-            }
+        let Some(inner) = field.inside().filter(|_| depth < MAX_PATH_DEPTH) else { continue };
+        if let Kind::Map(_) = field.kind {
+            // ClickHouse's own names of a Map's parts.
+            let parts = [("key", "keys"), ("value", "values")];
+            let part = parts.iter().find(|(_, many)| wanted == format!("{known}_{many}"));
+            found.extend(part.map(|(single, _)| format!("{name}.{single}")));
+        }
+        if wanted.starts_with(&format!("{known}_")) {
+            collect_alike(inner, &format!("{name}."), wanted, depth + 1, found);
         }
     }
 }
@@ -112,10 +161,7 @@ fn path<'m>(message: &'m Message, name: &str) -> Option<Vec<&'m Field>> {
     let (mut fields, mut inside) = (Vec::new(), Some(message));
     for part in name.split('.') {
         let field = inside?.fields.iter().find(|field| field.name == part)?;
-        inside = match &field.kind {
-            Kind::Message(inner) if !field.repeated => Some(inner),
-            _ => None,
-        };
+        inside = field.inside();
         fields.push(field);
     }
     Some(fields)
@@ -139,7 +185,7 @@ impl ProtobufPlan {
                 format!("field {} is wanted both as a whole and for fields in it; take one of both", column.name)
             })?;
         }
-        let fields = root.growing(plan.columns(), &rules)?;
+        let fields = root.growing(plan.columns(), &rules, 0)?;
         Ok(ProtobufPlan { fields, has_lengths })
     }
 }
@@ -175,14 +221,20 @@ impl<'m> Tree<'m> {
         }
     }
 
-    /// In the order of their numbers, in which messages have them.
-    fn growing(mut self, columns: &[ColumnSpec], rules: &Rules) -> Result<Vec<Growing>, String> {
+    /// In the order of their numbers, in which messages have them. `depth`: in how many lists these fields lie, which are Arrays of the
+    /// columns.
+    fn growing(mut self, columns: &[ColumnSpec], rules: &Rules, depth: usize) -> Result<Vec<Growing>, String> {
         self.children.sort_by_key(|(field, _)| field.number);
         let growing = self.children.into_iter().map(|(field, node)| match node {
-            Node::Inside(inner) => Ok(Growing::path(field.number, inner.growing(columns, rules)?)),
+            // As ClickHouse has it: into columns that are no Arrays one of many messages is read, and which one is its to say.
+            Node::Inside(inner) if field.is_many() && inner.all_arrays(columns, depth) => {
+                Ok(Growing::each(field.number, inner.growing(columns, rules, depth + 1)?))
+            }
+            Node::Inside(inner) => Ok(Growing::path(field.number, inner.growing(columns, rules, depth)?)),
             Node::Column(column) => {
                 let spec = &columns[column];
-                let growing = Growing::new(field, &spec.data_type, rules).ok_or_else(|| {
+                let growing = element_of(&spec.data_type, depth).and_then(|wanted| Growing::new(field, wanted, rules));
+                let growing = growing.ok_or_else(|| {
                     format!(
                         "field {} ({}) can't be read into a column of type {}",
                         spec.name,
@@ -194,6 +246,14 @@ impl<'m> Tree<'m> {
             }
         });
         growing.collect()
+    }
+
+    /// Whether columns of all fields in it are Arrays inside of so many others.
+    fn all_arrays(&self, columns: &[ColumnSpec], depth: usize) -> bool {
+        self.children.iter().all(|(_, node)| match node {
+            Node::Column(column) => element_of(&columns[*column].data_type, depth + 1).is_some(),
+            Node::Inside(inner) => inner.all_arrays(columns, depth),
+        })
     }
 }
 

@@ -39,11 +39,8 @@ pub(super) enum Kind {
     Scalar(Scalar),
     Enum(Arc<Enumeration>),
     Message(Arc<Message>),
-    /// Of scalars as keys.
-    Map {
-        key: Scalar,
-        value: Box<Kind>,
-    },
+    /// Of pairs: messages of a scalar `key` and a `value`.
+    Map(Arc<Message>),
     /// Of a type that isn't known here, or that has itself inside.
     Unknown(String),
 }
@@ -132,13 +129,26 @@ impl File {
 }
 
 impl Field {
+    /// The message that it has, or that each element of it is.
+    pub(super) fn inside(&self) -> Option<&Message> {
+        match &self.kind {
+            Kind::Message(inner) | Kind::Map(inner) => Some(inner),
+            _ => None,
+        }
+    }
+
+    /// Whether there can be many of it.
+    pub(super) fn is_many(&self) -> bool {
+        self.repeated || matches!(self.kind, Kind::Map(_))
+    }
+
     /// As it is written in the schema.
     pub(super) fn type_name(&self) -> String {
         let name = match &self.kind {
             Kind::Scalar(scalar) => format!("{scalar:?}").to_lowercase(),
             Kind::Enum(enumeration) => enumeration.name.clone(),
             Kind::Message(message) => message.name.clone(),
-            Kind::Map { .. } => "map".to_owned(),
+            Kind::Map(_) => "map".to_owned(),
             Kind::Unknown(name) => name.clone(),
         };
         match self.repeated {
@@ -279,7 +289,11 @@ impl Resolver<'_> {
             _ => None,
         });
         let kind = match map {
-            Some((key, value)) => Kind::Map { key, value: Box::new(self.kind(value, scope)) },
+            Some((key, value)) => {
+                let field = |name: &str, number, kind| Field { name: name.to_owned(), number, repeated: false, kind };
+                let fields = vec![field("key", 1, Kind::Scalar(key)), field("value", 2, self.kind(value, scope))];
+                Kind::Map(Arc::new(Message { name: "map".to_owned(), fields }))
+            }
             None => self.kind(field, scope),
         };
         let repeated = map.is_none() && field.label() == Label::Repeated;

@@ -29,8 +29,11 @@ pub enum Event {
     Revoking(Vec<Claim>),
     /// They may already be somebody else's. Nothing can be committed for them any more.
     Lost(Vec<Claim>),
-    /// The offset to go on with is not there; nothing more of the partition is fetched until it is started again.
-    OutOfRange { claim: Claim, offset: i64, earliest: i64, latest: i64 },
+    /// The offset to go on with is not there; nothing more of the partition is fetched until it is started again. `start` is for
+    /// [`Consumer::is_started_as`].
+    ///
+    /// [`Consumer::is_started_as`]: crate::consumer::Consumer::is_started_as
+    OutOfRange { claim: Claim, start: u64, offset: i64, earliest: i64, latest: i64 },
     /// The present leader, of this epoch, lacks the records from `diverged` up to `offset`, which is where reading would go on; or it has others
     /// in their place. Nothing more of the partition is fetched until it is started again. `start` is for [`Consumer::is_started_as`].
     ///

@@ -28,12 +28,25 @@ impl Schemas {
         self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
+    /// By what stands before the row.
+    pub(crate) fn of(&self, value: &[u8]) -> Option<Known> {
+        self.get(id_of(value)?.0)
+    }
+
     pub(crate) fn add(&self, id: u32, known: Known) {
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         if by_id.len() >= MAX_SCHEMAS {
             by_id.clear();
         }
         by_id.insert(id, known);
+    }
+}
+
+/// The id of a schema, and the row behind it.
+fn id_of(value: &[u8]) -> Option<(u32, &[u8])> {
+    match value.split_first_chunk::<5>() {
+        Some((&[MAGIC, a, b, c, d], row)) => Some((u32::from_be_bytes([a, b, c, d]), row)),
+        _ => None,
     }
 }
 
@@ -57,7 +70,7 @@ impl<'p> AvroMessages<'p> {
             let read = self.rows.read_file(value, &is_required).map_err(FieldError::Schema)?;
             return read.map_err(FieldError::Refused);
         }
-        let Some((&[MAGIC, a, b, c, d], row)) = value.split_first_chunk::<5>() else {
+        let Some((id, row)) = id_of(value) else {
             let reason = NotParsedReason::Syntax;
             return Err(FieldError::Refused(SeriesError {
                 reason,
@@ -67,7 +80,6 @@ impl<'p> AvroMessages<'p> {
                 is_refused: true,
             }));
         };
-        let id = u32::from_be_bytes([a, b, c, d]);
         let decoder = match &self.latest {
             Some((latest, decoder)) if *latest == id => decoder,
             _ => {

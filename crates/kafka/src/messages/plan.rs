@@ -142,11 +142,27 @@ impl MessagePlan {
     /// Fields of the schema that no column takes, where there is one schema for all messages.
     pub fn unused_fields(&self) -> Option<Vec<String>> {
         let Kind::Protobuf { schema, .. } = &self.format.kind else { return None };
-        let taken = self.sources.iter().filter_map(|source| match source {
-            Source::Field(field) => Some(field.as_str()),
+        Some(schema.fields_without(&self.taken_fields().collect::<Vec<_>>()))
+    }
+
+    /// The same where each message says what its schema is.
+    pub fn unused_fields_of(&self, value: &[u8]) -> Option<Vec<String>> {
+        let is_required = |_: usize| false;
+        match &self.format.kind {
+            Kind::Avro => windrow_interchange::avro_schema(value)
+                .and_then(|schema| AvroDecoder::new(schema, &self.fields, &is_required).ok())
+                .map(|decoder| decoder.unused().to_vec()),
+            Kind::AvroConfluent => self.schemas.of(value)?.ok().map(|decoder| decoder.unused().to_vec()),
             _ => None,
-        });
-        Some(schema.fields_without(&taken.collect::<Vec<_>>()))
+        }
+    }
+
+    /// What columns take, with their types.
+    pub fn taken_fields(&self) -> impl Iterator<Item = (&str, &DataType)> {
+        self.sources.iter().zip(&self.columns).filter_map(|(source, column)| match source {
+            Source::Field(field) => Some((field.as_str(), &column.data_type)),
+            _ => None,
+        })
     }
 
     /// Whether fields have no names and are told by their order.
@@ -213,7 +229,17 @@ fn find_in_schema(
                 );
                 return Err(PlanError::Schema(text));
             }
-            None => left_out(column),
+            None => match schema.unknown_around(field) {
+                Some((outer, type_name)) => {
+                    let column = &column.name;
+                    let text = format!(
+                        "column `{column}` may be a field of {outer}, but of its type {type_name} nothing is known: types that are imported \
+                         aren't read, nor are those that have themselves inside; leave the column out with columns = {{ \"{column}\" = \"\" }}"
+                    );
+                    return Err(PlanError::Schema(text));
+                }
+                None => left_out(column),
+            },
         };
     }
     Ok(())

@@ -36,9 +36,12 @@ pub(super) fn text(pipeline: &KafkaSettings, options: &PipelineOptions, report: 
         let why = report.not_exactly_once.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         line(&mut out, &format!("\nguarantee: {}{why}", guarantee.as_str()));
     }
-    for (word, sentences) in
-        [("note", &report.notes), ("problem", &report.problems), ("could not ask", &report.unreachable)]
-    {
+    for (word, sentences) in [
+        ("note", &report.notes),
+        ("warning", &report.warnings),
+        ("problem", &report.problems),
+        ("could not ask", &report.unreachable),
+    ] {
         sentences.iter().for_each(|sentence| line(&mut out, &format!("{word}: {}", one_line(sentence))));
     }
     line(&mut out, &verdict(report));
@@ -233,6 +236,7 @@ pub(super) fn json(pipeline: &KafkaSettings, options: &PipelineOptions, report: 
         "refused_messages": sample.refused_messages,
         "refused": refused.collect::<Vec<_>>(),
         "notes": report.notes,
+        "warnings": report.warnings,
         "problems": report.problems,
         "unreachable": report.unreachable,
     })

@@ -559,7 +559,7 @@ impl Conductor {
                     self.say(Event::Truncated { claim, start, offset, diverged, leader_epoch });
                 }
                 None if (earliest..=latest).contains(&offset) => self.go_on(&claim, start, offset),
-                None => self.say(Event::OutOfRange { claim, offset, earliest, latest }),
+                None => self.say(Event::OutOfRange { claim, start, offset, earliest, latest }),
             },
             Err(error) => {
                 self.trouble(error.to_string());

@@ -172,6 +172,119 @@ fn schemas_without_a_place_in_the_table_are_refused_with_their_messages() {
         .contains("Field at not found"));
 }
 
+const LISTS: &str = r#"
+    {"name": "id", "type": "int"},
+    {"name": "c", "type": {"type": "array", "items": {"type": "record", "name": "C", "fields": [
+        {"name": "a", "type": "int"}, {"name": "more", "type": "string"},
+        {"name": "d", "type": ["null", {"type": "record", "name": "D", "fields": [{"name": "y", "type": ["null", "string"]}]}]},
+        {"name": "e", "type": {"type": "array", "items": {"type": "record", "name": "E", "fields": [{"name": "x", "type": "long"}]}}}]}}},
+    {"name": "n", "type": ["null", {"type": "array", "items": ["null", {"type": "record", "name": "N", "fields": [
+        {"name": "x", "type": ["string"]}]}]}]},
+    {"name": "u", "type": [{"type": "record", "name": "U", "fields": [{"name": "x", "type": "boolean"}]}]}"#;
+
+fn lists() -> Vec<ColumnSpec> {
+    vec![
+        column("id", "UInt32"),
+        column("c.a", "Array(UInt16)"),
+        column("c.b", "Array(Nullable(String))"),
+        column("c.d.y", "Array(String)"),
+        column("c.e.x", "Array(Array(Int64))"),
+        column("n.x", "Array(LowCardinality(String))"),
+        column("u.x", "Bool"),
+    ]
+}
+
+fn lists_row(with: bool) -> Vec<u8> {
+    let e = [zigzag(2), zigzag(5), zigzag(6), zigzag(0)].concat();
+    let first = [zigzag(1), text(b"m"), zigzag(1), zigzag(1), text(b"y"), e].concat();
+    let second = [zigzag(2), text(b""), zigzag(0), zigzag(0)].concat();
+    // In a block of one, and in another with its size before it.
+    let c = [zigzag(1), first, zigzag(-1), zigzag(second.len() as i64), second, zigzag(0)].concat();
+    let n = [zigzag(1), zigzag(2), zigzag(1), zigzag(0), text(b"x"), zigzag(0), zigzag(0)].concat();
+    let (c, n) = if with { (c, n) } else { (zigzag(0), zigzag(0)) };
+    [zigzag(9), c, n, zigzag(0), vec![1]].concat()
+}
+
+const LISTS_ROW: &str = r#"{"id": 9, "c.a": [1, 2], "c.b": [null, null], "c.d.y": ["y", ""], "c.e.x": [[5, 6], []], "n.x": ["x", ""], "u.x": true}"#;
+const NO_LISTS_ROW: &str = r#"{"id": 9, "c.a": [], "c.b": [], "c.d.y": [], "c.e.x": [], "n.x": [], "u.x": true}"#;
+
+#[test]
+fn lists_of_records_become_the_columns_of_a_nested() {
+    let plan = plan("AvroConfluent", lists(), &[]);
+    plan.add_schema(1, &schema(LISTS)).unwrap();
+    let mut reader = MessageReader::new(&plan, "t", 0);
+    for _ in 0..100 {
+        assert_eq!(reader.read(&message(1, &confluent(1, &lists_row(true)))), Ok(1));
+        assert_eq!(reader.read(&message(2, &confluent(1, &lists_row(false)))), Ok(1));
+        let whole = confluent(1, &lists_row(true));
+        assert!(reader.read(&message(3, &whole[..whole.len() / 2])).is_err());
+    }
+    assert_eq!(reader.finish()[0].block, rows(&lists(), &format!("{LISTS_ROW}{NO_LISTS_ROW}").repeat(100)));
+    assert_eq!(plan.unused_fields_of(&confluent(1, &lists_row(true))).unwrap(), ["c.more"]);
+    let file = file(LISTS, &[lists_row(true), lists_row(false)]);
+    let of_files = super::plan("Avro", lists(), &[]);
+    let mut reader = MessageReader::new(&of_files, "t", 0);
+    assert_eq!(reader.read(&message(1, &file)), Ok(2));
+    assert_eq!(of_files.unused_fields_of(&file).unwrap(), ["c.more"]);
+    assert_eq!(reader.finish()[0].block, rows(&lists(), &format!("{LISTS_ROW}{NO_LISTS_ROW}")));
+}
+
+#[test]
+fn what_lies_nowhere_is_told() {
+    let list =
+        r#"{"type": "array", "items": {"type": "record", "name": "C", "fields": [{"name": "a", "type": "int"}]}}"#;
+    let cases = [
+        (
+            format!(r#"{{"name": "c", "type": {list}}}"#),
+            "c.a",
+            "Int32",
+            "in a list of records can't be read into a column of type Int32",
+        ),
+        (
+            r#"{"name": "c", "type": {"type": "map", "values": "int"}}"#.to_owned(),
+            "c.key",
+            "Array(String)",
+            "would lie in field c (map)",
+        ),
+        (r#"{"name": "c", "type": ["string", "int"]}"#.to_owned(), "c.int", "Int32", "would lie in field c (union)"),
+        (
+            r#"{"name": "c", "type": {"type": "array", "items": "int"}}"#.to_owned(),
+            "c.a",
+            "Array(Int32)",
+            "would lie in field c (array)",
+        ),
+        (r#"{"name": "c", "type": "string"}"#.to_owned(), "c.a", "String", "would lie in field c (string)"),
+    ];
+    for (at, (field, name, type_text, expected)) in cases.iter().enumerate() {
+        let plan = plan("AvroConfluent", vec![column("id", "Int32"), column(name, type_text)], &[]);
+        let fields = format!(r#"{{"name": "id", "type": "int"}}, {field}"#);
+        let error = plan.add_schema(at as u32, &schema(&fields)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_number_of_no_bytes_is_none() {
+    let decimal =
+        r#"{"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}"#;
+    let of_null = decimal.replace(r#""type": {"#, r#""type": ["null", {"#).replace("2}}", "2}]}");
+    for (type_text, fields, rows, read) in [
+        ("Decimal(9, 2)", decimal, vec![text(b"")], false),
+        ("Decimal(9, 2)", decimal, vec![text(b"\x00")], true),
+        ("Nullable(Decimal(9, 2))", of_null.as_str(), vec![zigzag(0), [zigzag(1), text(b"\x07")].concat()], true),
+        ("Nullable(Decimal(9, 2))", of_null.as_str(), vec![zigzag(0), [zigzag(1), text(b"")].concat()], false),
+    ] {
+        let columns = vec![column("price", type_text)];
+        let plan = plan("Avro", columns.clone(), &[]);
+        let payload = file(fields, &rows);
+        let outcome = MessageReader::new(&plan, "t", 0).read(&message(1, &payload));
+        assert_eq!(outcome.is_ok(), read, "{type_text}, {rows:?}");
+        let http = ReadPlan::new(columns, settings());
+        let inserted = (windrow_interchange::format("Avro").unwrap().read)(&payload, &http);
+        assert_eq!(inserted.is_ok(), read, "{type_text}, {rows:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_leaves_nothing_behind() {
     let plan = registry_plan();

@@ -172,9 +172,138 @@ fn many_rows_of_a_message_stand_behind_their_lengths() {
     assert_eq!(reader.finish()[0].block, rows(&shown(), &expected));
 }
 
+/// Lists of messages, and a map, as what ClickHouse calls Nested.
+fn nested() -> Vec<ColumnSpec> {
+    vec![
+        column("id", "UInt32"),
+        column("parts.name", "Array(String)"),
+        column("counts.keys", "Array(LowCardinality(String))"),
+        column("PARTS_OPEN", "Array(Nullable(UInt8))"),
+        column("counts.value", "Array(UInt64)"),
+    ]
+}
+
+const NESTED_ROW: &str =
+    r#"{"id": 7, "parts.name": ["a", ""], "PARTS_OPEN": [1, null], "counts.keys": ["k"], "counts.value": [9]}"#;
+
+#[test]
+fn lists_of_messages_become_the_columns_of_a_nested() {
+    let plan = plan("ProtobufSingle", nested(), &[]);
+    let mut reader = MessageReader::new(&plan, "t", 0);
+    for at in 0..100 {
+        assert_eq!(reader.read(&message(at, &full())), Ok(1));
+        assert_eq!(reader.read(&message(at, &number(1, 1))), Ok(1));
+        // The second element is cut off.
+        assert!(reader.read(&message(at, &[full(), bytes(8, b"\x0A\x05x")].concat())).is_err());
+    }
+    let empty = r#"{"id": 1, "parts.name": [], "PARTS_OPEN": [], "counts.keys": [], "counts.value": []}"#;
+    assert_eq!(reader.finish()[0].block, rows(&nested(), &format!("{NESTED_ROW}{empty}").repeat(100)));
+    let unused = plan.unused_fields().unwrap();
+    assert!(!unused.iter().any(|field| field.starts_with("parts") || field.starts_with("counts")), "{unused:?}");
+}
+
+#[test]
+fn lists_may_lie_in_lists() {
+    let schema = r#"syntax = "proto3";
+        message R { repeated L l = 1; Q q = 2; }
+        message L { repeated M m = 1; D d = 2; repeated sint32 n = 3; oneof o { string a = 4; D b = 5; } map<string, M> p = 6; }
+        message M { int32 x = 1; } message D { string y = 1; } message Q { repeated M m = 1; }"#;
+    let columns = vec![
+        column("l.m.x", "Array(Array(Int32))"),
+        column("l.d.y", "Array(String)"),
+        column("l.n", "Array(Array(Int32))"),
+        column("l.a", "Array(Nullable(String))"),
+        column("l.b.y", "Array(String)"),
+        column("l.p.key", "Array(Array(String))"),
+        column("l.p.value.x", "Array(Array(Int8))"),
+        column("q.m", "Array(Tuple(x Int32))"),
+    ];
+    let format = MessageFormat::new("ProtobufSingle", SchemaSource { text: Some(schema), message: Some("R") }).unwrap();
+    let plan = MessagePlan::new(format, columns.clone(), &mapping(&[]), settings()).unwrap();
+    let mut reader = MessageReader::new(&plan, "t", 0);
+    let m = |x| number(1, x);
+    let pair = [bytes(1, b"k"), bytes(2, &m(4))].concat();
+    let l = [
+        bytes(1, &m(1)),
+        bytes(1, &m(2)),
+        bytes(2, &bytes(1, b"y")),
+        bytes(3, &[2, 4]),
+        bytes(4, b"a"),
+        bytes(6, &pair),
+    ];
+    let other = [bytes(3, &[6]), bytes(5, &bytes(1, b"b")), bytes(6, b""), bytes(6, &pair)];
+    let q = bytes(2, &[bytes(1, &m(8)), bytes(1, b"")].concat());
+    let value = [bytes(1, &l.concat()), bytes(1, &other.concat()), bytes(1, b""), q].concat();
+    for _ in 0..70 {
+        assert_eq!(reader.read(&message(0, &value)), Ok(1));
+        assert!(reader.read(&message(0, &value[..value.len() - 4])).is_err());
+    }
+    let row = r#"{"l.m.x": [[1, 2], [], []], "l.d.y": ["y", "", ""], "l.n": [[1, 2], [3], []], "l.a": ["a", null, null],
+        "l.b.y": ["", "b", ""], "l.p.key": [["k"], ["", "k"], []], "l.p.value.x": [[4], [0, 4], []], "q.m": [{"x": 8}, {"x": 0}]}"#;
+    assert_eq!(reader.finish()[0].block, rows(&columns, &row.repeat(70)));
+}
+
+#[test]
+fn of_many_messages_into_one_value_clickhouse_chooses() {
+    let plan = plan("ProtobufSingle", vec![column("id", "UInt8"), column("parts.name", "String")], &[]);
+    let mut reader = MessageReader::new(&plan, "t", 0);
+    let one = bytes(8, &bytes(1, b"x"));
+    assert_eq!(reader.read(&message(0, &one)), Ok(1));
+    let Err(Unread::Refused(error)) = reader.read(&message(0, &[one.clone(), one].concat())) else { panic!("two") };
+    assert!(!error.certain && plan.question().is_none(), "the schema imports another, so that nobody can be asked");
+    assert_eq!(reader.finish()[0].rows, 1);
+}
+
+#[test]
+fn a_column_that_lies_in_what_is_not_known_is_told() {
+    for name in ["elsewhere.seconds", "cause.id", "cause.place.city"] {
+        let columns = vec![column("id", "UInt8"), column(name, "Int64")];
+        let error = MessagePlan::new(format("Protobuf"), columns.clone(), &mapping(&[]), settings()).err().unwrap();
+        let outer = name.split('.').next().unwrap();
+        assert!(error.to_string().contains(&format!("may be a field of {outer}")), "{error}");
+        plan("Protobuf", columns, &[(name, "")]);
+    }
+    plan(
+        "Protobuf",
+        vec![column("id", "UInt8"), column("elsewhere_seconds", "Int64"), column("place.x", "Int64")],
+        &[],
+    );
+}
+
+#[test]
+fn fields_that_no_column_takes_are_told() {
+    let tuple = "Array(Tuple(name String))";
+    let columns = vec![column("id", "UInt8"), column("parts", tuple), column("place.city", "String")];
+    let unused = plan("Protobuf", columns, &[]).unused_fields().unwrap();
+    let expected = [
+        "user",
+        "place.part",
+        "place.zip",
+        "scores",
+        "counts",
+        "price",
+        "kind",
+        "parts.open",
+        "elsewhere",
+        "raw",
+        "eventTime",
+        "cause",
+        "seconds",
+    ];
+    assert_eq!(unused, expected);
+}
+
 #[test]
 fn what_cannot_be_read_leaves_nothing_behind() {
-    let plan = plan("ProtobufSingle", table(), MAPPED);
+    for (table, mapped, shown, full_row) in
+        [(table(), MAPPED, shown(), FULL_ROW), (nested(), &[][..], nested(), NESTED_ROW)]
+    {
+        leaves_nothing_behind(table, mapped, &shown, full_row);
+    }
+}
+
+fn leaves_nothing_behind(table: Vec<ColumnSpec>, mapped: &[(&str, &str)], shown: &[ColumnSpec], full_row: &str) {
+    let plan = plan("ProtobufSingle", table, mapped);
     let mut rng = Rng::with_seed(SEED);
     let (mut reader, mut expected, mut refused) = (MessageReader::new(&plan, "t", 0), String::new(), 0);
     for offset in 0..3000 {
@@ -192,11 +321,11 @@ fn what_cannot_be_read_leaves_nothing_behind() {
         let outcome = alone.read(&message(offset, &value));
         assert_eq!(reader.read(&message(offset, &value)), outcome, "{offset}, seed {SEED}");
         match outcome {
-            Ok(_) if value == whole => expected.push_str(FULL_ROW),
+            Ok(_) if value == whole => expected.push_str(full_row),
             Ok(_) => {
                 // Another row than the usual one: begin anew.
                 let block = alone.finish().remove(0).block;
-                let mut all = rows(&shown(), &expected);
+                let mut all = rows(shown, &expected);
                 all.append(&block);
                 assert_eq!(reader.finish()[0].block, all, "{offset}, seed {SEED}");
                 (reader, expected) = (MessageReader::new(&plan, "t", 0), String::new());
@@ -205,7 +334,7 @@ fn what_cannot_be_read_leaves_nothing_behind() {
         }
     }
     assert!(refused > 300, "{refused}");
-    assert_eq!(reader.finish()[0].block, rows(&shown(), &expected));
+    assert_eq!(reader.finish()[0].block, rows(shown, &expected));
 }
 
 #[test]

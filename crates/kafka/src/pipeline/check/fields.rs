@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windrow_columns::DataType;
 
 use super::report::UnusedField;
 
@@ -14,14 +15,15 @@ const EXAMPLE_CHARS: usize = 60;
 
 /// Counts fields over messages.
 pub(super) struct Fields {
-    /// Those that columns take, with how many messages have them.
-    taken: BTreeMap<String, u64>,
+    /// Those that columns take, with their types and how many messages have them.
+    taken: BTreeMap<String, (DataType, u64)>,
     unused: BTreeMap<String, (u64, String)>,
 }
 
 impl Fields {
-    pub fn new<'f>(taken: impl Iterator<Item = &'f str>) -> Fields {
-        Fields { taken: taken.map(|field| (field.to_owned(), 0)).collect(), unused: BTreeMap::new() }
+    pub fn new<'f>(taken: impl Iterator<Item = (&'f str, &'f DataType)>) -> Fields {
+        let taken = taken.map(|(field, data_type)| (field.to_owned(), (data_type.clone(), 0))).collect();
+        Fields { taken, unused: BTreeMap::new() }
     }
 
     /// Counts the fields of one message. What isn't JSON has none.
@@ -34,13 +36,19 @@ impl Fields {
         seen.sort_by(|one, other| one.0.cmp(&other.0));
         seen.dedup_by(|one, other| one.0 == other.0);
         for (name, example) in seen {
-            if let Some(count) = self.taken.get_mut(&name) {
-                *count += 1;
-            } else if let Some((count, _)) = self.unused.get_mut(&name) {
-                *count += 1;
-            } else if self.unused.len() < MAX_UNUSED {
-                self.unused.insert(name, (1, example));
+            match self.taken.get_mut(name.as_str()) {
+                Some((_, count)) => *count += 1,
+                None => self.see_unused(name, example),
             }
+        }
+    }
+
+    /// Of a message that has such a field once, or several times.
+    pub fn see_unused(&mut self, name: String, example: String) {
+        if let Some((count, _)) = self.unused.get_mut(&name) {
+            *count += 1;
+        } else if self.unused.len() < MAX_UNUSED {
+            self.unused.insert(name, (1, example));
         }
     }
 
@@ -49,28 +57,57 @@ impl Fields {
         for (key, value) in fields {
             let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
             let begins = format!("{name}.");
-            let looked_into =
-                !self.taken.contains_key(&name) && self.taken.keys().any(|taken| taken.starts_with(&begins));
-            match value {
-                Value::Object(_) if looked_into => self.walk(&name, value, seen),
-                value => seen.push((name, shortened(&value.to_string()))),
+            match (self.taken.get(name.as_str()), value) {
+                (Some((data_type, _)), value) => {
+                    walk_column(&name, value, data_type, seen);
+                    seen.push((name, String::new()));
+                }
+                (None, Value::Object(_)) if self.taken.keys().any(|taken| taken.starts_with(&begins)) => {
+                    self.walk(&name, value, seen);
+                }
+                (None, value) => seen.push((name, shortened(&value.to_string()))),
             }
         }
     }
 
     /// Messages that have a field which a column takes.
     pub fn messages_with(&self, field: &str) -> Option<u64> {
-        self.taken.get(field).copied()
+        self.taken.get(field).map(|(_, count)| *count)
     }
 
     /// The most frequent first.
     pub fn unused(self) -> Vec<UnusedField> {
         let unused = self.unused.into_iter();
         let mut unused: Vec<UnusedField> = unused
-            .map(|(name, (messages, example))| UnusedField { name, messages: Some(messages), example: Some(example) })
+            .map(|(name, (messages, example))| UnusedField {
+                name,
+                messages: Some(messages),
+                example: Some(example).filter(|example| !example.is_empty()),
+            })
             .collect();
         unused.sort_by_key(|field| std::cmp::Reverse(field.messages));
         unused
+    }
+}
+
+/// What a column's type has no place for in the column's value.
+fn walk_column(name: &str, value: &Value, data_type: &DataType, seen: &mut Vec<(String, String)>) {
+    match (data_type.plain(), value) {
+        (DataType::Nullable(inner), value) => walk_column(name, value, inner, seen),
+        (DataType::Array(inner), Value::Array(values)) => {
+            values.iter().take(MAX_ROWS).for_each(|value| walk_column(name, value, inner, seen));
+        }
+        (DataType::Tuple(tuple), Value::Object(fields)) => {
+            let Some(names) = &tuple.names else { return };
+            for (key, value) in fields {
+                let name = format!("{name}.{key}");
+                match names.iter().position(|known| known == key) {
+                    Some(at) => walk_column(&name, value, &tuple.elements[at], seen),
+                    None => seen.push((name, shortened(&value.to_string()))),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -106,7 +143,11 @@ mod tests {
 
     #[test]
     fn fields_are_counted_by_message() {
-        let mut fields = Fields::new(["id", "event.time", "gone"].into_iter());
+        let types = ["Int64", "String", "Array(Tuple(a Int8, b Tuple(c Int8)))"];
+        let types = types.map(|text| DataType::parse(text).unwrap());
+        let taken = [("id", &types[0]), ("event.time", &types[1]), ("gone", &types[0]), ("list", &types[2])];
+        let mut fields = Fields::new(taken.into_iter());
+        fields.see(br#"{"list":[{"a":1,"more":1},{"b":{"c":1,"d":2}}]}"#);
         fields.see(br#"{"id":1,"event":{"time":2,"kind":"k"},"x":[1]} {"id":2,"x":3}"#);
         fields.see(br#"[{"id":1},{"id":2,"y":null}]"#);
         fields.see(b"no json");
@@ -116,7 +157,13 @@ mod tests {
             [Some(2), Some(1), Some(0), None]
         );
         let unused: Vec<_> = fields.unused().into_iter().map(|it| (it.name, it.messages, it.example)).collect();
-        let expected = [("event.kind", 1u64, "\"k\""), ("x", 1, "[1]"), ("y", 1, "null")];
+        let expected = [
+            ("event.kind", 1u64, "\"k\""),
+            ("list.b.d", 1, "2"),
+            ("list.more", 1, "1"),
+            ("x", 1, "[1]"),
+            ("y", 1, "null"),
+        ];
         assert_eq!(
             unused,
             expected.map(|(name, count, example)| (name.to_owned(), Some(count), Some(example.to_owned())))

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::messages::{ColumnMapping, MessagePlan, Source};
 use crate::{Client, Error};
+use windrow_columns::DefaultKind;
 
 pub use self::report::{
     CheckReport, CheckedColumn, CheckedPartition, CheckedTopic, RefusedMessage, Sample, SampledRows, UnusedField,
@@ -114,9 +115,10 @@ async fn check_table(
             return;
         }
     };
-    report.columns = columns(&plan, table);
+    report.columns = columns(options, &plan, table);
     sample::read(report, options, tables, table, &plan, sampled).await;
     about_columns(report);
+    about_fields(report);
     about_timestamps(report, sampled);
 }
 
@@ -134,7 +136,7 @@ fn without_plan(table: &TableDescription) -> Vec<CheckedColumn> {
     table.columns.iter().map(|column| CheckedColumn::new(&column.name, &column.type_name, String::new())).collect()
 }
 
-fn columns(plan: &MessagePlan, table: &TableDescription) -> Vec<CheckedColumn> {
+fn columns(options: &PipelineOptions, plan: &MessagePlan, table: &TableDescription) -> Vec<CheckedColumn> {
     let mappings = plan.explain();
     let checked = table.columns.iter().map(|column| {
         let mapping = mappings.iter().find(|mapping| mapping.column == column.name);
@@ -149,7 +151,13 @@ fn columns(plan: &MessagePlan, table: &TableDescription) -> Vec<CheckedColumn> {
             Source::Field(field) => Some(field.clone()),
             _ => None,
         });
-        CheckedColumn { field, ..CheckedColumn::new(&column.name, &column.type_name, source) }
+        let is_left_out = options.columns.iter().any(|(name, field)| *name == column.name && field.is_empty());
+        let takes_nothing = !is_left_out
+            && mapping.is_some_and(|mapping| {
+                let is_written = matches!(mapping.default_kind, DefaultKind::None | DefaultKind::Default);
+                is_written && matches!(mapping.source, Source::Default | Source::Absent)
+            });
+        CheckedColumn { field, takes_nothing, ..CheckedColumn::new(&column.name, &column.type_name, source) }
     });
     checked.collect()
 }
@@ -170,23 +178,48 @@ fn default_of(type_name: &str) -> String {
     }
 }
 
-/// Columns whose fields nobody sends: most often one of the two names is wrong.
+/// Columns whose fields nobody sends, or that have none: most often one of the two names is wrong.
 fn about_columns(report: &mut CheckReport) {
-    if !report.sample.knows_fields || report.sample.messages == report.sample.tombstones {
+    if report.sample.messages == report.sample.tombstones && report.unused_fields.is_empty() {
         return;
     }
     let unused = &report.unused_fields;
-    for column in report.columns.iter_mut().filter(|column| column.messages_with == Some(0)) {
-        let Some(field) = &column.field else { continue };
-        let alike = unused.iter().find(|unused| is_alike(&unused.name, field)).map(|unused| &unused.name);
+    for column in &report.columns {
+        let wanted = match &column.field {
+            Some(field) if column.messages_with == Some(0) => field,
+            None if column.takes_nothing => &column.name,
+            _ => continue,
+        };
+        let alike = unused.iter().find(|unused| is_alike(&unused.name, wanted)).map(|unused| &unused.name);
+        let name = &column.name;
+        let what = match (&column.field, alike) {
+            (Some(field), _) => format!("no message of the sample has the field {field} of the column {name}"),
+            (None, Some(_)) => format!("no field of the messages is the column {name}"),
+            // Many a column is meant to get its default.
+            (None, None) => continue,
+        };
         let hint = alike
-            .map(|name| format!(" (did you mean columns = {{ {} = \"{name}\" }}?)", toml_key(&column.name)))
+            .map(|field| format!(" (did you mean columns = {{ {} = \"{field}\" }}?)", toml_key(name)))
             .unwrap_or_default();
-        report.notes.push(format!(
-            "no message of the sample has the field {field} of the column {}, which gets its default{hint}",
-            column.name
-        ));
+        report.notes.push(format!("{what}, which gets its default{hint}"));
     }
+}
+
+/// Names that are told; all of them are listed.
+const TOLD_FIELDS: usize = 5;
+
+/// What is sent and nowhere stored, which nobody notices later.
+fn about_fields(report: &mut CheckReport) {
+    let unused: Vec<&str> = report.unused_fields.iter().map(|field| field.name.as_str()).collect();
+    let more = match unused.len() {
+        0 => return,
+        count if count > TOLD_FIELDS => format!(" and {} more", count - TOLD_FIELDS),
+        _ => String::new(),
+    };
+    let told = unused.into_iter().take(TOLD_FIELDS).collect::<Vec<_>>().join(", ");
+    report
+        .warnings
+        .push(format!("no column takes these fields of the messages, which are stored nowhere: {told}{more}"));
 }
 
 fn toml_key(name: &str) -> String {

@@ -21,6 +21,8 @@ pub struct CheckReport {
     pub problems: Vec<String>,
     /// What is worth knowing, and no fault.
     pub notes: Vec<String>,
+    /// What may be a fault that nobody else will notice.
+    pub warnings: Vec<String>,
 }
 
 /// What it comes to.
@@ -90,6 +92,8 @@ pub struct CheckedColumn {
     pub source: String,
     /// The field, if they come from one.
     pub field: Option<String>,
+    /// No field was found for it, and nobody has said that none is to be.
+    pub takes_nothing: bool,
     /// Messages of the sample that have the field, where fields have names and can be seen.
     pub messages_with: Option<u64>,
     /// Messages of the sample whose value the type can't take.
@@ -105,6 +109,7 @@ impl CheckedColumn {
             type_name: type_name.to_owned(),
             source,
             field: None,
+            takes_nothing: false,
             messages_with: None,
             refused_messages: 0,
             problem: None,

@@ -92,16 +92,7 @@ pub(super) async fn read(
         plan,
         ask,
         misfits: Misfits { options, table, plan, ask },
-        fields: Fields::new(
-            plan.explain()
-                .iter()
-                .filter_map(|mapping| match &mapping.source {
-                    crate::messages::Source::Field(field) => Some(field.as_str()),
-                    _ => None,
-                })
-                .collect::<Vec<_>>()
-                .into_iter(),
-        ),
+        fields: Fields::new(plan.taken_fields()),
         unanswered: None,
     };
     for topic in sampled {
@@ -118,6 +109,8 @@ pub(super) async fn read(
         for column in &mut report.columns {
             column.messages_with = column.field.as_ref().and_then(|field| fields.messages_with(field));
         }
+    }
+    if report.sample.knows_fields || options.format.name.starts_with("Avro") {
         report.unused_fields = fields.unused();
     }
 }
@@ -163,11 +156,15 @@ impl Reading<'_> {
             self.report.sample.tombstones += 1;
             return;
         }
-        self.fields.see(record.value.as_deref().unwrap_or_default());
+        let value = record.value.as_deref().unwrap_or_default();
         match self.ask.read(self.plan, reader, &message_of(record)).await {
             Ok(rows) => self.report.sample.rows += u64::from(rows),
             Err(refusal) if refusal.is_unanswered => self.unanswered = Some(refusal.text),
             Err(refusal) => self.refused(topic, record, refusal).await,
+        }
+        match self.plan.unused_fields_of(value) {
+            Some(unused) => unused.into_iter().for_each(|name| self.fields.see_unused(name, String::new())),
+            None => self.fields.see(value),
         }
     }
 

@@ -43,8 +43,8 @@ pub(crate) enum Beginning {
 /// the others begin.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
-    /// By topic, how many.
-    partitions: OnceCell<HashMap<Arc<str>, i32>>,
+    /// By topic, how many, and which topic it was.
+    partitions: OnceCell<HashMap<Arc<str>, (i32, TopicId)>>,
 }
 
 impl Existing {
@@ -58,16 +58,20 @@ impl Existing {
             let metadata = client.metadata(named).await?;
             let counts = metadata.topics.into_iter().map(|topic| {
                 let beyond = topic.partitions.iter().map(|partition| partition.partition + 1).max();
-                (topic.name, beyond.unwrap_or(0))
+                (topic.name, (beyond.unwrap_or(0), topic.id))
             });
             Ok(counts.collect())
         };
         self.partitions.get_or_try_init(|| ask).await.map(|_| ())
     }
 
-    fn has(&self, partition: &TopicPartition) -> bool {
-        let count = self.partitions.get().and_then(|counts| counts.get(&partition.topic));
-        count.is_some_and(|count| partition.partition < *count)
+    /// A topic that was made anew was not there.
+    fn has(&self, given: &Given) -> bool {
+        let known = self.partitions.get().and_then(|counts| counts.get(&given.claim.topic));
+        known.is_some_and(|(count, id)| {
+            let is_other = *id != given.topic_id && id.is_known() && given.topic_id.is_known();
+            given.claim.partition < *count && !is_other
+        })
     }
 }
 
@@ -79,8 +83,8 @@ pub(crate) struct Beginner {
 }
 
 impl Beginner {
-    fn start(&self, partition: &TopicPartition) -> StartAt {
-        match self.existing.has(partition) {
+    fn start(&self, given: &Given) -> StartAt {
+        match self.existing.has(given) {
             true => self.start,
             false => StartAt::Earliest,
         }
@@ -136,16 +140,15 @@ async fn try_look_up(
     let mut beginnings = Vec::with_capacity(given.len());
     for given in given {
         let partition = given.partition();
-        let start = beginner.start(&partition);
         let beginning = match shown.get(&partition).cloned().flatten() {
-            None => first_offset(client, &partition, start).await.map(Beginning::New),
+            None => first_offset(client, &partition, beginner.start(given)).await.map(Beginning::New),
             Some(Shown { offset, leader_epoch, record: None }) => Ok(Beginning::At { offset, leader_epoch }),
             Some(Shown { offset, leader_epoch, record: Some(record) }) => {
                 let at = Beginning::At { offset, leader_epoch };
                 let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
                 match judge(&record, &partition, given.topic_id, find, is_gone) {
                     Ok(()) => Ok(Beginning::Replay(record)),
-                    Err(void) => begin_anew(client, &partition, start, at, &record, void).await,
+                    Err(void) => begin_anew(client, &partition, at, &record, void).await,
                 }
             }
         };
@@ -179,15 +182,14 @@ async fn deleted(
 async fn begin_anew(
     client: &Client,
     partition: &TopicPartition,
-    start: StartAt,
     at: Beginning,
     record: &BatchRecord,
     void: Void,
 ) -> Result<Beginning, crate::Error> {
     tracing::warn!(%partition, batch = %record.id, why = %void, "the recorded batch doesn't count");
     match void {
-        // Its offsets mean nothing in this one.
-        Void::OtherTopic => Ok(Beginning::New(first_offset(client, partition, start).await?)),
+        // Its offsets mean nothing in this one, of which nothing was read.
+        Void::OtherTopic => Ok(Beginning::New(first_offset(client, partition, StartAt::Earliest).await?)),
         Void::Moved | Void::NotShownBy(_) => Ok(at),
     }
 }

@@ -1,5 +1,7 @@
 //! Partitions come and go.
 
+use std::ops::Range;
+
 use crate::consumer::{Claim, Event, Fetched};
 use crate::TopicPartition;
 use tokio::time::Instant;
@@ -37,8 +39,8 @@ impl<S: Sink> Session<S> {
                 self.drop_rows(&partitions, recut);
                 partitions.iter().for_each(|partition| self.forget_partition(partition));
             }
-            Some(Event::OutOfRange { claim, offset, earliest, latest }) => {
-                self.out_of_range(claim, offset, earliest, latest);
+            Some(Event::OutOfRange { claim, start, offset, earliest, latest }) => {
+                self.out_of_range(&claim, start, offset, earliest..latest);
             }
             Some(Event::Truncated { claim, start, offset, diverged, leader_epoch }) => {
                 self.log_was_cut(&claim, Truncation { start, offset, diverged, leader_epoch });
@@ -113,24 +115,19 @@ impl<S: Sink> Session<S> {
         self.to_look_up.extend(to_start);
     }
 
-    /// The messages to go on with are not there.
-    pub(super) fn out_of_range(&mut self, claim: Claim, offset: i64, earliest: i64, latest: i64) {
+    /// The messages to go on with are not there: `there` is what the log has.
+    pub(super) fn out_of_range(&mut self, claim: &Claim, start: u64, offset: i64, there: Range<i64>) {
         let partition = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
-        let Some(own) = self.partitions.get_mut(&partition).filter(|own| own.claim == claim) else { return };
+        let Some(own) = self.partitions.get_mut(&partition).filter(|own| own.claim == *claim) else { return };
         if self.accounts.gathered(&partition).is_none() || self.ending.is_some() {
             // It isn't known yet where it goes on, or a recorded batch comes first: it is fetched anew then.
             return;
         }
-        if offset < earliest {
-            own.expired.note(offset..earliest);
+        if offset < there.start {
+            own.expired.note(offset..there.start);
             self.pass_over_expired(&partition);
-        } else {
-            let text =
-                format!("{partition}: the log ends at {latest}, before offset {offset}; reading goes on at its end");
-            self.pipeline.view.kafka_trouble(&text);
-            self.drop_rows(std::slice::from_ref(&partition), Vec::new());
-            self.accounts.begin(&partition, latest, false);
-            self.fetch(&claim, latest, -1);
+        } else if self.consumer.is_started_as(claim, start) {
+            self.log_is_another(&partition, start, offset, there);
         }
     }
 

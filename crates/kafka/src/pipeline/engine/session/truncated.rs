@@ -1,9 +1,12 @@
 //! A partition whose log was cut: its leader lacks messages that were read, and has others at their offsets, or will
-//! have.
+//! have. Where the logs part, an epoch says. If it can't, and the log ends before what was read, nobody knows which of
+//! its messages are new, and all of them are read.
 //!
 //! What was read is gathered and stored as if nothing had happened: its batches have their rows in memory, and their
 //! ids are theirs alone. When nothing of the partition is on its way any more, it goes back to where the logs part.
 //! What comes from there is gathered into other batches, of other ids.
+
+use std::ops::Range;
 
 use crate::consumer::Claim;
 use crate::TopicPartition;
@@ -19,7 +22,7 @@ pub(super) struct Truncation {
     /// Where reading would have gone on.
     pub(super) offset: i64,
     pub(super) diverged: i64,
-    /// Of the present leader.
+    /// Of the present leader, or -1.
     pub(super) leader_epoch: i32,
 }
 
@@ -43,6 +46,18 @@ impl<S: Sink> Session<S> {
             shown.last_error = Some(error_now(&text));
         });
         self.truncated.insert(partition, truncation);
+    }
+
+    /// It ends before the offset to go on with, though its leader knows of no election in between.
+    pub(super) fn log_is_another(&mut self, partition: &TopicPartition, start: u64, offset: i64, there: Range<i64>) {
+        let Range { start: earliest, end: latest } = there;
+        let text = format!(
+            "{partition}: the log ends at {latest}, before offset {offset}, where reading would go on: its end was lost, or it is another log. \
+             Which of its messages are new can't be told; all of them are read, from {earliest} on"
+        );
+        self.pipeline.view.kafka_trouble(&text);
+        self.pipeline.view.update(partition, |shown| shown.last_error = Some(error_now(&text)));
+        self.truncated.insert(partition.clone(), Truncation { start, offset, diverged: earliest, leader_epoch: -1 });
     }
 
     /// Of those whose time has come.
