@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use windrow_clickhouse::native::{
-    client, read_server_packet, revision, write_varint, Addendum, BlockEnd, ChunkReader, DataReader, Fault, Input,
-    Query, ServerHello, Startup,
+    client, read_server_packet, revision, write_varint, Addendum, BlockEnd, BlockReader, ChunkReader, DataReader,
+    Fault, Input, Query, ServerHello, Startup,
 };
 
 const MAX_BYTES: usize = 1 << 20;
@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 1 << 20;
 fuzz_target!(|bytes: &[u8]| {
     let Some(([choice, step, piece], bytes)) = bytes.split_first_chunk::<3>() else { return };
     let revision = revision::OLDEST + u64::from(*step) % (revision::NEWEST + 1 - revision::OLDEST);
-    match choice % 7 {
+    match choice % 8 {
         0 => length_fits(bytes, Startup::read(bytes).map(|(_, length)| length)),
         1 => length_fits(bytes, Addendum::read(bytes, revision).map(|(_, length)| length)),
         2 => {
@@ -29,6 +29,13 @@ fuzz_target!(|bytes: &[u8]| {
         }
         5 => assert_eq!(stripped(bytes, usize::MAX), stripped(bytes, usize::from(*piece).max(1))),
         4 => length_fits(bytes, read_server_packet(bytes, revision, *piece > 127).map(|packet| packet.bytes)),
+        6 => {
+            let (whole, cut) = (payload(bytes, usize::MAX), payload(bytes, usize::from(*piece).max(1)));
+            assert_eq!(whole.is_ok(), cut.is_ok());
+            if let (Ok(whole), Ok(cut)) = (whole, cut) {
+                assert_eq!(whole, cut);
+            }
+        }
         _ => {
             let mut packet = Vec::new();
             write_varint(&mut packet, client::DATA);
@@ -61,6 +68,23 @@ fn stripped(bytes: &[u8], piece: usize) -> Result<Vec<u8>, Fault> {
         out.extend_from_slice(&piece[..kept]);
     }
     Ok(out)
+}
+
+/// What comes of the first block of a payload in the format Native, which arrives in pieces of this size.
+fn payload(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, Option<BlockEnd>), Fault> {
+    let mut reader = BlockReader::of_payload(MAX_BYTES);
+    reader.begin();
+    let (mut out, mut there, mut from) = (Vec::new(), Vec::new(), 0);
+    loop {
+        let (taken, end) = reader.read(&there, &mut out)?;
+        there.drain(..taken);
+        if end.is_some() || from == bytes.len() {
+            return Ok((out, end));
+        }
+        let to = bytes.len().min(from.saturating_add(piece));
+        there.extend_from_slice(&bytes[from..to]);
+        from = to;
+    }
 }
 
 /// What comes of one Data packet that arrives in pieces of this size.

@@ -100,16 +100,6 @@ GO_NATIVE = {
     ),
     **forwarded("async_insert=0", "batch_pinned_off"),
 }
-# Nobody but ClickHouse knows where values of these types end.
-GO_TYPES_NATIVE = {
-    **{table: how for table, how in GO_TYPES.items() if table not in ("dynamic", "json")},
-    **forwarded("type", "dynamic json"),
-}
-TELEMETRY_NATIVE = {
-    **{table: how for table, how in TELEMETRY.items() if "json" not in table},
-    **forwarded("type", "otel_json_async otel_json_lz4 otel_json_not_waiting otel_json_unset"),
-    **forwarded("async_insert=0", "otel_json_sync"),
-}
 # ch-go, which clickhouse-go stands on: blocks of its own columns.
 CHGO = {
     **gathered(
@@ -173,9 +163,8 @@ DRIVER_TYPES = {
         " nullable_date nullable_datetime64 nullable_decimal nullable_enum nullable_ipv6 nullable_bool nullable_fixed"
         " few_dates few_moments few_fixed few_floats array_of_fixed array_of_maps array_of_words_or_null"
         " array_of_enums map_of_arrays map_of_arrays_of_words tuple_of_words tuple_of_one tuple_of_tuples ring"
-        " multi_polygon interval nested nested_whole",
+        " multi_polygon interval nested nested_whole json json_array json_typed",
     ),
-    **forwarded("type", "json json_array json_typed"),
 }
 ASYNCH = {
     **gathered(
@@ -186,13 +175,12 @@ ASYNCH = {
         " type_fixed_string type_date type_date32 type_datetime type_datetime64 type_decimal32 type_decimal128"
         " type_decimal256 type_uuid type_ipv4 type_ipv6 type_enum8 type_enum16 type_nullable type_words"
         " type_words_or_null type_few_numbers type_array type_array_of_words type_map type_map_of_words type_tuple"
-        " type_named_tuple type_point type_polygon type_simple_aggregate",
+        " type_named_tuple type_point type_polygon type_simple_aggregate type_json",
     ),
     **forwarded("async_insert=0", "pinned_off pinned_off_blocks events_none_off constraint_off"),
     **forwarded("session", "scratch"),
     **forwarded("insert_form", "of_temporary"),
     **forwarded("refused", "important_setting nowhere"),
-    **forwarded("type", "type_json"),
 }
 # The OpenTelemetry collector's exporter itself.
 COLLECTOR = {
@@ -208,17 +196,15 @@ COLLECTOR = {
         "sync_logs sync_traces sync_gauge sync_sum sync_summary sync_histogram sync_exponential",
     ),
 }
-COLLECTOR_NATIVE = {**COLLECTOR, **forwarded("type", "json_logs json_traces")}
 # A ClickHouse whose remote_servers name Windrow.
 DISTRIBUTED = {
     **gathered(
         "foreground foreground_waiting foreground_not_waiting background background_waiting rows_in_text many"
         " many_in_background small_blocks sparse sparse_in_background packed_not packed_zstd traced logged by_function"
-        " computed other_types checked",
+        " computed other_types typed checked",
     ),
     **forwarded("async_insert=0", "foreground_off background_off"),
     **forwarded("too_large", "large large_in_background"),
-    **forwarded("type", "typed"),
     **forwarded("insert_form", "selected"),
     **forwarded("refused", "nowhere"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.expected_routes import COLLECTOR, COLLECTOR_NATIVE
+from clients.expected_routes import COLLECTOR
 from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
@@ -71,7 +71,7 @@ def test_over_http(server, tested: Endpoint, direct: Endpoint, subtests: pytest.
 
 
 def test_natively(server, native: Endpoint, direct: Endpoint, subtests: pytest.Subtests) -> None:
-    exports(server, native, direct, "native", COLLECTOR_NATIVE, subtests)
+    exports(server, native, direct, "native", COLLECTOR, subtests)
 
 
 def exports(server, endpoint: Endpoint, direct: Endpoint, protocol: str, expected: dict[str, str], subtests: pytest.Subtests) -> None:

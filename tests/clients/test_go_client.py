@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.expected_routes import CHGO, GO, GO_NATIVE, GO_TYPES, GO_TYPES_NATIVE, TELEMETRY, TELEMETRY_NATIVE
+from clients.expected_routes import CHGO, GO, GO_NATIVE, GO_TYPES, TELEMETRY
 from clients.routes import Routes
 from clients.run_program import CLIENTS, built_once, expect_all, prepare, run_program
 from harness.endpoint import Endpoint
@@ -50,9 +50,7 @@ def test_native_driver(native: Endpoint, subtests: pytest.Subtests) -> None:
     expect_all(run_program([str(program()), "driver"], FOLDER, native, "native"), 32, subtests)
 
 
-@pytest.mark.parametrize(
-    ("name", "routes_expected"), [("ways", GO_NATIVE), ("types", GO_TYPES_NATIVE), ("telemetry", TELEMETRY_NATIVE)]
-)
+@pytest.mark.parametrize(("name", "routes_expected"), [("ways", GO_NATIVE), ("types", GO_TYPES), ("telemetry", TELEMETRY)])
 def test_natively(server, native: Endpoint, name: str, routes_expected: dict, subtests: pytest.Subtests) -> None:
     built, routes = program(), Routes(server, native)
     report = run_program([str(built), name], FOLDER, native, "native")

@@ -101,7 +101,7 @@ def test_servers_can_insert_and_not_read(http_only: RemoteGateway, tmp_path: Pat
 
 def test_what_can_not_be_read_is_said(http_only: RemoteGateway) -> None:
     with pytest.raises(ServerException, match="backend_native.address"):
-        client(http_only).execute("SELECT '{\"a\": 1}'::JSON")
+        client(http_only).execute("SELECT uniqCombinedState(number) FROM numbers(3)")
 
 
 def test_duckdb_answers(duckdb: DuckDbGateway) -> None:

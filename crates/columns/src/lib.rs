@@ -43,6 +43,8 @@ pub use read::{BlockBuilder, ColumnData, Series, SeriesError, StringData, TextVa
 pub use rows::Rows;
 pub use settings::{reading_settings, InlineSchema, ReadSettings, ReadingSetting, SettingEffect};
 pub use sharding::{cut_by_shard, ShardingKey};
-pub use types::{write_identifier, CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError};
+pub use types::{
+    write_identifier, AggregateFunction, CustomType, DataType, EnumValue, IntervalUnit, TupleType, TypeError,
+};
 pub use view::{ColumnView, Layout, Strings};
 pub use zone::ZoneChange;

@@ -115,8 +115,8 @@ impl Reader {
             Map(key, value) => {
                 Reader::Map(Box::new(MapReader { key: Reader::new(key, zones), value: Reader::new(value, zones) }))
             }
-            // No table has the last four: `DataType::parse` gives them for results only.
-            Variant(_) | Dynamic | Json { .. } | QBit { .. } | Nothing => Reader::Variant,
+            // The others are types of no plan: `DataType::parse` does not give them.
+            Variant(_) | Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => Reader::Variant,
             Custom(custom) => Reader::new(&custom.inner, zones),
             Tuple(tuple) => Reader::Tuple(TupleReader {
                 names: tuple.names.clone(),

@@ -94,7 +94,7 @@ impl Metrics {
             tallies: Mutex::default(),
         };
         registry.register("windrow_inserts_accepted", "Inserts taken to be gathered", m.accepted.clone());
-        let help = "Of the inserts taken, those whose payload stays the text it is";
+        let help = "Of the inserts taken, those whose payload stays the text, or the blocks, that it is";
         registry.register("windrow_inserts_passthrough", help, m.passthrough.clone());
         registry.register(
             "windrow_inserts_opaque",

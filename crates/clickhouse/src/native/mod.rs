@@ -5,7 +5,7 @@
 //! depends on the revision that they have agreed on, the lesser of what the two know; `revision.rs` has each step.
 //!
 //! - `input.rs`: bytes of which more may come.
-//! - `hello.rs`: how a connection begins. `query.rs`: what is asked. `block.rs`: columns, taken apart as they come in.
+//! - `hello.rs`: how a connection begins. `query.rs`: what is asked. `block/`: columns, taken apart as they come in.
 //!   `data.rs`: Data packets, compressed or not. `chunked.rs`: the lengths that may stand around packets.
 //! - `answer.rs`: what a server writes. `server_packet.rs`: the same, read, as far as answers to an INSERT have it.
 //!

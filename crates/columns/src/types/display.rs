@@ -54,6 +54,7 @@ impl DataType {
             Json { .. } => "JSON",
             QBit { .. } => "QBit",
             Nothing => "Nothing",
+            AggregateFunction(_) => "AggregateFunction",
             Custom(custom) => custom.inner.family(),
         }
     }
@@ -98,6 +99,7 @@ fn write_type(out: &mut impl Write, data_type: &DataType, spelling: Spelling) ->
         Custom(custom) if spelling == Spelling::Native && may_hold_low_cardinality(custom) => {
             write_type(out, &custom.inner, spelling)
         }
+        AggregateFunction(function) => out.write_str(&function.spelled),
         Custom(custom) => out.write_str(&custom.name),
         _ => out.write_str(family),
     }

@@ -78,7 +78,19 @@ pub enum DataType {
         array: Box<DataType>,
     },
     Nothing,
+    /// The states of an aggregate function: never read, only passed on.
+    AggregateFunction(Box<AggregateFunction>),
     Custom(CustomType),
+}
+
+/// `AggregateFunction(quantileIf(0.5), UInt64, UInt8)`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AggregateFunction {
+    /// All of it, as it was spelled.
+    pub spelled: String,
+    /// Without its parameters. Nothing, if its states have versions.
+    pub name: Option<String>,
+    pub arguments: Vec<DataType>,
 }
 
 /// A type under another name: `Point`, `Nested(...)`, `SimpleAggregateFunction(...)`, and in results `Dynamic` and `JSON`
@@ -118,7 +130,7 @@ impl DataType {
             Decimal { precision, .. } => DataType::decimal_width(*precision),
             Custom(custom) => return custom.inner.fixed_width(),
             String | Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) => return None,
-            Dynamic | Json { .. } | QBit { .. } | Nothing => return None,
+            Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => return None,
         })
     }
 

@@ -160,7 +160,7 @@ fn value(bytes: &mut Bytes<'_>, data_type: &DataType) -> String {
         Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => {
             unreachable!("not a scalar")
         }
-        Dynamic | Json { .. } | QBit { .. } | Nothing => unreachable!("of results only"),
+        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => unreachable!("of results only"),
     }
 }
 

@@ -42,13 +42,17 @@ impl ClickHouseSink {
     }
 }
 
-/// With these ClickHouse makes one block of a whole text, which it writes only when it has read all of it: an error in
-/// any row means that no row is stored. Parallel parsing cuts texts of many megabytes only
+/// With these ClickHouse makes one block of a whole text, and of many blocks, which it writes only when it has read all of
+/// it: an error in any row means that no row is stored. Parallel parsing cuts texts of many megabytes only
 /// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
-pub const ONE_BLOCK: [(&str, &str); 2] =
-    [("max_insert_block_size", MANY_ROWS), ("min_insert_block_size_rows", MANY_ROWS)];
+pub const ONE_BLOCK: [(&str, &str); 3] = [
+    ("max_insert_block_size", MANY_ROWS),
+    ("min_insert_block_size_rows", MANY_ROWS),
+    // However many bytes the blocks before have.
+    ("min_insert_block_size_bytes", "0"),
+];
 /// And so does an INSERT that takes its rows from a SELECT.
-const WITH_A_SELECT: [(&str, &str); 3] = [ONE_BLOCK[0], ONE_BLOCK[1], ("max_insert_threads", "1")];
+const WITH_A_SELECT: [(&str, &str); 4] = [ONE_BLOCK[0], ONE_BLOCK[1], ONE_BLOCK[2], ("max_insert_threads", "1")];
 /// A replica that has lost its Keeper would try for two minutes before it says so; like this it takes 6 s. Another one
 /// knows the batch if it is stored. With fewer attempts, a Keeper that is away for a moment would leave more parts of
 /// which the replica does not know for five minutes whether they count.

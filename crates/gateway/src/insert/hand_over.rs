@@ -88,7 +88,9 @@ pub(crate) async fn hand_over(
     state.metrics.accepted.inc();
     match compatibility {
         BatchCompatibility::Parsed(_) => {}
-        BatchCompatibility::Passthrough { .. } => _ = state.metrics.passthrough.inc(),
+        BatchCompatibility::Passthrough { .. } | BatchCompatibility::Blocks { .. } => {
+            _ = state.metrics.passthrough.inc();
+        }
         BatchCompatibility::BackendRead => _ = state.metrics.backend_read.inc(),
     }
     let summary = Summary { rows, bytes, elapsed_ns: 0 };

@@ -12,6 +12,7 @@ mod admit;
 mod answer_form;
 mod asking;
 mod backend_reader;
+mod blocks;
 mod candidate;
 mod dedup_plan;
 mod dedup_settings;

@@ -224,25 +224,24 @@ async fn prepare_gathered(
             .reader(&destination)
             .map(Box::new)
     });
-    let backend = may_ask.then(|| {
-        let request = BackendReaderRequest {
-            format_name,
-            targets: &targets,
-            user: &user,
-            settings: &by_role.shape,
-            formatting: &by_role.formatting,
-            computes: schema.computes,
-            database: request.database.as_deref(),
-            kind: &kind,
-            parsing: parsing.as_ref().map_err(|reason| *reason),
-            takes_unread_rows: dedup.as_ref().is_none_or(may_be_text),
-        };
-        request.reader(&destination).map(Box::new)
+    let asking = may_ask.then(|| BackendReaderRequest {
+        format_name,
+        targets: &targets,
+        user: &user,
+        settings: &by_role.shape,
+        formatting: &by_role.formatting,
+        computes: schema.computes,
+        database: request.database.as_deref(),
+        kind: &kind,
+        parsing: parsing.as_ref().map_err(|reason| *reason),
+        takes_unread_rows: dedup.as_ref().is_none_or(may_be_text),
     });
+    let passthrough = passthrough.or_else(|| asking.as_ref()?.blocks(&destination).map(Box::new));
+    let backend = asking.and_then(|asking| asking.reader(&destination)).map(Box::new);
     // Where the table itself lies in the request's database, that one is there.
     let database = request.database.as_deref().filter(|database| *database != key.database);
     let asker = Asker { admission, account: &account, schema: &schema, other_settings: &by_role.others, database };
-    let mut readers = asker.admitted_readers(parsing, passthrough, backend.flatten()).await?;
+    let mut readers = asker.admitted_readers(parsing, passthrough, backend).await?;
     if let Some(sharding) = &sharding {
         let probe = Probe { destination: readers.any_destination(), other_settings: &by_role.others, database: None };
         if !sharding.admits(&probe, &user_key, since).await? {

@@ -1,4 +1,5 @@
-//! Whether ClickHouse may be asked to read the payloads of a statement that can't be read here for certain, and how.
+//! Whether ClickHouse may be asked to read the payloads of a statement that can't be read here for certain, and how; and
+//! whether blocks with types that are not known here may pass through.
 
 use std::sync::Arc;
 
@@ -9,8 +10,9 @@ use windrow_engine::{
 };
 
 use super::backend_reader::{BackendReader, Taken};
+use super::blocks::BlocksPlan;
 use super::prepare_passthrough::{carried_settings, kind_of_small_batches};
-use super::readers::ParsingReader;
+use super::readers::{JoinPlan, ParsingReader, PassthroughReader};
 use crate::admission::{refuse_casts, Target, UserContext};
 
 /// Larger payloads are parts worth having, and stay ClickHouse's.
@@ -92,6 +94,25 @@ impl BackendReaderRequest<'_> {
         })
     }
 
+    /// For the format Native: blocks of types that are not known here stay as they came.
+    pub(super) fn blocks(&self, destination: &Destination) -> Option<PassthroughReader> {
+        let is_native = self.format_name.eq_ignore_ascii_case(PassthroughFormat::BLOCKS);
+        let instead_because = self.parsing.err().filter(|reason| is_native && *reason == "type")?;
+        if !self.takes_unread_rows || !self.native_is_plain() || !self.makes_one_block() {
+            return None;
+        }
+        Some(PassthroughReader {
+            plan: JoinPlan::Blocks(BlocksPlan::new(self.columns())),
+            destination: self.own_destination(destination, blocks()),
+            kind: Arc::new(kind_of_small_batches(self.kind)),
+            instead_because: Some(instead_because),
+        })
+    }
+
+    fn columns(&self) -> Vec<(String, String)> {
+        self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone())).collect()
+    }
+
     /// Where rows go if no payload of the statement is parsed here, and as what.
     fn untyped(&self, destination: &Destination) -> Option<(Arc<Destination>, Taken)> {
         if !self.native_is_plain() {
@@ -107,10 +128,8 @@ impl BackendReaderRequest<'_> {
         if !self.takes_unread_rows || !self.makes_one_block() || !self.targets.iter().all(comes_back_whole) {
             return None;
         }
-        let form = Form::Text { format: PassthroughFormat::BLOCKS, header: Vec::new() };
-        let columns = self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone())).collect();
         let kind = Arc::new(kind_of_small_batches(self.kind));
-        Some((self.own_destination(destination, form), Taken::Blocks { columns, kind }))
+        Some((self.own_destination(destination, blocks()), Taken::Blocks { columns: self.columns(), kind }))
     }
 
     /// Under all settings of the request.
@@ -147,6 +166,10 @@ impl BackendReaderRequest<'_> {
         let in_profile = self.user.changed_settings.iter().map(|(name, _)| name.as_str());
         in_profile.chain(self.settings.iter().map(|(name, _)| *name)).any(drops)
     }
+}
+
+fn blocks() -> Form {
+    Form::Text { format: PassthroughFormat::BLOCKS, header: Vec::new() }
 }
 
 /// Of states of aggregate functions that have versions, Native over HTTP has the oldest.

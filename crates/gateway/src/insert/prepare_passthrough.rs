@@ -9,11 +9,11 @@ use windrow_engine::{
     InsertKind,
 };
 
-use super::readers::PassthroughReader;
+use super::readers::{JoinPlan, PassthroughReader};
 use crate::admission::{Target, UserContext};
 
-/// A refused batch is read again by ClickHouse for each step of the search for a culprit, so batches of text are kept
-/// small.
+/// A refused batch is read again by ClickHouse for each step of the search for a culprit, and may be many times as large in
+/// its memory (a document with keys of its own in each row), so batches that pass through are kept small.
 const MAX_BATCH_BYTES: u64 = 1 << 20;
 
 /// What there is to know of a statement, for passing its payloads through.
@@ -42,7 +42,7 @@ impl PassthroughRequest<'_> {
         let form = Form::Text { format: self.format.name, header: Vec::new() };
         let settings = carried_settings(self.settings, self.formatting);
         Some(PassthroughReader {
-            plan,
+            plan: JoinPlan::Text(plan),
             destination: Arc::new(Destination { form, settings, ..destination.clone() }),
             kind: Arc::new(kind_of_small_batches(self.kind)),
             instead_because,

@@ -13,7 +13,7 @@ use windrow_clickhouse::native::RowShape;
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::questions::{Leave, Questions};
-use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Readers};
+use super::readers::{BatchCompatibility, Gatherable, JoinPlan, NotGatherable, Readers};
 use crate::admission::{Grounds, ShardOfCut, Sharding, Standing};
 use crate::recent::Recent;
 
@@ -113,7 +113,8 @@ impl Prepared {
 
     /// Whether blocks of rows can be taken, in the format Native.
     pub(crate) fn reads_blocks(&self) -> bool {
-        self.readers.parsing.as_ref().is_some_and(|parsing| parsing.format.name == "Native")
+        let pass = self.readers.passthrough.as_ref().is_some_and(|reader| matches!(reader.plan, JoinPlan::Blocks(_)));
+        pass || self.readers.parsing.as_ref().is_some_and(|parsing| parsing.format.name == "Native")
     }
 
     /// What rows have that bring all columns that they may; `None`: they can't be taken as columns.
@@ -129,7 +130,8 @@ impl Prepared {
 
     /// What the rows of such blocks have at least.
     pub(crate) fn row_shape(&self) -> RowShape {
-        let columns = self.readers.parsing.as_ref().map_or(&[][..], |parsing| parsing.plan.columns());
+        let Some(parsing) = &self.readers.parsing else { return RowShape::default() };
+        let columns = parsing.plan.columns();
         let bytes = columns.iter().map(|column| column.data_type.fixed_width().unwrap_or(1)).sum();
         RowShape { columns: columns.len(), bytes }
     }
@@ -140,6 +142,7 @@ impl Prepared {
             (BatchCompatibility::Parsed(present), Some(parsing)) => {
                 *present == Present::all(parsing.plan.columns().len())
             }
+            (BatchCompatibility::Blocks { are_whole }, _) => *are_whole,
             _ => true,
         }
     }
@@ -152,7 +155,9 @@ impl Prepared {
     /// What its inserts have in common whose payloads are compatible in this.
     pub(crate) fn kind(&self, compatibility: &BatchCompatibility) -> Arc<InsertKind> {
         match (compatibility, &self.readers.passthrough) {
-            (BatchCompatibility::Passthrough { .. }, Some(passthrough)) => passthrough.kind.clone(),
+            (BatchCompatibility::Passthrough { .. } | BatchCompatibility::Blocks { .. }, Some(passthrough)) => {
+                passthrough.kind.clone()
+            }
             (BatchCompatibility::BackendRead, _) => {
                 self.readers.backend.as_ref().and_then(|backend| backend.kind()).unwrap_or(&self.kind).clone()
             }

@@ -1,5 +1,5 @@
 //! What makes rows of a statement's payloads. They are parsed here; where that doesn't do, they pass through as the
-//! text they came as; and what only ClickHouse can read, it is asked to read.
+//! text or the blocks they came as; and what only ClickHouse can read, it is asked to read.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use windrow_engine::{
 };
 
 use super::backend_reader::BackendReader;
+use super::blocks::BlocksPlan;
 use super::questions::Leave;
 use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
@@ -34,14 +35,20 @@ pub(crate) struct ParsingReader {
     pub(crate) takes_any_size: bool,
 }
 
-/// Payloads stay text.
+/// Payloads stay what they came as.
 pub(crate) struct PassthroughReader {
-    pub(crate) plan: PassthroughPlan,
+    pub(crate) plan: JoinPlan,
     /// Without a header.
     pub(crate) destination: Arc<Destination>,
     pub(crate) kind: Arc<InsertKind>,
     /// Why payloads of the statement can't be parsed at all, if that is so.
     pub(crate) instead_because: Option<&'static str>,
+}
+
+/// How payloads are told to be joinable.
+pub(crate) enum JoinPlan {
+    Text(PassthroughPlan),
+    Blocks(BlocksPlan),
 }
 
 /// A payload's rows, and what decides which others they may be with.
@@ -57,6 +64,8 @@ pub(crate) enum BatchCompatibility {
     Parsed(Present),
     /// This stands before their rows.
     Passthrough { header: Vec<u8> },
+    /// Blocks with types that are not read here; whether all of the statement's columns are in each of them.
+    Blocks { are_whole: bool },
     /// ClickHouse has read them into all of the plan's columns.
     BackendRead,
 }
@@ -189,6 +198,10 @@ impl Readers {
         parsing.or(passthrough).or(backend).expect("at least one of them is there")
     }
 
+    fn passing(&self) -> &PassthroughReader {
+        self.passthrough.as_ref().expect("this reader has read them")
+    }
+
     /// Where rows go that were read here and have this in common.
     pub(crate) fn destination(&self, compatibility: &BatchCompatibility) -> Arc<Destination> {
         match compatibility {
@@ -208,10 +221,13 @@ impl Readers {
                 self.backend.as_ref().expect("this reader has read them").destination.clone()
             }
             BatchCompatibility::Passthrough { header } => {
-                let passthrough = self.passthrough.as_ref().expect("this reader has read them");
-                let form = Form::Text { format: passthrough.plan.format().name, header: header.clone() };
-                Arc::new(Destination { form, ..(*passthrough.destination).clone() })
+                let mut destination = (*self.passing().destination).clone();
+                if let Form::Text { header: own, .. } = &mut destination.form {
+                    own.clone_from(header);
+                }
+                Arc::new(destination)
             }
+            BatchCompatibility::Blocks { .. } => self.passing().destination.clone(),
         }
     }
 }
@@ -231,10 +247,22 @@ impl PassthroughReader {
             true => tokio::task::block_in_place(|| self.plan.join(payload)),
             false => self.plan.join(payload),
         };
-        let joined = joined.map_err(|_| NotGatherable::NotRead(Unread::because("type", payload.len() as u64)))?;
-        Ok(Gatherable {
-            rows: Rows::Passthrough(joined.rows),
-            compatibility: BatchCompatibility::Passthrough { header: joined.header },
-        })
+        joined.ok_or_else(|| NotGatherable::NotRead(Unread::because("type", payload.len() as u64)))
+    }
+}
+
+impl JoinPlan {
+    fn join(&self, payload: &[u8]) -> Option<Gatherable> {
+        let (rows, compatibility) = match self {
+            JoinPlan::Text(plan) => {
+                let joined = plan.join(payload).ok()?;
+                (joined.rows, BatchCompatibility::Passthrough { header: joined.header })
+            }
+            JoinPlan::Blocks(plan) => {
+                let joined = plan.join(payload)?;
+                (joined.rows, BatchCompatibility::Blocks { are_whole: joined.are_whole })
+            }
+        };
+        Some(Gatherable { rows: Rows::Passthrough(rows), compatibility })
     }
 }

@@ -3,7 +3,7 @@
 //! only the gateway has.
 //!
 //! What is missing then: progress, logs, totals and extremes, tables that go along with a statement, and results of types whose
-//! values' end can't be found (JSON, Dynamic, AggregateFunction, QBit).
+//! values' end can't be found (some states of aggregate functions).
 
 use std::future::Future;
 use std::sync::Arc;

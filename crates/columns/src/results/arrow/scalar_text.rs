@@ -51,7 +51,7 @@ impl ScalarText {
             String | FixedString(_) => write_quoted(out, value),
             // Types with types inside are never scalars.
             Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => {}
-            Dynamic | Json { .. } | QBit { .. } | Nothing => {}
+            Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => {}
         }
     }
 

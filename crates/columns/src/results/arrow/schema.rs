@@ -111,7 +111,7 @@ fn format_of(scalar: &DataType, options: &ArrowOptions) -> String {
         }
         // Types with types inside are never scalars.
         Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => "n",
-        Dynamic | Json { .. } | QBit { .. } | Nothing => "n",
+        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => "n",
     };
     plain.to_string()
 }

@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
             'b' => '\u{8}',
             'f' => '\u{c}',
             // The pattern of a JSON's `SKIP REGEXP` may have any.
-            other if self.purpose == Purpose::Result => other,
+            other if self.purpose != Purpose::Insert => other,
             _ => return Err(self.malformed()),
         })
     }
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
         let name = name.chars().take(MAX_TOLD_CHARACTERS).collect();
         match self.purpose {
             Purpose::Insert => TypeError::Unsupported(name),
-            Purpose::Result => TypeError::Unreadable(name),
+            Purpose::Result | Purpose::Passing => TypeError::Unreadable(name),
         }
     }
 }

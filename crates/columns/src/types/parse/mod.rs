@@ -22,6 +22,8 @@ enum Purpose {
     /// What is not taken here is left to ClickHouse, so a type is only taken if all of its values are.
     Insert,
     Result,
+    /// Its values stay as they came: only where they end has to be known.
+    Passing,
 }
 
 impl Purpose {
@@ -29,7 +31,7 @@ impl Purpose {
     const fn max_depth(self) -> usize {
         match self {
             Purpose::Insert => 32,
-            Purpose::Result => 128,
+            Purpose::Result | Purpose::Passing => 128,
         }
     }
 }
@@ -47,6 +49,11 @@ impl DataType {
     /// Reads the type of a result's column.
     pub fn parse_result(text: &str) -> Result<Self, TypeError> {
         Self::parse_result_at(text, 0)
+    }
+
+    /// Reads the type of values that are not looked into.
+    pub fn parse_passing(text: &str) -> Result<Self, TypeError> {
+        Self::parse_for(Purpose::Passing, text, 0)
     }
 
     /// For a name that occurs inside values, `depth` types down.
@@ -97,7 +104,7 @@ impl Parser<'_> {
         match self.purpose {
             purpose if depth < purpose.max_depth() => {}
             Purpose::Insert => return Err(TypeError::TooDeep),
-            Purpose::Result => return Err(TypeError::TooDeepToRead),
+            Purpose::Result | Purpose::Passing => return Err(TypeError::TooDeepToRead),
         }
         Ok(match family {
             "UInt8" => UInt8,
@@ -143,10 +150,11 @@ impl Parser<'_> {
             "Variant" => self.variant(depth)?,
             "Nested" => self.nested(depth)?,
             "SimpleAggregateFunction" => self.simple_aggregate_function(depth)?,
-            "Dynamic" if self.purpose == Purpose::Result => self.dynamic(start)?,
-            "JSON" if self.purpose == Purpose::Result => self.json(start, depth)?,
-            "QBit" if self.purpose == Purpose::Result => self.qbit(depth)?,
-            "Nothing" if self.purpose == Purpose::Result => Nothing,
+            "Dynamic" if self.purpose != Purpose::Insert => self.dynamic(start)?,
+            "JSON" if self.purpose != Purpose::Insert => self.json(start, depth)?,
+            "QBit" if self.purpose != Purpose::Insert => self.qbit(depth)?,
+            "Nothing" if self.purpose != Purpose::Insert => Nothing,
+            "AggregateFunction" if self.purpose == Purpose::Passing => self.aggregate_function(start, depth)?,
             other => match (IntervalUnit::of_type(other), geo_type(other)) {
                 (Some(unit), _) => Interval(unit),
                 (_, Some(geo)) => geo,
@@ -157,7 +165,7 @@ impl Parser<'_> {
 
     /// A result's reader is told the arguments as well; whoever inserts is told the family.
     fn unknown(&mut self, start: usize) -> TypeError {
-        if self.purpose == Purpose::Result && self.peek() == Some('(') {
+        if self.purpose != Purpose::Insert && self.peek() == Some('(') {
             self.next();
             if let Err(malformed) = self.rest_of_arguments() {
                 return malformed;

@@ -41,7 +41,7 @@ impl Parser<'_> {
     fn dictionary_type<'t>(&self, inner: &'t DataType) -> &'t DataType {
         match self.purpose {
             Purpose::Insert => inner.plain(),
-            Purpose::Result => inner,
+            Purpose::Result | Purpose::Passing => inner,
         }
     }
 
@@ -132,7 +132,7 @@ impl Parser<'_> {
     fn empty_tuple(&self) -> Result<DataType, TypeError> {
         match self.purpose {
             Purpose::Insert => Err(self.refused("Tuple()")),
-            Purpose::Result => Ok(DataType::Tuple(TupleType { names: None, elements: Vec::new() })),
+            Purpose::Result | Purpose::Passing => Ok(DataType::Tuple(TupleType { names: None, elements: Vec::new() })),
         }
     }
 

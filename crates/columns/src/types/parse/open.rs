@@ -1,8 +1,9 @@
-//! Types whose values say themselves what they are, and `QBit`: read in results only.
+//! Types whose values say themselves what they are, and `QBit`: read in results only. States of aggregate functions: never
+//! read.
 
 use super::cursor::Parser;
 use super::{custom, TypeError};
-use crate::types::DataType;
+use crate::types::{AggregateFunction, DataType};
 
 /// ClickHouse's own limit is lower; a row is `dimension` numbers.
 const MAX_QBIT_DIMENSION: u64 = 1 << 20;
@@ -82,6 +83,27 @@ impl Parser<'_> {
             return Err(self.malformed());
         }
         Ok(DataType::QBit { dimension: dimension as usize, array: Box::new(DataType::Array(Box::new(element))) })
+    }
+
+    /// `AggregateFunction(1, sumMap, Array(UInt8), Array(UInt64))`: a number in front is the version of the states.
+    pub(super) fn aggregate_function(&mut self, start: usize, depth: usize) -> Result<DataType, TypeError> {
+        self.expect('(')?;
+        let mut name = Some(self.word()?.to_string());
+        if name.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
+            self.expect(',')?;
+            self.word()?;
+            name = None;
+        }
+        if self.eat('(') {
+            self.rest_of_arguments()?;
+        }
+        let mut arguments = Vec::new();
+        while self.eat(',') {
+            arguments.push(self.data_type(depth + 1)?);
+        }
+        self.expect(')')?;
+        let spelled = self.text[start..self.at].to_string();
+        Ok(DataType::AggregateFunction(Box::new(AggregateFunction { spelled, name, arguments })))
     }
 
     fn as_written(&self, start: usize, inner: DataType) -> DataType {

@@ -47,6 +47,25 @@ fn paths_of_json_are_found_among_its_arguments() {
 }
 
 #[test]
+fn states_are_known_where_they_are_only_passed_on() {
+    for (name, function, arguments) in [
+        ("AggregateFunction(quantiles(0.5, 0.9), UInt64)", Some("quantiles"), 1),
+        ("AggregateFunction(count)", Some("count"), 0),
+        ("AggregateFunction(argMaxIf, Array(AggregateFunction(sum, UInt8)), String, UInt8)", Some("argMaxIf"), 3),
+        ("AggregateFunction(1, sumMap, Array(UInt8), Array(UInt64))", None, 2),
+    ] {
+        let parsed = DataType::parse_passing(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(parsed.to_string(), name);
+        let DataType::AggregateFunction(states) = parsed else { panic!("{name}") };
+        assert_eq!((states.name.as_deref(), states.arguments.len()), (function, arguments), "{name}");
+        assert!(DataType::parse(name).is_err() && DataType::parse_result(name).is_err());
+    }
+    for name in ["AggregateFunction", "AggregateFunction()", "AggregateFunction(sum, UInt8", "AggregateFunction(1)"] {
+        assert!(DataType::parse_passing(name).is_err(), "{name}");
+    }
+}
+
+#[test]
 fn what_is_no_type_is_told() {
     for name in [
         "",

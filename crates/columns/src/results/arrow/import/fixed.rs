@@ -136,7 +136,7 @@ fn put_value(field: &Field, view: &View<'_>, row: usize, scalar: &DataType, out:
         Enum16(names) => put_int::<i16>(enumerated(field, view, row, names)?, out),
         BFloat16 | String | FixedString(_) => Err(Unsuited),
         Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => Err(Unsuited),
-        Dynamic | Json { .. } | QBit { .. } | Nothing => Err(Unsuited),
+        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => Err(Unsuited),
     }
 }
 

@@ -5,79 +5,30 @@
 //! where they end has to be found, and for that every type has to be known. A block may come in pieces of any size, and no
 //! piece is looked at twice: what is still to come stands as a stack of steps.
 
+mod open;
+mod shape;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use windrow_columns::wire::{write_varint, DICTIONARY_VERSION, NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
-use windrow_columns::DataType;
+use windrow_columns::wire::{write_varint, NULL_DISCRIMINATOR};
 
 use crate::native::input::{Fault, Input};
 use crate::native::revision;
+use open::Opened;
+use shape::Shape;
+use state::State;
 
 const MAX_COLUMNS: usize = 100_000;
 const MAX_ROWS: u64 = 1_000_000_000_000;
 const MAX_NAME_BYTES: usize = 1 << 20;
 /// Of a sparse column: so many values follow that are the type's default, and that was all.
 const SPARSE_END: u64 = 1 << 62;
-
-/// How the values of a type lie one after the other.
-#[derive(Debug)]
-enum Shape {
-    Fixed(usize),
-    String,
-    Nullable(Arc<Shape>),
-    Array(Arc<Shape>),
-    Tuple(Vec<Arc<Shape>>),
-    /// Of its keys.
-    LowCardinality(Arc<Shape>),
-    Variant(Vec<Arc<Shape>>),
-}
-
-impl Shape {
-    fn of(data_type: &DataType) -> Result<Arc<Shape>, Fault> {
-        let shape = match data_type {
-            DataType::String => Shape::String,
-            DataType::Nullable(inner) => Shape::Nullable(Shape::of(inner)?),
-            DataType::Array(inner) => Shape::Array(Shape::of(inner)?),
-            DataType::Map(key, value) => Shape::Array(Arc::new(Shape::Tuple(vec![Shape::of(key)?, Shape::of(value)?]))),
-            // One of no elements has a byte in each row.
-            DataType::Tuple(tuple) if tuple.elements.is_empty() => Shape::Fixed(1),
-            DataType::Tuple(tuple) => Shape::Tuple(tuple.elements.iter().map(Shape::of).collect::<Result<_, _>>()?),
-            DataType::LowCardinality(inner) => match &**inner {
-                DataType::Nullable(inner) => Shape::LowCardinality(Shape::of(inner)?),
-                inner => Shape::LowCardinality(Shape::of(inner)?),
-            },
-            DataType::Variant(types) => Shape::Variant(types.iter().map(Shape::of).collect::<Result<_, _>>()?),
-            DataType::Custom(custom) => return Shape::of(&custom.inner),
-            other => match other.fixed_width() {
-                Some(width) => Shape::Fixed(width),
-                None => return Err(Fault::Unsupported("a type whose values Windrow can't find the end of")),
-            },
-        };
-        Ok(Arc::new(shape))
-    }
-
-    /// What stands in front of a column for these, in this order.
-    fn prefix(&self, steps: &mut Vec<Step>) {
-        match self {
-            Shape::Fixed(_) | Shape::String => {}
-            Shape::Nullable(inner) | Shape::Array(inner) => inner.prefix(steps),
-            Shape::Tuple(elements) => elements.iter().rev().for_each(|element| element.prefix(steps)),
-            Shape::LowCardinality(_) => steps.push(Step::Word(DICTIONARY_VERSION)),
-            Shape::Variant(types) => {
-                types.iter().rev().for_each(|inner| inner.prefix(steps));
-                steps.push(Step::Word(PLAIN_DISCRIMINATORS));
-            }
-        }
-    }
-
-    /// How many kinds of serialisation stand behind the mark of a column.
-    fn kinds(&self) -> usize {
-        match self {
-            Shape::Tuple(elements) => 1 + elements.iter().map(|element| element.kinds()).sum::<usize>(),
-            _ => 1,
-        }
-    }
-}
+/// In place of a revision.
+const OF_PAYLOAD: u64 = 0;
 
 /// What is still to come of a block; the last of the steps comes first.
 #[derive(Debug)]
@@ -96,13 +47,31 @@ enum Step {
     /// So many end offsets, and then values up to the last.
     Offsets(Arc<Shape>, u64),
     /// A dictionary, its keys and so many positions.
-    Dictionary(Arc<Shape>),
-    /// How many positions there are, and they.
+    Dictionary(Arc<Shape>, u64),
+    /// How many positions there are, which can only be so many, and they.
     Positions {
         bytes: u64,
+        rows: u64,
     },
     /// A row's type each, and then the values of each type.
     Discriminators(Vec<Arc<Shape>>, u64),
+    /// What stands in front of a JSON with these declared paths.
+    JsonHead(Arc<[Arc<Shape>]>),
+    /// What stands in front of so many Dynamics, one after the other.
+    DynamicHeads(u64),
+    /// So many names are left of a Dynamic's types, and then what stands in front of their values.
+    TypeNames {
+        left: u64,
+        is_flat: bool,
+        types: Vec<(Box<str>, Arc<Shape>)>,
+    },
+    /// The values of so many Dynamics, of so many rows each.
+    Dynamics(u64, u64),
+    /// Which of a Dynamic's types each row has, and then the values of each type.
+    Indexes(Vec<Arc<Shape>>, u64),
+    /// So many states of an aggregate function.
+    States(Arc<State>, u64),
+    State(Arc<State>),
     Sparse {
         shape: Arc<Shape>,
         rows: u64,
@@ -150,8 +119,18 @@ pub struct BlockReader {
     columns: usize,
     columns_left: usize,
     rows: u64,
-    /// The types of earlier columns: the next block has the same.
-    shapes: Vec<(Box<str>, Arc<Shape>)>,
+    /// The columns of this block and of earlier ones: the next block has the same.
+    seen: Vec<Seen>,
+    /// What stood in front of the present column, as far as its values have not begun.
+    opened: VecDeque<Opened>,
+    /// Bytes of the names of types in the present column.
+    named_bytes: usize,
+}
+
+struct Seen {
+    name: Box<[u8]>,
+    type_text: Box<str>,
+    shape: Arc<Shape>,
 }
 
 impl BlockReader {
@@ -166,8 +145,15 @@ impl BlockReader {
             columns: 0,
             columns_left: 0,
             rows: 0,
-            shapes: Vec::new(),
+            seen: Vec::new(),
+            opened: VecDeque::new(),
+            named_bytes: 0,
         }
+    }
+
+    /// Of a payload in the format Native, which has nothing of a connection in it.
+    pub fn of_payload(max_bytes: usize) -> BlockReader {
+        BlockReader::new(OF_PAYLOAD, max_bytes)
     }
 
     /// Of blocks whose rows are likely to be of this shape.
@@ -182,7 +168,15 @@ impl BlockReader {
 
     pub fn begin(&mut self) {
         self.steps.clear();
-        self.steps.extend([Step::Counts, Step::Info]);
+        self.steps.push(Step::Counts);
+        if self.revision != OF_PAYLOAD {
+            self.steps.push(Step::Info);
+        }
+    }
+
+    /// Names and types of the columns of a block of rows that has ended.
+    pub fn columns(&self) -> impl Iterator<Item = (&[u8], &str)> {
+        self.seen.iter().take(self.columns).map(|seen| (&*seen.name, &*seen.type_text))
     }
 
     /// Reads on. Tells how many of `bytes` it has taken, and what the block was if it has ended; all that is taken and
@@ -213,6 +207,12 @@ impl BlockReader {
                 return Ok(self.put_back_if(left, Step::Strings));
             }
             Step::Values(shape, rows) => self.values(&shape, rows)?,
+            Step::Dynamics(dynamics, rows) => self.dynamic_values(dynamics, rows)?,
+            Step::States(_, 0) => {}
+            Step::States(state, left) => {
+                self.steps.push(Step::States(state.clone(), left - 1));
+                self.steps.push(Step::State(state));
+            }
             Step::Spread { shape, rows, positions, start } => spread(&shape, rows, &positions, start, out)?,
             step => return self.small_step(step, input, out),
         }
@@ -257,7 +257,8 @@ impl BlockReader {
                     // ClickHouse takes it for so many rows of defaults.
                     return Err(Fault::Unsupported("a block of rows without columns"));
                 }
-                let expected = if columns == self.expected.columns { self.expected.bytes } else { 0 };
+                // A row takes a byte at least; what takes less is bounded all the same.
+                let expected = if columns == self.expected.columns { self.expected.bytes.max(1) } else { 1 };
                 if bytes_of(rows, expected)? > self.max_bytes {
                     return Err(Fault::TooLarge("an insert"));
                 }
@@ -277,23 +278,33 @@ impl BlockReader {
             }
             Step::Offsets(shape, rows) => {
                 let bytes = input.take(bytes_of(*rows, 8)?)?;
-                let values = bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+                let mut values = 0;
+                for offset in bytes.chunks_exact(8) {
+                    let offset = u64::from_le_bytes(offset.try_into().expect("chunks are of eight bytes"));
+                    if offset < values {
+                        return Err(Fault::Unsupported("an Array that ends before it begins"));
+                    }
+                    values = offset;
+                }
                 out.extend_from_slice(bytes);
                 self.steps.push(Step::Values(shape.clone(), values));
             }
-            Step::Dictionary(keys) => {
+            Step::Dictionary(keys, rows) => {
                 let (flags, size) = (input.u64()?, input.u64()?);
                 let width = windrow_columns::wire::position_bytes(flags);
                 let width = width.ok_or(Fault::Unsupported("a dictionary that is shared between blocks"))?;
                 out.extend_from_slice(&flags.to_le_bytes());
                 out.extend_from_slice(&size.to_le_bytes());
-                self.steps.push(Step::Positions { bytes: width as u64 });
+                self.steps.push(Step::Positions { bytes: width as u64, rows: *rows });
                 self.steps.push(Step::Values(keys.clone(), size));
             }
-            Step::Positions { bytes } => {
-                let rows = input.u64()?;
+            Step::Positions { bytes, rows } => {
+                if input.u64()? != *rows {
+                    // It may come in several runs; nobody is known to send it so.
+                    return Err(Fault::Unsupported("a dictionary whose values come in several runs"));
+                }
                 out.extend_from_slice(&rows.to_le_bytes());
-                self.steps.push(Step::Copy(bytes_of(rows, *bytes as usize)? as u64));
+                self.steps.push(Step::Copy(bytes_of(*rows, *bytes as usize)? as u64));
             }
             Step::Discriminators(types, rows) => {
                 let marks = input.take(bytes_of(*rows, 1)?)?;
@@ -302,9 +313,14 @@ impl BlockReader {
                     *counts.get_mut(usize::from(*mark)).ok_or(Fault::Malformed("a Variant of no type"))? += 1;
                 }
                 out.extend_from_slice(marks);
-                let values = types.iter().zip(counts).rev().filter(|(_, count)| *count > 0);
+                // Also of those that no row has: something may stand in front of their values.
+                let values = types.iter().zip(counts).rev();
                 self.steps.extend(values.map(|(shape, count)| Step::Values(shape.clone(), count)));
             }
+            Step::JsonHead(declared) => self.json_head(declared, input, out)?,
+            Step::DynamicHeads(heads) => self.dynamic_head(*heads, input, out)?,
+            Step::TypeNames { left, is_flat, types } => self.type_name(*left, *is_flat, types, input, out)?,
+            Step::Indexes(types, rows) => self.indexes(types, *rows, input, out)?,
             Step::Sparse { shape, rows, seen, positions } => {
                 let max_positions = self.max_bytes / size_of::<u64>();
                 loop {
@@ -328,7 +344,9 @@ impl BlockReader {
                 }
                 self.unfold(shape, *rows, std::mem::take(positions), out.len())?;
             }
-            Step::Copy(_) | Step::Strings(_) | Step::Values(..) | Step::Spread { .. } => unreachable!("no small steps"),
+            Step::State(state) => self.state(state, input, out)?,
+            Step::Copy(_) | Step::Strings(_) | Step::Spread { .. } => unreachable!("no small steps"),
+            Step::Values(..) | Step::Dynamics(..) | Step::States(..) => unreachable!("no small steps"),
         }
         Ok(())
     }
@@ -351,13 +369,13 @@ impl BlockReader {
 
     fn column(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         let header = input.clone();
-        input.bytes(MAX_NAME_BYTES, "the name of a column")?;
+        let name = input.bytes(MAX_NAME_BYTES, "the name of a column")?;
         let type_text = input.text(MAX_NAME_BYTES, "the type of a column")?;
         let header_bytes = header.between(input);
         let has_custom = self.revision >= revision::CUSTOM_SERIALIZATION && input.bool()?;
         let at = self.columns - self.columns_left;
         // Of a column without values, any type will do.
-        let shape = if self.rows > 0 || has_custom { Some(self.shape(at, type_text)?) } else { None };
+        let shape = if self.rows > 0 || has_custom { Some(self.shape(at, name, type_text)?) } else { None };
         let is_sparse = match &shape {
             Some(shape) if has_custom => read_kinds(shape, input)?,
             _ => false,
@@ -368,6 +386,8 @@ impl BlockReader {
             self.steps.push(Step::Column);
         }
         let Some(shape) = shape.filter(|_| self.rows > 0) else { return Ok(()) };
+        self.opened.clear();
+        self.named_bytes = 0;
         if is_sparse {
             let (rows, positions) = (self.rows, Vec::new());
             self.steps.push(Step::Sparse { shape, rows, seen: 0, positions });
@@ -379,18 +399,17 @@ impl BlockReader {
         Ok(())
     }
 
-    fn shape(&mut self, column: usize, type_text: &str) -> Result<Arc<Shape>, Fault> {
-        if let Some((known, shape)) = self.shapes.get(column) {
-            if **known == *type_text {
-                return Ok(shape.clone());
+    fn shape(&mut self, column: usize, name: &[u8], type_text: &str) -> Result<Arc<Shape>, Fault> {
+        if let Some(seen) = self.seen.get_mut(column).filter(|seen| *seen.type_text == *type_text) {
+            if *seen.name != *name {
+                seen.name = name.into();
             }
+            return Ok(seen.shape.clone());
         }
-        let data_type = DataType::parse(type_text);
-        let data_type = data_type.map_err(|_| Fault::Unsupported("a type that Windrow doesn't know"))?;
-        let shape = Shape::of(&data_type)?;
-        self.shapes.truncate(column);
-        if self.shapes.len() == column {
-            self.shapes.push((type_text.into(), shape.clone()));
+        let (_, shape) = Shape::named(type_text)?;
+        self.seen.truncate(column);
+        if self.seen.len() == column {
+            self.seen.push(Seen { name: name.into(), type_text: type_text.into(), shape: shape.clone() });
         }
         Ok(shape)
     }
@@ -410,10 +429,13 @@ impl BlockReader {
             Shape::LowCardinality(keys) => {
                 // A dictionary of an Array without elements is not there at all.
                 if rows > 0 {
-                    self.steps.push(Step::Dictionary(keys.clone()));
+                    self.steps.push(Step::Dictionary(keys.clone(), rows));
                 }
             }
             Shape::Variant(types) => self.steps.push(Step::Discriminators(types.clone(), rows)),
+            Shape::Dynamic => self.dynamic_values(1, rows)?,
+            Shape::Json(declared) => self.json_values(declared, rows)?,
+            Shape::States(state) => self.steps.push(Step::States(state.clone(), rows)),
         }
         Ok(())
     }
@@ -533,168 +555,4 @@ fn spread(shape: &Shape, rows: u64, positions: &[u64], start: usize, out: &mut V
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::native::input::write_string;
-
-    fn block(revision: u64, columns: &[(&str, &str, &[u8])], rows: u64) -> Vec<u8> {
-        let mut out = vec![1, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF];
-        if revision >= revision::OUT_OF_ORDER_BUCKETS {
-            out.extend_from_slice(&[3, 0]);
-        }
-        out.push(0);
-        write_varint(&mut out, columns.len() as u64);
-        write_varint(&mut out, rows);
-        for (name, data_type, values) in columns {
-            write_string(&mut out, name);
-            write_string(&mut out, data_type);
-            if revision >= revision::CUSTOM_SERIALIZATION {
-                out.push(0);
-            }
-            out.extend_from_slice(values);
-        }
-        out
-    }
-
-    fn plain(columns: &[(&str, &str, &[u8])], rows: u64) -> Vec<u8> {
-        let mut out = Vec::new();
-        write_varint(&mut out, columns.len() as u64);
-        write_varint(&mut out, rows);
-        for (name, data_type, values) in columns {
-            write_string(&mut out, name);
-            write_string(&mut out, data_type);
-            out.extend_from_slice(values);
-        }
-        out
-    }
-
-    /// Reads a block that comes in pieces of so many bytes.
-    fn in_pieces(revision: u64, bytes: &[u8], piece: usize) -> Result<(Vec<u8>, Option<BlockEnd>), Fault> {
-        let mut reader = BlockReader::new(revision, 1 << 20);
-        reader.begin();
-        let (mut out, mut there, mut from) = (Vec::new(), Vec::new(), 0);
-        loop {
-            let (taken, end) = reader.read(&there, &mut out)?;
-            there.drain(..taken);
-            if end.is_some() || from == bytes.len() {
-                assert!(there.is_empty() || end.is_none());
-                return Ok((out, end));
-            }
-            let to = bytes.len().min(from + piece);
-            there.extend_from_slice(&bytes[from..to]);
-            from = to;
-        }
-    }
-
-    fn columns() -> Vec<(&'static str, &'static str, Vec<u8>)> {
-        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-        let long = [vec![200, 1], vec![b'x'; 200], vec![0], vec![1, b'y']].concat();
-        let dictionary = [words(&[0x600, 2]), vec![0, 1, b'a'], words(&[3]), vec![0, 1, 1]].concat();
-        vec![
-            ("n", "UInt32", vec![7; 12]),
-            ("s", "String", long),
-            ("m", "Nullable(UInt16)", [vec![0, 1, 0], vec![1; 6]].concat()),
-            ("a", "Array(String)", [words(&[1, 1, 3]), vec![1, b'a', 0, 1, b'b']].concat()),
-            ("t", "Tuple(a UInt8, b String)", [vec![1, 2, 3], vec![0, 0, 1, b'z']].concat()),
-            ("p", "Map(String, UInt8)", [words(&[0, 1, 1]), vec![1, b'k'], vec![5]].concat()),
-            ("l", "LowCardinality(String)", [words(&[1]), dictionary.clone()].concat()),
-            ("al", "Array(LowCardinality(String))", [words(&[1, 3, 3, 3]), dictionary].concat()),
-            ("none", "Array(LowCardinality(String))", words(&[1, 0, 0, 0])),
-            ("v", "Variant(String, UInt8)", [words(&[0]), vec![1, 255, 0], vec![1, b'q'], vec![9]].concat()),
-            ("f", "FixedString(2)", b"abcdef".to_vec()),
-        ]
-    }
-
-    #[test]
-    fn a_block_that_is_too_large_is_known_by_its_head() {
-        let head = block(revision::NEWEST, &[("n", "UInt64", &[])], 200_000);
-        let read = |columns| {
-            let mut reader = BlockReader::new(revision::NEWEST, 1 << 20).expecting(RowShape { columns, bytes: 8 });
-            reader.begin();
-            reader.read(&head, &mut Vec::new()).map(|(_, end)| end)
-        };
-        assert_eq!(read(1), Err(Fault::TooLarge("an insert")));
-        assert_eq!(read(2), Ok(None), "of other columns nothing is known");
-    }
-
-    #[test]
-    fn a_block_comes_out_plain_in_whatever_pieces_it_comes() {
-        let columns = columns();
-        let columns: Vec<_> = columns.iter().map(|(name, kind, values)| (*name, *kind, values.as_slice())).collect();
-        for revision in [revision::OLDEST, revision::CUSTOM_SERIALIZATION, revision::NEWEST] {
-            let bytes = block(revision, &columns, 3);
-            for piece in [1, 2, 3, 7, 100, bytes.len()] {
-                let (out, end) = in_pieces(revision, &bytes, piece).unwrap();
-                assert_eq!(end, Some(BlockEnd { columns: columns.len(), rows: 3 }), "{piece} at a time");
-                assert_eq!(out, plain(&columns, 3), "{piece} at a time");
-            }
-            for end in 0..bytes.len() {
-                assert_eq!(in_pieces(revision, &bytes[..end], 16).unwrap().1, None, "{end} bytes");
-            }
-        }
-    }
-
-    #[test]
-    fn the_last_block_has_nothing() {
-        let (out, end) = in_pieces(revision::NEWEST, &block(revision::NEWEST, &[], 0), 100).unwrap();
-        assert!(out.is_empty() && end.is_some_and(BlockEnd::is_last));
-        let header = block(revision::NEWEST, &[("n", "UInt32", &[]), ("l", "LowCardinality(String)", &[])], 0);
-        let (_, end) = in_pieces(revision::NEWEST, &header, 100).unwrap();
-        assert!(end.is_some_and(|end| !end.is_last()), "a block of no rows is not the end");
-    }
-
-    fn sparse(revision: u64, data_type: &str, gaps: &[u64], values: &[u8], rows: u64) -> Vec<u8> {
-        let mut out = vec![0];
-        write_varint(&mut out, 1);
-        write_varint(&mut out, rows);
-        write_string(&mut out, "n");
-        write_string(&mut out, data_type);
-        out.extend_from_slice(&[1, 1]);
-        let (last, before) = gaps.split_last().unwrap();
-        before.iter().for_each(|gap| write_varint(&mut out, *gap));
-        write_varint(&mut out, *last | SPARSE_END);
-        out.extend_from_slice(values);
-        let _ = revision;
-        out
-    }
-
-    #[test]
-    fn sparse_columns_are_spread() {
-        let revision = revision::NEWEST;
-        let cases: [(&str, &[u8], Vec<u8>); 3] = [
-            ("UInt16", &[1, 1, 2, 2], [0, 0, 0, 0, 1, 1, 0, 0, 2, 2, 0, 0].to_vec()),
-            ("String", &[1, b'a', 2, b'b', b'c'], [&[0, 0, 1, b'a', 0, 2, b'b', b'c', 0][..]].concat()),
-            ("Nullable(UInt8)", &[5, 6], [1, 1, 0, 1, 0, 1, 0, 0, 5, 0, 6, 0].to_vec()),
-        ];
-        for (data_type, values, dense) in cases {
-            let bytes = sparse(revision, data_type, &[2, 1, 1], values, 6);
-            for piece in [1, 3, 100] {
-                let (out, end) = in_pieces(revision, &bytes, piece).unwrap();
-                assert_eq!(out, plain(&[("n", data_type, &dense)], 6), "{data_type}");
-                assert!(end.is_some());
-            }
-        }
-    }
-
-    #[test]
-    fn what_can_not_be_is_refused() {
-        let revision = revision::NEWEST;
-        let faults = [
-            sparse(revision, "UInt16", &[2, 1, 1], &[], 5),
-            sparse(revision, "UInt16", &[1 << 40], &[], 1 << 40),
-            sparse(revision, "UInt64", &[1 << 30], &[], 1 << 30),
-            sparse(revision, "Array(UInt8)", &[0, 0], &[], 1),
-            block(revision, &[("j", "JSON", &[])], 1),
-            block(revision, &[("x", "Nonsense", &[])], 1),
-            block(revision, &[("v", "Variant(String, UInt8)", &[0, 0, 0, 0, 0, 0, 0, 0, 2])], 1),
-            block(revision, &[("l", "LowCardinality(String)", &[2, 0, 0, 0, 0, 0, 0, 0])], 1),
-            vec![9],
-        ];
-        for bytes in faults {
-            assert!(in_pieces(revision, &bytes, 100).is_err());
-        }
-    }
 }
