@@ -68,6 +68,8 @@ class Middle(Relay):
         self.released = threading.Event()
         #: Requests whose head has this are cut.
         self.cuts: bytes | None = None
+        #: What has come, once a test has put a list here.
+        self.seen: list[bytes] | None = None
         self.most_requests: int | None = None
         self.closing = Closing.SAID
         self.closed = 0
@@ -103,6 +105,8 @@ class Middle(Relay):
                     self.reached.set()
                     return
                 request = head + b"".join([piece async for piece in body(head, reader)])
+                if self.seen is not None:
+                    self.seen.append(request)
                 if fate is not None:
                     return await self._meet(fate, request, source, behind, writer)
                 behind.write(request)
