@@ -7,6 +7,7 @@ const SILENT_SECONDS = 3
 const BEHIND_SECONDS = 30
 const MINUTE_SECONDS = 60
 const FULL = 0.9
+const NAMED = 3
 
 const isFull = (part, limit) => limit > 0 && part >= FULL * limit
 const lastMinute = (series) => Math.round(history.recent(series, MINUTE_SECONDS).reduce((sum, value) => sum + value, 0))
@@ -51,7 +52,7 @@ function faults({ ready, sentence, backend, journal, held_bytes: held, max_held_
   return found
 }
 
-function warnings({ backend, dead_letters: deadLetters }, failingPipelines) {
+function warnings({ backend, dead_letters: deadLetters, unprotected_tables: unprotected = [] }, failingPipelines) {
   const found = []
   const add = (brief, sentence) => found.push({ level: 'warning', brief, sentence })
   const oldest = history.latest('oldest_insert_seconds')
@@ -59,6 +60,12 @@ function warnings({ backend, dead_letters: deadLetters }, failingPipelines) {
   if (backend.up && oldest > BEHIND_SECONDS) add('falls behind', 'It falls behind.')
   if (failed > 0) add('inserts fail', `${plural(failed, 'insert')} failed in the last minute.`)
   if (failingPipelines.length > 0) add('Kafka', `Kafka: ${failingPipelines.map(name).join(', ')} can’t go on.`)
+  if (unprotected.length > 0) {
+    const tables = unprotected.slice(0, NAMED).map(({ database, table, view }) => `${name(`${database}.${table}`)} (by ${name(view)})`)
+    const more = unprotected.length > NAMED ? ` and ${unprotected.length - NAMED} more` : ''
+    const which = `${tables.join(', ')}${more}`
+    add('views', `After a lost answer a view’s rows may be there twice in ${which}: ${unprotected[0].why}.`)
+  }
   const letters = plural(deadLetters, 'dead letter')
   if (deadLetters > 0) add(letters, `${letters} ${deadLetters === 1 ? 'waits' : 'wait'}.`)
   return found

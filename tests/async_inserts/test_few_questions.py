@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,9 +10,13 @@ from dataclasses import dataclass
 import pytest
 
 from harness.endpoint import Endpoint
+from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import Gateway
+from harness.inserts import INTO_T, rows
+from harness.middle import Middle
 from harness.raw_http import RawConnection, head
+from harness.remote import RemoteGateway, backend_url
 from harness.spread import DISK, NUMBERS, Kind, Spread, create_many, names
 from harness.users import TESTER
 
@@ -108,3 +113,99 @@ def test_a_steady_load_asks_little(made: tuple[Gateway, Endpoint, Endpoint]) -> 
     assert all(it.acknowledged for it in load.told)
     assert grown.selects / seconds <= MOST_SELECTS_PER_SECOND
     assert grown.questions() / seconds <= MOST_QUESTIONS_PER_SECOND
+
+
+# What a gateway asks before it takes an insert; an INSERT of no rows has an empty token. How many parts there are, it asks for
+# other reasons.
+QUESTION = re.compile(rb"system\.(tables|settings|\w*merge_tree_settings)|SHOW(\+|%20| )GRANTS|DESCRIBE|insert_deduplication_token=(&| )")
+NOT_BEFORE = b"system.parts"
+MERGE_TREE = "(a UInt64) ENGINE = MergeTree ORDER BY a"
+
+
+@dataclass
+class Asked:
+    """What goes from a gateway to its ClickHouse."""
+
+    middle: Middle
+    gateway: RemoteGateway
+
+    @property
+    def tested(self) -> Endpoint:
+        return self.gateway.http.as_user(TESTER.name, TESTER.password).using("many")
+
+    def before(self, insert: str) -> int:
+        """So many questions an insert takes."""
+        self.middle.seen = []
+        assert self.tested.insert(insert, rows(1)).status == 200
+        return sum(1 for request in self.middle.seen if QUESTION.search(request) and NOT_BEFORE not in request)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    folder = tmp_path_factory.mktemp("asked")
+    engine = Engine(folder / "engine")
+    engine.direct.sql("CREATE DATABASE many")
+    with Middle(engine.direct.port) as middle:
+        gateway = RemoteGateway(folder / "gateway", backend_url(TESTER, middle.address), engine.direct, NO_RENEWAL)
+        for statement in (
+            f"CREATE TABLE t {MERGE_TREE}",
+            f"CREATE TABLE behind {MERGE_TREE}",
+            "CREATE MATERIALIZED VIEW v TO behind AS SELECT a FROM t",
+            f"CREATE TABLE usual {MERGE_TREE}",
+            f"CREATE TABLE other {MERGE_TREE}",
+            f"CREATE TABLE another {MERGE_TREE}",
+        ):
+            engine.direct.using("many").sql(statement)
+        yield Asked(middle, gateway)
+        gateway.stop()
+    engine.stop()
+
+
+ABOUT_OTHERS = (
+    f"CREATE TABLE new {MERGE_TREE}",
+    f"CREATE TABLE IF NOT EXISTS other {MERGE_TREE}",
+    f"CREATE OR REPLACE TABLE other {MERGE_TREE}",
+    "CREATE VIEW plain AS SELECT a FROM t",
+    "ALTER TABLE other ADD COLUMN b UInt64",
+    "TRUNCATE TABLE other",
+    "DROP TABLE another",
+)
+ABOUT_ANYTHING = (
+    "CREATE MATERIALIZED VIEW w TO behind AS SELECT a FROM t",
+    "ALTER TABLE behind MODIFY SETTING non_replicated_deduplication_window = 50",
+    "DROP TABLE w",
+    "ALTER TABLE t ADD COLUMN b UInt64",
+    "RENAME TABLE other TO renamed",
+    "EXCHANGE TABLES renamed AND new",
+    "CREATE DATABASE d",
+    "DROP DATABASE d",
+    "DETACH TABLE new",
+    "ATTACH TABLE new",
+)
+
+
+def test_what_is_done_to_one_table_has_only_that_one_asked_about(asked: Asked) -> None:
+    assert asked.before(INTO_T) > 0
+    assert asked.before(INTO_T) == 0
+    for statement in ABOUT_OTHERS:
+        asked.tested.sql(statement)
+        assert asked.before(INTO_T) == 0, statement
+    for statement in ABOUT_ANYTHING:
+        asked.tested.sql(statement)
+        assert asked.before(INTO_T) > 0, statement
+        assert asked.before(INTO_T) == 0, statement
+
+
+def test_the_first_insert_into_a_table_that_was_made_here_takes_one_question(asked: Asked) -> None:
+    # What an account may set is asked once, into whatever table.
+    asked.before("INSERT INTO usual FORMAT JSONEachRow")
+    for name in ("made", "made_again"):
+        asked.tested.sql(f"CREATE TABLE {name} {MERGE_TREE}")
+        insert = f"INSERT INTO {name} FORMAT JSONEachRow"
+        assert asked.before(insert) <= 1
+        assert asked.before(insert) == 0
+    asked.tested.sql("DROP TABLE made")
+    asked.tested.sql(f"CREATE TABLE made {MERGE_TREE}")
+    assert asked.before("INSERT INTO made FORMAT JSONEachRow") <= 1
+    asked.tested.sql("ALTER TABLE made_again ADD COLUMN b UInt64")
+    assert asked.before("INSERT INTO made_again FORMAT JSONEachRow") <= 1

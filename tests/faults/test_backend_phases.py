@@ -5,6 +5,8 @@ Faults at random moments under load are in chaos/test_backend.py; backends that 
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from harness.endpoint import Endpoint, Reply
 from harness.eventually import eventually
+from harness.gateway import flat
 from harness.inserts import HELD, Background, ids, make_table, rows
 from harness.engine import Engine
 from harness.kept_engine import KeptEngine
@@ -63,18 +66,23 @@ class Outcome:
 
 def meet(stage: Stage, table: str, fate: Fate, settings: str = "", kill: bool = False) -> Outcome:
     """Row 1 is waited for and row 2 is not, in one batch; rows 0 and 3 are before and after it."""
-    tested, direct = stage.tested, stage.kept.direct
     # ClickHouse 26.7 may fall when a connection breaks, also some time after; it is started again.
-    eventually(direct.answers, "the engine is there")
-    make_table(direct, name=table, settings=settings)
-    stored = lambda number: eventually(lambda: tested.insert(into(table), rows(number)).status == 200, f"row {number} is stored")
+    eventually(stage.kept.direct.answers, "the engine is there")
+    make_table(stage.kept.direct, name=table, settings=settings)
+    return meet_with(stage, stage.tested, table, fate, kill)
+
+
+def meet_with(stage: Stage, tested: Endpoint, table: str, fate: Fate, kill: bool = False, **more: object) -> Outcome:
+    """The same for a table that is there, and inserts that say more."""
+    direct, together = stage.kept.direct, {**TOGETHER, **more}
+    stored = lambda number: eventually(lambda: tested.insert(into(table), rows(number), **more).status == 200, f"row {number} is stored")
     stored(0)
     stage.middle.arm(table, fate)
     # Whoever waits for what stays silent is to hear so soon.
     patience_seconds = 1 if fate.waits and not kill else 120
     with Background(tested) as background:
-        waiting = background.insert(rows(1), into(table), **TOGETHER, wait_for_async_insert_timeout=patience_seconds)
-        not_waiting = tested.insert(into(table), rows(2), **TOGETHER, wait_for_async_insert=0)
+        waiting = background.insert(rows(1), into(table), **together, wait_for_async_insert_timeout=patience_seconds)
+        not_waiting = tested.insert(into(table), rows(2), **together, wait_for_async_insert=0)
         assert stage.middle.reached.wait(60), "no batch came"
         if kill:
             stage.kept.kill()
@@ -113,6 +121,82 @@ def test_a_table_without_a_window(stage: Stage, fate: Fate) -> None:
     # A drip comes to its end, and nothing is sent again.
     assert outcome.there.count(2) == (2 if had_been_stored and fate is not Fate.BYTE_BY_BYTE else 1), outcome
     assert outcome.there.count(1) == (1 if had_been_stored else 0), outcome
+
+
+MERGE_TREE = "ENGINE = MergeTree ORDER BY a"
+# What hangs on a table `t`, and ends in `t_u`. None of its tables has a window.
+BEHIND = {
+    "a table": (f"CREATE TABLE {{t}}_u (a UInt64) {MERGE_TREE}", "CREATE MATERIALIZED VIEW {t}_v TO {t}_u AS SELECT a FROM {t}"),
+    "a table of its own": (f"CREATE MATERIALIZED VIEW {{t}}_u (a UInt64) {MERGE_TREE} AS SELECT a FROM {{t}}",),
+    "a rollup": (
+        "CREATE TABLE {t}_u (a UInt64, n UInt64) ENGINE = SummingMergeTree ORDER BY a",
+        "CREATE MATERIALIZED VIEW {t}_v TO {t}_u AS SELECT a, count() AS n FROM {t} GROUP BY a",
+    ),
+    "a view on a view's table": (
+        f"CREATE TABLE {{t}}_m (a UInt64) {MERGE_TREE}",
+        f"CREATE TABLE {{t}}_u (a UInt64) {MERGE_TREE}",
+        "CREATE MATERIALIZED VIEW {t}_v TO {t}_m AS SELECT a FROM {t}",
+        "CREATE MATERIALIZED VIEW {t}_w TO {t}_u AS SELECT a FROM {t}_m",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def managed(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A second gateway, which gives tables their windows."""
+    url = backend_url(TESTER, stage.middle.address)
+    gateway = RemoteGateway(tmp_path_factory.mktemp("managed"), url, stage.kept.direct, "manage_deduplication_window = true\n")
+    yield gateway.http.as_user(TESTER.name, TESTER.password)
+    assert gateway.stop() == 0, gateway.child.log()[-3000:]
+
+
+@pytest.mark.parametrize("said", [{}, {"deduplicate_blocks_in_dependent_materialized_views": 0}], ids=["", "switched off"])
+@pytest.mark.parametrize("behind", BEHIND)
+def test_what_views_fill_has_a_batch_once(stage: Stage, managed: Endpoint, behind: str, said: dict) -> None:
+    table = f"viewed_{list(BEHIND).index(behind)}_{len(said)}"
+    eventually(stage.kept.direct.answers, "the engine is there")
+    make_table(stage.kept.direct, name=table)
+    for statement in BEHIND[behind]:
+        stage.kept.direct.sql(statement.format(t=table))
+    outcome = meet_with(stage, managed, table, Fate.CUT_AFTER, **said)
+    assert outcome.waiting.status == 200 and outcome.there == [0, 1, 2, 3], outcome
+    assert ids(stage.kept.direct, f"{table}_u") == [0, 1, 2, 3]
+
+
+def test_a_table_that_keeps_nothing_is_as_good_as_what_views_fill(stage: Stage, managed: Endpoint) -> None:
+    direct = stage.kept.direct
+    eventually(direct.answers, "the engine is there")
+    direct.sql("CREATE TABLE nothing (a UInt64) ENGINE = Null")
+    for statement in BEHIND["a table"]:
+        direct.sql(statement.format(t="nothing"))
+    outcome = meet_with(stage, managed, "nothing", Fate.CUT_AFTER)
+    assert outcome.waiting.status == 200, outcome
+    assert ids(direct, "nothing_u") == [0, 1, 2, 3]
+
+
+def test_what_a_view_fills_without_a_window_is_named(stage: Stage) -> None:
+    """In the log, by /readyz and for the dashboard; until its owner gives it one."""
+    direct, gateway = stage.kept.direct, stage.gateway
+    eventually(direct.answers, "the engine is there")
+    make_table(direct, name="named", settings=WINDOW)
+    for statement in BEHIND["a table"]:
+        direct.sql(statement.format(t="named"))
+    name, view = f"{direct.database}.named_u", f"{direct.database}.named_v"
+    unprotected = lambda: [table for table in status(gateway)["unprotected_tables"] if table["table"] == "named_u"]
+    stored = lambda: stage.tested.insert(into("named"), rows(1)).status == 200
+    eventually(stored, "it is stored")
+    told = [flat(event) for event in gateway.log_events() if flat(event).get("table") == "named_u"]
+    assert [event["view"] for event in told] == [view] and "non_replicated_deduplication_window" in told[0]["message"]
+    assert f"{name}, which the view {view} fills: it has no window" in gateway.ready().text
+    assert [table["view"] for table in unprotected()] == [view]
+    direct.sql(f"ALTER TABLE named_u MODIFY SETTING non_replicated_deduplication_window = 100")
+    eventually(lambda: stored() and not unprotected(), "it is not named any more")
+    assert name not in gateway.ready().text
+
+
+def status(gateway: RemoteGateway) -> dict:
+    with urllib.request.urlopen(f"http://{gateway.admin.host}:{gateway.admin.port}/api/v1/status", timeout=60) as answer:
+        return json.load(answer)
 
 
 RESTARTS = {

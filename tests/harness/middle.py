@@ -70,6 +70,8 @@ class Middle(Relay):
         self.cuts: bytes | None = None
         #: Batches that hold one of these are refused with its code, and never reach the engine.
         self.refused: dict[bytes, int] = {}
+        #: What has come, once a test has put a list here.
+        self.seen: list[bytes] | None = None
         self.most_requests: int | None = None
         self.closing = Closing.SAID
         self.closed = 0
@@ -105,6 +107,8 @@ class Middle(Relay):
                     self.reached.set()
                     return
                 request = head + b"".join([piece async for piece in body(head, reader)])
+                if self.seen is not None:
+                    self.seen.append(request)
                 if fate is not None:
                     return await self._meet(fate, request, source, behind, writer)
                 answer = self._refusal(request)

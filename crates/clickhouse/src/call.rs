@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::exception::Exception;
@@ -183,7 +182,7 @@ impl Client {
     async fn call_once(&self, call: &Call<'_>) -> Result<Answer, CallError> {
         let Begun { mut lease, head } = self.begin(call).await?;
         let body = self.body(&mut lease, &head, call).await?;
-        self.has_answered.store(true, Ordering::Relaxed);
+        self.note_answer();
         let replica = lease.replica();
         self.replicas().did(replica, call.purpose);
         lease.give_back(&head);
@@ -219,7 +218,7 @@ impl Client {
         let body = self.body(&mut lease, &head, call).await?;
         match Exception::from_answer(code.as_deref(), &body) {
             Some(exception) => {
-                self.has_answered.store(true, Ordering::Relaxed);
+                self.note_answer();
                 self.replicas().refused(lease.replica(), call.purpose, &exception);
                 lease.give_back(&head);
                 Err(CallError::Exception(exception.with_summary(head.field_str("x-clickhouse-summary"))))

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,9 @@ pub struct Client {
     is_closed: AtomicBool,
     /// The list of replicas by which connections were last forgotten.
     seen_list: AtomicUsize,
-    pub(crate) has_answered: AtomicBool,
+    made: Instant,
+    /// When the last answer came, in milliseconds since it was made, plus one; 0: none has come.
+    answered: AtomicU64,
 }
 
 struct Pool {
@@ -84,7 +86,20 @@ struct Pool {
 impl Client {
     /// Whether the server has ever answered a call, be it with an error.
     pub fn has_answered(&self) -> bool {
-        self.has_answered.load(Ordering::Relaxed)
+        self.answered.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether it has answered one since then.
+    pub fn has_answered_since(&self, moment: Instant) -> bool {
+        self.has_answered() && self.answered.load(Ordering::Relaxed) > self.millis(moment)
+    }
+
+    pub(crate) fn note_answer(&self) {
+        self.answered.fetch_max(self.millis(Instant::now()) + 1, Ordering::Relaxed);
+    }
+
+    fn millis(&self, moment: Instant) -> u64 {
+        moment.saturating_duration_since(self.made).as_millis() as u64
     }
 
     /// Of one server.
@@ -103,7 +118,8 @@ impl Client {
             replicas,
             connect_timeout: options.connect_timeout,
             idle_timeout: options.idle_timeout,
-            has_answered: AtomicBool::new(false),
+            made: Instant::now(),
+            answered: AtomicU64::new(0),
         }
     }
 

@@ -73,6 +73,15 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         drop(gone);
     }
 
+    pub(crate) fn entries(&self) -> Vec<(K, V)>
+    where
+        K: Clone,
+    {
+        let generations = self.read();
+        let all = generations.young.iter().chain(&generations.old);
+        all.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Generations<K, V>> {
         self.generations.read().unwrap_or_else(PoisonError::into_inner)
     }

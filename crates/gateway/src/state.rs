@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use windrow_append::Appends;
 use windrow_clickhouse::{Client, Strangers};
@@ -68,6 +69,12 @@ impl State {
         self.otlp.forget_unused();
     }
 
+    /// For how long it is believed what was kept on disk of admissions.
+    pub(crate) fn kept_ttl(&self) -> Duration {
+        let gather = &self.options.settings.get().gather;
+        Duration::from_millis(gather.admission_kept_ttl_ms.min(gather.admission_away_ttl_ms))
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -75,5 +82,6 @@ impl State {
     /// Tables or privileges may have changed: the backend has to be asked again.
     pub(crate) fn forget_what_was_learnt(&self) {
         self.admission.doubt();
+        self.prepared.has_changed();
     }
 }

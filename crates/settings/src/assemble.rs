@@ -179,6 +179,7 @@ fn gather(layers: &Layers) -> GatherSettings {
         too_many_parts_wait_ms: layers.integer("gather.too_many_parts_wait_ms"),
         admission_ttl_ms: layers.integer("gather.admission_ttl_ms"),
         admission_away_ttl_ms: layers.integer("gather.admission_away_ttl_ms"),
+        admission_kept_ttl_ms: layers.integer("gather.admission_kept_ttl_ms"),
         schema_ttl_ms: layers.integer("gather.schema_ttl_ms"),
         shutdown_timeout_ms: layers.integer("gather.shutdown_timeout_ms"),
         retry_for_ms: layers.unless_zero("gather.retry_for_ms"),

@@ -40,7 +40,7 @@ pub struct Difference {
 }
 
 /// The settings that a reload exchanges; a `*` at the end stands for any characters.
-const AT_RELOAD: [&str; 13] = [
+const AT_RELOAD: [&str; 14] = [
     "backend.hedge_reads_ms",
     "log.level",
     "http.tls_certificate",
@@ -51,6 +51,7 @@ const AT_RELOAD: [&str; 13] = [
     "gather.async_insert*",
     "gather.wait_for_async_insert*",
     "gather.admission_away_ttl_ms",
+    "gather.admission_kept_ttl_ms",
     "tables[*",
     "otlp.tokens[*",
     "otlp.mappings[*",

@@ -214,6 +214,8 @@ pub struct GatherSettings {
     pub admission_ttl_ms: u64,
     /// For inserts of ack levels `disk` and `memory`, while the backend can't be asked.
     pub admission_away_ttl_ms: u64,
+    /// For the same inserts, after a start while it can't be asked.
+    pub admission_kept_ttl_ms: u64,
     pub schema_ttl_ms: u64,
     pub shutdown_timeout_ms: u64,
     /// How long passing errors are tried again for inserts that nobody waits for; `None`: for ever.

@@ -38,7 +38,8 @@ fn definition(cursor: &mut Cursor) -> Effects {
     } else {
         Effects::ANY_TABLE
     };
-    Effects { session: temporary, ..effects }
+    // Other views read a table when they are read.
+    Effects { session: temporary, hangs_on: kind_of_view, ..effects }
 }
 
 fn alter(cursor: &mut Cursor) -> Effects {

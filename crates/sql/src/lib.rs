@@ -19,6 +19,7 @@ mod quote;
 mod reads;
 mod row_removal;
 mod system;
+mod view;
 
 pub use classify::{classify, classify_prefix, Statement};
 pub use duckdb::{ask, first_word, kind_of, About, Asked, Kind, NotAsked, NotTaken, Parameter, WINDROWS_SCHEMAS};
@@ -32,3 +33,4 @@ pub use own_tables::{own_table_references, without_system_prefix, OwnTableRefere
 pub use quote::{backquote, backquote_if_need, quote_string, unquoted_names, Dialect};
 pub use reads::only_reads;
 pub use row_removal::removes_rows;
+pub use view::{view_target, ViewTarget};

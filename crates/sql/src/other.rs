@@ -110,14 +110,16 @@ pub(crate) struct Effects {
     pub ddl: DdlScope,
     pub session: bool,
     pub access: bool,
+    /// Whether it may concern a table that it doesn't name, as a view on one does.
+    pub hangs_on: bool,
 }
 
 impl Effects {
-    pub const NONE: Effects = Effects { ddl: DdlScope::None, session: false, access: false };
-    pub const SESSION: Effects = Effects { ddl: DdlScope::None, session: true, access: false };
-    pub const ACCESS: Effects = Effects { ddl: DdlScope::None, session: false, access: true };
-    pub const ANY_TABLE: Effects = Effects { ddl: DdlScope::Anything, session: false, access: false };
-    pub const EVERYTHING: Effects = Effects { ddl: DdlScope::Anything, session: true, access: true };
+    pub const NONE: Effects = Effects { ddl: DdlScope::None, session: false, access: false, hangs_on: false };
+    pub const SESSION: Effects = Effects { ddl: DdlScope::None, session: true, access: false, hangs_on: false };
+    pub const ACCESS: Effects = Effects { ddl: DdlScope::None, session: false, access: true, hangs_on: false };
+    pub const ANY_TABLE: Effects = Effects { ddl: DdlScope::Anything, session: false, access: false, hangs_on: false };
+    pub const EVERYTHING: Effects = Effects { ddl: DdlScope::Anything, session: true, access: true, hangs_on: false };
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +141,19 @@ impl OtherStatement {
 
     pub fn ddl_scope(&self) -> &DdlScope {
         &self.effects.ddl
+    }
+
+    /// The tables that the statement is about, if nothing else is as it was before: other tables, what hangs on them, who
+    /// may do what. `None`: it may be anything. RENAME and its like, which give a name to another table, are among
+    /// those, and so is what makes a view on a table.
+    pub fn changes_only(&self) -> Option<&[TableName]> {
+        let is_plain = matches!(self.leading, Leading::Create | Leading::Alter | Leading::Drop | Leading::Truncate);
+        match &self.effects {
+            Effects { ddl: DdlScope::Tables(names), session: false, access: false, hangs_on: false } if is_plain => {
+                Some(names)
+            }
+            _ => None,
+        }
     }
 
     /// What later statements of the same session mean may depend on this one.

@@ -113,8 +113,8 @@ impl Gateway {
         data.speaks_to_itself_by(own_http::client(&settings, http)?);
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
-            let readiness = readiness.clone();
-            move || readiness.verdict()
+            let (readiness, data) = (readiness.clone(), data.clone());
+            move || readiness.verdict(data.goes_by_what_was_kept())
         };
         let flight = match flight_listener {
             Some(listener) => flight::start(listener, &settings, &backend, appends.clone(), &mut registry)?,

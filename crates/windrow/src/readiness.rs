@@ -40,13 +40,16 @@ impl Readiness {
         self.seen.end.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn verdict(&self) -> Verdict {
+    /// `goes_by_what_was_kept`: inserts can be taken though the backend has said nothing so far.
+    pub(crate) fn verdict(&self, goes_by_what_was_kept: bool) -> Verdict {
         let backend = self.available.borrow().clone();
         let (is_ready, sentence) = match &backend {
             _ if self.seen.end.load(Ordering::Relaxed) => (false, "shutting down".to_owned()),
             Ok(()) => (true, "ready".to_owned()),
             // Nothing is known of its users and tables, so nothing can be taken for it.
-            Err(reason) if !self.seen.backend.load(Ordering::Relaxed) => (false, reason.clone()),
+            Err(reason) if !self.seen.backend.load(Ordering::Relaxed) && !goes_by_what_was_kept => {
+                (false, reason.clone())
+            }
             Err(reason) => (true, format!("ready to keep inserts on disk; the backend is away: {reason}")),
         };
         Verdict { is_ready, sentence, backend }
@@ -83,14 +86,15 @@ mod tests {
         let readiness = Readiness::follow(available, &mut Registry::default());
         tokio::task::yield_now().await;
         let unknown = Verdict { is_ready: false, sentence: "it is away".to_owned(), backend: away() };
-        assert_eq!(readiness.verdict(), unknown, "nothing is known of it");
+        assert_eq!(readiness.verdict(false), unknown, "nothing is known of it");
+        assert!(readiness.verdict(true).is_ready, "but something was before the start");
         for verdict in [Ok(()), away()] {
             let _ = sender.send_replace(verdict);
             tokio::task::yield_now().await;
-            assert!(readiness.verdict().is_ready);
+            assert!(readiness.verdict(false).is_ready);
         }
-        assert!(readiness.verdict().sentence.contains("it is away"));
+        assert!(readiness.verdict(false).sentence.contains("it is away"));
         readiness.note_end();
-        assert!(!readiness.verdict().is_ready);
+        assert!(!readiness.verdict(true).is_ready);
     }
 }

@@ -182,7 +182,9 @@ impl AdminServer {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" => {
                 let Verdict { is_ready, sentence, .. } = (self.ready)();
-                Answer::text(if is_ready { 200 } else { 503 }, format!("{sentence}\n"))
+                let names = self.is_authorised(head);
+                let more = overview::unprotected_in_words(&self.state, names);
+                Answer::text(if is_ready { 200 } else { 503 }, format!("{sentence}\n{more}"))
             }
             "/metrics" => Answer::new(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             "/api/v1/status" => Answer::json(200, &self.status()),
@@ -244,6 +246,7 @@ impl AdminServer {
             "held_bytes": self.gatherer.held_bytes(),
             "max_held_bytes": settings.gather.max_buffer_bytes,
             "journal": journal,
+            "unprotected_tables": overview::unprotected(&self.state),
             "has_token": self.options.token.is_some(),
         })
     }

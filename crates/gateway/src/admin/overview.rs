@@ -6,6 +6,7 @@ use windrow_engine::{Gatherer, Held, TableFigures, TableKey, OTHER_TABLES};
 
 use super::history::History;
 use super::replicas;
+use crate::admission::Unprotected;
 use crate::backend::{Backend, BackendSink};
 use crate::metrics::{Tallies, TallyCounts};
 use crate::otlp::{signal_name, SIGNALS};
@@ -256,6 +257,35 @@ pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
         "reason": up.err(),
         "replicas": replicas::shown(&state.backend),
     })
+}
+
+/// Tables that views fill, and that may have rows twice.
+pub(super) fn unprotected(state: &State) -> Value {
+    let unprotected = state.admission.unprotected();
+    let shown = unprotected.iter().take(MAX_TABLES_SHOWN).map(|Unprotected { table, view, why }| {
+        let view = format!("{}.{}", view.database, view.table);
+        json!({ "database": table.database, "table": table.table, "view": view, "why": why })
+    });
+    json!(shown.collect::<Vec<_>>())
+}
+
+/// The same for people: a line, and one more for each of the first tables if `names` may be told.
+pub(super) fn unprotected_in_words(state: &State, names: bool) -> String {
+    const SHOWN: usize = 20;
+    let unprotected = state.admission.unprotected();
+    if unprotected.is_empty() {
+        return String::new();
+    }
+    let end = if names { ":" } else { "; the log names them" };
+    let mut text = format!(
+        "of a batch that is sent again after a lost answer, these tables may have rows twice: {} that materialized views \
+         fill{end}\n",
+        unprotected.len()
+    );
+    for table in unprotected.iter().filter(|_| names).take(SHOWN) {
+        text.push_str(&format!("{table}\n"));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(crate) struct AccountKey {
 }
 
 impl AccountKey {
-    fn of(key: &UserKey) -> AccountKey {
+    pub(super) fn of(key: &UserKey) -> AccountKey {
         let UserKey { credentials, roles, quota_key, .. } = key.clone();
         AccountKey { credentials, roles, quota_key }
     }

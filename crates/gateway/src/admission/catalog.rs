@@ -13,7 +13,7 @@
 //! UUIDs, times of change and attached views of each database. Where it is the same as before, everything that was
 //! learnt of the database holds. Where it is not, the known tables of that database are listed with these marks, and
 //! those whose marks have changed are learnt anew. Times of change have whole seconds, so a table that changed a moment
-//! ago is looked at again.
+//! ago is looked at again. The views on a table, and the tables that these fill, are watched with it.
 //!
 //! # What grows with what
 //!
@@ -27,21 +27,21 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use windrow_clickhouse::{Call, CallError, Client, ReplicaId};
-use windrow_sql::quote_string;
+use windrow_sql::{quote_string, TableName};
 
 use super::account::Accounts;
+use super::doubted::is_named;
 use super::rounds::{Answers, Rounds};
-use super::schema::{self, EngineDefaults, Row, Stamp, TableSchema};
+use super::schema::{self, EngineDefaults, Mark, Row, Stamp, TableSchema};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
+use super::views::{self, Behind};
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 
 /// Tables in one question: their names stay well below ClickHouse's bound on the length of a query.
-const TABLES_IN_A_QUESTION: usize = 1_000;
+pub(super) const TABLES_IN_A_QUESTION: usize = 1_000;
 /// Tables that are described one by one at once.
 const SINGLY_AT_ONCE: usize = 4;
-/// What the account may see, between two rounds of learning.
-const VIEWER_IS_BELIEVED_FOR: Duration = Duration::from_secs(5);
 /// More tables than this are a flood of names; those that nobody uses are forgotten.
 const MOST_TABLES: usize = 100_000;
 
@@ -58,6 +58,8 @@ struct Core {
     client: Arc<Client>,
     accounts: Arc<Accounts>,
     viewer: UserKey,
+    /// What the account may see, between two rounds of learning: as long as other accounts are believed.
+    viewer_ttl: Duration,
     /// Of all tables that are watched.
     watch: Arc<Standing>,
     has_reported: AtomicBool,
@@ -77,13 +79,8 @@ struct Known {
     schema: Arc<TableSchema>,
     /// `None`: not watched.
     mark: Option<Mark>,
-}
-
-#[derive(Clone, Copy)]
-struct Mark {
-    stamp: Stamp,
-    /// It may have changed since without a trace.
-    is_young: bool,
+    /// Views on it and the tables that these fill, which are watched with it.
+    behind: Vec<(TableKey, Option<Mark>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +92,9 @@ struct Sum {
 }
 
 impl Catalog {
-    pub(super) fn new(client: Arc<Client>, accounts: Arc<Accounts>, viewer: UserKey) -> Catalog {
+    pub(super) fn new(client: Arc<Client>, accounts: Arc<Accounts>, viewer: UserKey, viewer_ttl: Duration) -> Catalog {
         let (watch, has_reported, state) = (Arc::default(), AtomicBool::new(false), Mutex::default());
-        let core = Arc::new(Core { client, accounts, viewer, watch, has_reported, state });
+        let core = Arc::new(Core { client, accounts, viewer, viewer_ttl, watch, has_reported, state });
         let learning = Rounds::new({
             let core = core.clone();
             move |keys, began| {
@@ -115,15 +112,18 @@ impl Catalog {
         Catalog { core, learning, watching }
     }
 
-    /// The table as it was at `since` or later. `Forward`: this account sees no such table.
-    pub(super) async fn table(&self, key: &TableKey, since: Moment) -> Learnt {
+    /// The table as it was at `since` or later, and not before something was done to it at `doubted`. `Forward`: this
+    /// account sees no such table.
+    pub(super) async fn table(&self, key: &TableKey, since: Moment, doubted: Moment) -> Learnt {
+        let all_since = since;
+        let since = since.max(doubted);
         if let Some(known) = self.known(key) {
             if known.confirmed() >= since {
                 return Ok(known);
             }
             // One look at all tables is cheaper than learning each anew, and mostly nothing has changed.
-            if known.watch.is_some() {
-                self.look(since).await?;
+            if known.watch.is_some() && known.confirmed() >= doubted {
+                self.look(all_since).await?;
                 if let Some(known) = self.known(key).filter(|known| known.confirmed() >= since) {
                     return Ok(known);
                 }
@@ -155,6 +155,15 @@ impl Catalog {
         Some(known.schema)
     }
 
+    pub(super) fn believes_viewer_for(&self) -> Duration {
+        self.core.viewer_ttl
+    }
+
+    /// The known tables that have one of these behind them, or views of which nothing is known.
+    pub(super) fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
+        self.core.lock().concerned_by(names)
+    }
+
     pub(super) fn viewer(&self) -> &UserKey {
         &self.core.viewer
     }
@@ -172,6 +181,13 @@ impl Catalog {
         Arc::ptr_eq(&self.core.watch, watch)
     }
 
+    /// The tables that inserts stand on.
+    pub(super) fn in_use(&self) -> Vec<(TableKey, Arc<TableSchema>)> {
+        let state = self.core.lock();
+        let in_use = state.tables.iter().filter(|(_, known)| Arc::strong_count(&known.schema) > 1);
+        in_use.map(|(key, known)| (key.clone(), known.schema.clone())).collect()
+    }
+
     fn known(&self, key: &TableKey) -> Option<Arc<TableSchema>> {
         self.core.lock().tables.get(key).map(|known| known.schema.clone())
     }
@@ -184,7 +200,7 @@ impl Core {
 
     async fn learn(&self, keys: Vec<TableKey>, began: Moment) -> Answers<TableKey, Learnt> {
         // What it may see can change, and nobody's inserts have it looked at.
-        let grants = match self.accounts.get(&self.viewer, began.before(VIEWER_IS_BELIEVED_FOR)).await {
+        let grants = match self.accounts.get(&self.viewer, began.before(self.viewer_ttl)).await {
             Ok(account) => account.grants.clone(),
             // It can't be asked; or it is nobody, and sees nothing.
             Err(error) => return keys.into_iter().map(|key| (key, Err(error.clone()))).collect(),
@@ -214,16 +230,19 @@ impl Core {
     async fn learn_together(&self, keys: &[TableKey], began: Moment) -> Result<Answers<TableKey, Learnt>, CallError> {
         let (rows, said_by) = self.rows(keys).await?;
         let defaults = self.engine_defaults().await?;
+        let sources: Vec<_> = rows.iter().map(|row| (row.key(), row.views())).collect();
+        let mut behind = views::behind(&self.client, &self.viewer, &sources, defaults).await?;
         let is_first_passed_over = self.client.replicas().is_first_passed_over();
         let refused = if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward("refused") };
         let mut answers: Answers<_, _> = keys.iter().map(|key| (key.clone(), Err(refused.clone()))).collect();
         let mut state = self.lock();
         for row in rows {
             let (key, mark) = (row.key(), row.mark());
+            let Behind { fed, marks } = behind.remove(&key).unwrap_or_default();
             let schema = row.schema(began, self.watch.clone(), defaults);
-            let schema = schema.map(|schema| TableSchema { said_by, ..schema });
+            let schema = schema.map(|schema| TableSchema { said_by, fed, ..schema });
             if let Some(schema) = schema.filter(|schema| schema.is_replicated || !is_first_passed_over) {
-                answers.insert(key.clone(), Ok(state.keep(key, schema, mark, began)));
+                answers.insert(key.clone(), Ok(state.keep(key, schema, (mark, marks), began)));
             }
         }
         for (key, _) in answers.iter().filter(|(_, answer)| answer.is_err() && !is_first_passed_over) {
@@ -251,7 +270,7 @@ impl Core {
             return Err(of_the_first_alone());
         }
         let schema = schema?;
-        Ok(self.lock().keep(key.clone(), schema, None, began))
+        Ok(self.lock().keep(key.clone(), schema, (None, Vec::new()), began))
     }
 
     async fn engine_defaults(&self) -> Result<EngineDefaults, CallError> {
@@ -267,24 +286,12 @@ impl Core {
 
     async fn rows(&self, keys: &[TableKey]) -> Result<(Vec<Row>, ReplicaId), CallError> {
         let question = schema::question(&named(keys, "name"), &named(keys, "table"));
-        let answer = self.ask(&question).await?;
+        let answer = ask(&self.client, &self.viewer, &question).await?;
         Ok((answer.text().lines().filter_map(Row::read).collect(), answer.replica))
     }
 
-    /// The text goes in the body, since a URL has a bound.
-    async fn ask(&self, question: &str) -> Result<windrow_clickhouse::Answer, CallError> {
-        let body = [question.as_bytes()];
-        let mut call = Call::new(&self.viewer.credentials, "").timeout(QUESTION_TIMEOUT);
-        call = call.param("output_format_json_quote_64bit_integers", "0").body(&body);
-        for role in &self.viewer.roles {
-            call = call.param("role", role);
-        }
-        self.client.call(call).await
-    }
-
     async fn ask_lines<T: DeserializeOwned>(&self, question: &str) -> Result<Vec<T>, CallError> {
-        let answer = self.ask(question).await?;
-        Ok(answer.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        ask_lines(&self.client, &self.viewer, question).await
     }
 
     async fn look(&self, began: Moment) -> Result<(), NotAdmitted> {
@@ -358,8 +365,7 @@ impl Core {
                     Some((TableKey { database, table }, Stamp { uuid, views, changed }))
                 })
                 .collect();
-            let state = self.lock();
-            changed.extend(keys.iter().filter(|key| !state.is_as(key, marks.get(key))).cloned());
+            changed.extend(self.lock().changed(keys, &marks));
         }
         for keys in changed.chunks(TABLES_IN_A_QUESTION) {
             self.learn_together(keys, began).await?;
@@ -369,35 +375,69 @@ impl Core {
 }
 
 impl State {
-    /// The tables that somebody's inserts stand on, by database; the others are forgotten.
+    /// The tables that somebody's inserts stand on and what is behind these, by database; the others are forgotten.
     fn in_use(&mut self) -> BTreeMap<String, Vec<TableKey>> {
         self.tables.retain(|_, known| Arc::strong_count(&known.schema) > 1);
         let mut by_database = BTreeMap::<String, Vec<TableKey>>::new();
-        for (key, _) in self.tables.iter().filter(|(_, known)| known.mark.is_some()) {
-            by_database.entry(key.database.clone()).or_default().push(key.clone());
+        for (key, known) in self.tables.iter().filter(|(_, known)| known.mark.is_some()) {
+            for key in std::iter::once(key).chain(known.behind.iter().map(|(key, _)| key)) {
+                by_database.entry(key.database.clone()).or_default().push(key.clone());
+            }
+        }
+        for keys in by_database.values_mut() {
+            keys.sort_unstable();
+            keys.dedup();
         }
         self.sums.retain(|database, _| by_database.contains_key(database));
         by_database
     }
 
     fn has_young(&self, keys: &[TableKey]) -> bool {
-        keys.iter().any(|key| self.tables.get(key).is_some_and(|known| known.mark.is_some_and(|mark| mark.is_young)))
+        let is_young = |mark: &Option<Mark>| mark.is_some_and(|mark| mark.is_young);
+        let behind = || self.tables.values().flat_map(|known| &known.behind);
+        keys.iter().any(|key| self.tables.get(key).is_some_and(|known| is_young(&known.mark)))
+            || behind().any(|(key, mark)| is_young(mark) && keys.contains(key))
     }
 
-    fn is_as(&self, key: &TableKey, now: Option<&Stamp>) -> bool {
-        let mark = self.tables.get(key).and_then(|known| known.mark);
-        mark.is_some_and(|mark| !mark.is_young && Some(&mark.stamp) == now)
+    /// The known tables that may not be as they were, or have something else behind them. `now`: what was found of
+    /// `keys`.
+    fn changed(&self, keys: &[TableKey], now: &HashMap<TableKey, Stamp>) -> HashSet<TableKey> {
+        let asked: HashSet<&TableKey> = keys.iter().collect();
+        let is_as = |mark: &Mark, key: &TableKey| !asked.contains(key) || mark.is_as(now.get(key));
+        // What was not seen, or keeps no time of changes, may be seen now.
+        let is_same_behind = |(key, mark): &(TableKey, Option<Mark>)| match mark {
+            Some(mark) => is_as(mark, key),
+            None => now.get(key).is_none_or(|stamp| stamp.changed == 0),
+        };
+        let watched = self.tables.iter().filter_map(|(key, known)| Some((key, known.mark.as_ref()?, &known.behind)));
+        let changed = watched.filter(|(key, mark, behind)| !is_as(mark, key) || !behind.iter().all(is_same_behind));
+        changed.map(|(key, ..)| key.clone()).collect()
+    }
+
+    fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
+        let is_concerned = |known: &Known| match known.mark {
+            Some(_) => known.behind.iter().any(|(key, _)| names.iter().any(|name| is_named(key, name))),
+            None => known.schema.has_views,
+        };
+        let concerned = self.tables.iter().filter(|(_, known)| is_concerned(known));
+        concerned.map(|(key, _)| key.clone()).collect()
     }
 
     /// The known table if it is the same still; else the new one takes its place.
-    fn keep(&mut self, key: TableKey, schema: TableSchema, mark: Option<Mark>, began: Moment) -> Arc<TableSchema> {
+    fn keep(
+        &mut self,
+        key: TableKey,
+        schema: TableSchema,
+        (mark, behind): (Option<Mark>, Vec<(TableKey, Option<Mark>)>),
+        began: Moment,
+    ) -> Arc<TableSchema> {
         if let Some(known) = self.tables.get_mut(&key) {
             // Somebody who asked later was quicker.
             if known.schema.standing.confirmed() > began {
                 return known.schema.clone();
             }
             if known.mark.is_some() == mark.is_some() && known.schema.is_like(&schema) {
-                known.mark = mark;
+                (known.mark, known.behind) = (mark, behind);
                 known.schema.standing.confirm(began);
                 return known.schema.clone();
             }
@@ -407,7 +447,7 @@ impl State {
         // What the sum was summed up over has not been compared with this.
         self.sums.remove(&key.database);
         let schema = Arc::new(schema);
-        self.tables.insert(key, Known { schema: schema.clone(), mark });
+        self.tables.insert(key, Known { schema: schema.clone(), mark, behind });
         schema
     }
 
@@ -435,12 +475,24 @@ impl State {
     }
 }
 
-impl Row {
-    /// `None`: its database keeps no time of changes, so it can't be watched.
-    fn mark(&self) -> Option<Mark> {
-        let stamp = self.stamp().filter(|stamp| stamp.changed > 0)?;
-        Some(Mark { stamp, is_young: stamp.is_young(self.now()) })
+/// Asks as the viewer. The text goes in the body, since a URL has a bound.
+async fn ask(client: &Client, viewer: &UserKey, question: &str) -> Result<windrow_clickhouse::Answer, CallError> {
+    let body = [question.as_bytes()];
+    let mut call = Call::new(&viewer.credentials, "").timeout(QUESTION_TIMEOUT);
+    call = call.param("output_format_json_quote_64bit_integers", "0").body(&body);
+    for role in &viewer.roles {
+        call = call.param("role", role);
     }
+    client.call(call).await
+}
+
+pub(super) async fn ask_lines<T: DeserializeOwned>(
+    client: &Client,
+    viewer: &UserKey,
+    question: &str,
+) -> Result<Vec<T>, CallError> {
+    let answer = ask(client, viewer, question).await?;
+    Ok(answer.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
 /// What another replica says of a table that is not replicated is of another table.
@@ -449,7 +501,7 @@ fn of_the_first_alone() -> NotAdmitted {
 }
 
 /// A condition that these tables meet. By database, since ClickHouse then looks into those only.
-fn named(keys: &[TableKey], column: &str) -> String {
+pub(super) fn named(keys: &[TableKey], column: &str) -> String {
     let mut by_database = BTreeMap::<&str, HashSet<&str>>::new();
     for key in keys {
         by_database.entry(&key.database).or_default().insert(&key.table);
@@ -471,7 +523,7 @@ mod tests {
 
     fn row(table: &str, changed: u32, now: u32, column: &str) -> Row {
         let line = format!(
-            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now}]"#
+            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now},[]]"#
         );
         let row = Row::read(&line).expect("a row");
         for length in 0..line.len() {
@@ -484,7 +536,7 @@ mod tests {
         let (key, mark, watch) = (row.key(), row.mark(), Arc::new(Standing::default()));
         // As it is done when it is learnt: one that can't be watched stands on nobody's looks.
         let schema = row.schema(began, watch, EngineDefaults::default()).expect("a table");
-        state.keep(key, schema, mark, began)
+        state.keep(key, schema, (mark, Vec::new()), began)
     }
 
     #[test]
@@ -506,11 +558,44 @@ mod tests {
         let mut state = State::default();
         let _held = keep(&mut state, row("t", 99, 100, "a"), Moment::default());
         let stamp = Stamp { uuid: 1, views: 0, changed: 99 };
-        assert!(state.has_young(&[key("t")]) && !state.is_as(&key("t"), Some(&stamp)));
+        let changed = |state: &State, stamp: Option<Stamp>| {
+            let now = stamp.map(|stamp| (key("t"), stamp)).into_iter().collect();
+            !state.changed(&[key("t")], &now).is_empty()
+        };
+        assert!(state.has_young(&[key("t")]) && changed(&state, Some(stamp)));
         keep(&mut state, row("t", 99, 102, "a"), Moment::default());
-        assert!(!state.has_young(&[key("t")]) && state.is_as(&key("t"), Some(&stamp)));
-        assert!(!state.is_as(&key("t"), Some(&Stamp { changed: 100, ..stamp })));
-        assert!(!state.is_as(&key("t"), None), "it is gone");
+        assert!(!state.has_young(&[key("t")]) && !changed(&state, Some(stamp)));
+        assert!(changed(&state, Some(Stamp { changed: 100, ..stamp })));
+        assert!(changed(&state, None), "it is gone");
+    }
+
+    #[test]
+    fn a_table_is_watched_with_what_is_behind_it() {
+        let mut state = State::default();
+        let target = TableKey { database: "e".into(), table: "u".into() };
+        let stamp = Stamp { uuid: 2, views: 0, changed: 99 };
+        let source = row("t", 10, 100, "a");
+        let own = Stamp { uuid: 1, views: 0, changed: 10 };
+        let keep = |state: &mut State, now: u32| {
+            let mark = source.mark();
+            let schema = row("t", 10, 100, "a").schema(Moment::now(), Arc::default(), EngineDefaults::default());
+            state.keep(key("t"), schema.unwrap(), (mark, vec![(target.clone(), Mark::of(stamp, now))]), Moment::now())
+        };
+        let _held = keep(&mut state, 100);
+        assert_eq!(state.in_use().get("e"), Some(&vec![target.clone()]));
+        let found = |stamp: Stamp| HashMap::from([(target.clone(), stamp)]);
+        assert!(state.has_young(&[target.clone()]));
+        assert!(state.changed(&[target.clone()], &found(stamp)).contains(&key("t")), "it is young");
+        let _held = keep(&mut state, 200);
+        assert!(!state.has_young(&[target.clone()]));
+        assert!(state.changed(&[target.clone()], &found(stamp)).is_empty());
+        assert!(
+            state.changed(&[key("t")], &HashMap::from([(key("t"), own)])).is_empty(),
+            "the other was not asked for"
+        );
+        let altered = Stamp { changed: 150, ..stamp };
+        assert!(state.changed(&[target.clone()], &found(altered)).contains(&key("t")));
+        assert!(state.changed(&[target.clone()], &HashMap::new()).contains(&key("t")), "it is gone");
     }
 
     #[test]

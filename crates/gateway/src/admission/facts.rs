@@ -2,6 +2,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use windrow_clickhouse::{Call, Client};
 
+use super::admissions_file::KeptServer;
 use crate::backend::Backend;
 
 /// The fields that a browser's scripts may read, as ClickHouse lists them.
@@ -14,6 +15,7 @@ const EXPOSED: &str =
 pub(crate) struct BackendFacts {
     version_suffix: String,
     display_name: String,
+    timezone: String,
     timezone_field: Vec<u8>,
     fixed_fields: Vec<u8>,
 }
@@ -26,13 +28,19 @@ impl Default for BackendFacts {
 }
 
 impl BackendFacts {
-    fn new(version_suffix: String, display_name: String, timezone: String) -> BackendFacts {
+    pub(super) fn new(version_suffix: String, display_name: String, timezone: String) -> BackendFacts {
         let fixed_fields = format!(
             "Content-Type: text/plain; charset=UTF-8\r\nAccess-Control-Expose-Headers: {EXPOSED}\r\n\
              X-ClickHouse-Server-Display-Name: {display_name}\r\n"
         );
         let timezone_field = format!("X-ClickHouse-Timezone: {timezone}\r\n").into_bytes();
-        BackendFacts { version_suffix, display_name, timezone_field, fixed_fields: fixed_fields.into_bytes() }
+        let fixed_fields = fixed_fields.into_bytes();
+        BackendFacts { version_suffix, display_name, timezone, timezone_field, fixed_fields }
+    }
+
+    pub(super) fn kept(&self) -> KeptServer {
+        let (version_suffix, display_name) = (self.version_suffix.clone(), self.display_name.clone());
+        KeptServer { version_suffix, display_name, timezone: self.timezone.clone() }
     }
 
     /// `(version 26.7.2.1)`, as it stands behind every error.
@@ -74,6 +82,13 @@ impl Facts {
 
     pub(crate) fn get(&self) -> Arc<BackendFacts> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_if_unknown(&self, facts: BackendFacts) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.version_suffix.is_empty() {
+            *known = Arc::new(facts);
+        }
     }
 
     fn set(&self, facts: BackendFacts) {

@@ -18,10 +18,14 @@
 //! `docs/decisions/0035-admission-by-fingerprints.md` says why, and what somebody gains who knows all this.
 
 mod account;
+mod admissions_file;
 mod catalog;
+mod doubted;
 mod facts;
 mod grants;
+mod on_disk;
 mod probe;
+mod pulse;
 mod remembered;
 mod rounds;
 mod schema;
@@ -29,9 +33,11 @@ mod sharding;
 mod sql;
 mod standing;
 mod user;
+mod views;
 mod windows;
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,12 +45,17 @@ use std::time::Duration;
 use windrow_clickhouse::{Call, CallError, Credentials, Exception, ReplicaId};
 pub(crate) use windrow_engine::sink::TableKey;
 use windrow_engine::table_by_name;
+use windrow_sql::TableName;
 
 pub(crate) use account::Account;
 use account::Accounts;
 use catalog::Catalog;
+use doubted::{name_of, DoubtedTables};
 pub(crate) use facts::{BackendFacts, Facts};
+use on_disk::Kept;
+pub(crate) use on_disk::{KeptGrounds, KeptSince, ToKeep};
 pub(crate) use probe::Probe;
+use pulse::Pulse;
 use remembered::Remembered;
 pub(crate) use schema::{refuse_casts, Column, Marks, TableSchema, Target};
 use sharding::Shards;
@@ -52,9 +63,9 @@ pub(crate) use sharding::{ShardOfCut, Sharding, SHARDING_KEY};
 pub(crate) use sql::SETTINGS as SQL_SETTINGS;
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
+pub(crate) use views::Unprotected;
 #[cfg(test)]
 pub(crate) use windows::Bounds;
-use windows::Settled;
 pub use windows::MARKED_WINDOW;
 pub(crate) use windows::{Window, Windows};
 
@@ -119,11 +130,15 @@ pub(crate) struct Admission {
     table_ttl: Duration,
     /// What was learnt before may no longer be so.
     doubted_at: AtomicU64,
+    doubted_tables: DoubtedTables,
     /// Counts the reloads of settings.
     reloads: AtomicU64,
     pub(crate) windows: Windows,
     /// Where the backend has a cluster whose tables are cut by shards.
     shards: Option<Shards>,
+    /// Of a ClickHouse.
+    pulse: Option<Pulse>,
+    kept: Option<Arc<Kept>>,
     /// By which UUID a replica knew a table last that the deduplication index knows by its name.
     uuids: Mutex<HashMap<Told, u128>>,
 }
@@ -152,6 +167,7 @@ struct OfClickHouse {
 pub(crate) struct Grounds {
     pub(crate) account: Arc<Account>,
     pub(crate) key: UserKey,
+    pub(crate) table: TableKey,
     pub(crate) schema: Arc<TableSchema>,
     /// Where only the time that has passed tells whether it holds: when it was asked.
     pub(crate) asked_at: Option<Moment>,
@@ -159,6 +175,8 @@ pub(crate) struct Grounds {
     pub(crate) reloads: u64,
     /// The version of the shards that there were, for a table whose rows may be cut by them.
     pub(crate) topology: Option<u64>,
+    /// Where it was kept from before the start: nothing of it was confirmed since.
+    pub(crate) kept: Option<KeptSince>,
 }
 
 impl Admission {
@@ -168,7 +186,7 @@ impl Admission {
             Backend::ClickHouse(it) => {
                 let accounts = Arc::new(Accounts::new(it.client.clone(), facts.clone()));
                 let viewer = UserKey::of(&it.client.endpoint().credentials);
-                let own = Catalog::new(it.client.clone(), accounts.clone(), viewer);
+                let own = Catalog::new(it.client.clone(), accounts.clone(), viewer, account_ttl);
                 Learnt::ClickHouse(OfClickHouse { accounts, own, others: Mutex::default() })
             }
             Backend::Sql(_) => {
@@ -181,6 +199,11 @@ impl Admission {
         };
         Admission {
             shards: shards.map(|cluster| Shards::new(cluster, account_ttl, table_ttl, &windows)),
+            pulse: match &backend {
+                Backend::ClickHouse(it) => Some(Pulse::of(it.client.clone())),
+                Backend::Sql(_) => None,
+            },
+            kept: None,
             uuids: Mutex::default(),
             facts,
             backend,
@@ -188,6 +211,7 @@ impl Admission {
             account_ttl,
             table_ttl,
             doubted_at: AtomicU64::new(0),
+            doubted_tables: DoubtedTables::default(),
             reloads: AtomicU64::new(0),
             windows,
         }
@@ -205,6 +229,29 @@ impl Admission {
             tables.clear();
         }
         self.shards.iter().for_each(Shards::doubt);
+    }
+
+    /// Of these tables alone: the named ones, those that hand their rows on to them by a view or shards, and those whose
+    /// views are not known.
+    pub(crate) fn doubt_tables(&self, names: &[TableName]) {
+        let Learnt::ClickHouse(it) = &self.learnt else { return self.doubt() };
+        let now = Moment::now();
+        let mut doubted = it.concerned_by(names);
+        if let Some(shards) = &self.shards {
+            shards.doubt_tables(names);
+            doubted.extend(shards.over_any(names));
+        }
+        let doubted = names.iter().cloned().chain(doubted.into_iter().map(name_of));
+        if self.doubted_tables.doubt(doubted, now, self.table_ttl).is_err() {
+            self.doubt();
+        }
+    }
+
+    fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => it.concerned_by(names),
+            Learnt::Sql { .. } => Vec::new(),
+        }
     }
 
     /// What stands on the settings as they were holds no more.
@@ -237,6 +284,16 @@ impl Admission {
         now.before(self.table_ttl).max(self.doubted_at())
     }
 
+    /// An answer of before then says nothing of this table, whatever it says of others.
+    pub(crate) fn doubted_table_at(&self, key: &TableKey, confirmed: Moment) -> Moment {
+        self.doubted_tables.at(key, confirmed)
+    }
+
+    /// An answer of before then may say nothing of some table or account.
+    pub(crate) fn last_doubt(&self) -> Moment {
+        self.doubted_at().max(self.doubted_tables.last())
+    }
+
     pub(crate) async fn account(&self, key: &UserKey) -> Result<Arc<Account>, NotAdmitted> {
         self.account_at(key, Moment::default()).await
     }
@@ -258,7 +315,7 @@ impl Admission {
     }
 
     async fn account_of_late(&self, key: &UserKey) -> Result<Arc<Account>, NotAdmitted> {
-        match self.account(key).await {
+        match self.unless_away(self.account(key)).await {
             Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => self.known_account(key).ok_or(error),
             account => account,
         }
@@ -271,7 +328,7 @@ impl Admission {
 
     fn known_account(&self, key: &UserKey) -> Option<Arc<Account>> {
         match &self.learnt {
-            Learnt::ClickHouse(it) => it.accounts.known(key),
+            Learnt::ClickHouse(it) => it.accounts.known(key).or_else(|| self.kept_account(key)),
             Learnt::Sql { accounts, .. } => accounts.known(key),
         }
     }
@@ -307,7 +364,10 @@ impl Admission {
         since: Moment,
     ) -> Result<Arc<TableSchema>, NotAdmitted> {
         match (&self.learnt, &self.backend) {
-            (Learnt::ClickHouse(it), _) => it.table(key, asker, self.table_since(Moment::now()).max(since)).await,
+            (Learnt::ClickHouse(it), _) => {
+                let doubted = self.doubted_table_at(key, Moment::default());
+                it.table(key, asker, self.table_since(Moment::now()).max(since), doubted).await
+            }
             (Learnt::Sql { tables, .. }, Backend::Sql(backend)) => tables.get(key, || sql::table(backend, key)).await,
             (Learnt::Sql { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
         }
@@ -315,7 +375,7 @@ impl Admission {
 
     /// Whether a yes that stands on this holds now.
     pub(crate) fn holds(&self, grounds: &Grounds, now: Moment) -> Holds {
-        let Grounds { account, schema, asked_at, .. } = grounds;
+        let Grounds { account, table, schema, asked_at, .. } = grounds;
         if account.standing.is_over() || schema.standing.is_over() {
             return Holds::Not;
         }
@@ -323,13 +383,15 @@ impl Admission {
             return Holds::Not;
         }
         // By other rules it may be another answer; but while the backend is away there is none.
-        if grounds.reloads != self.reloads() {
+        if grounds.reloads != self.reloads() || grounds.kept.is_some() {
             return Holds::Unconfirmed;
         }
         let (account_since, table_since) = (self.account_since(now), self.table_since(now));
+        let confirmed = schema.confirmed();
         let is_in_time = account.standing.confirmed() >= account_since
-            && schema.confirmed() >= table_since
-            && asked_at.is_none_or(|asked_at| asked_at >= account_since);
+            && confirmed >= table_since
+            && asked_at.is_none_or(|asked_at| asked_at >= account_since)
+            && self.is_beyond_doubt(table, asked_at.map_or(confirmed, |asked_at| asked_at.min(confirmed)));
         if is_in_time {
             Holds::Surely
         } else {
@@ -337,16 +399,29 @@ impl Admission {
         }
     }
 
+    /// Whether an answer of then is about the table as it is.
+    fn is_beyond_doubt(&self, table: &TableKey, answered: Moment) -> bool {
+        answered >= self.doubted_table_at(table, answered)
+    }
+
     /// How old the oldest answer is that it stands on.
     pub(crate) fn age(&self, grounds: &Grounds) -> Duration {
+        grounds.kept.map_or_else(|| self.confirmed(grounds).elapsed(), |kept| kept.age())
+    }
+
+    /// When the oldest question began.
+    fn confirmed(&self, grounds: &Grounds) -> Moment {
         let confirmed = grounds.account.standing.confirmed().min(grounds.schema.confirmed());
-        confirmed.min(grounds.asked_at.unwrap_or(confirmed)).elapsed()
+        confirmed.min(grounds.asked_at.unwrap_or(confirmed))
     }
 
     /// Has it confirmed again in time, once half of the time has passed: nobody is to wait for the answer when the rest
     /// has passed too. True: what only time can tell has to be asked anew, by the one who takes that upon himself.
     pub(crate) fn renew(&self, grounds: &Grounds, now: Moment) -> bool {
         let Learnt::ClickHouse(it) = &self.learnt else { return self.is_half_over(grounds, now) };
+        if grounds.kept.is_some() {
+            return true;
+        }
         let since = now.before(self.account_ttl / 2).max(self.doubted_at());
         let standing = &grounds.account.standing;
         if standing.confirmed() < since && standing.begin_renewal() {
@@ -383,6 +458,26 @@ impl Admission {
         }
     }
 
+    /// Ends when the backend is found to be away.
+    pub(crate) async fn backend_stops(&self) {
+        match &self.pulse {
+            Some(pulse) => pulse.stops().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What is asked of the backend, or that it is away: for who doesn't wait for it.
+    pub(crate) async fn unless_away<T>(
+        &self,
+        asked: impl Future<Output = Result<T, NotAdmitted>>,
+    ) -> Result<T, NotAdmitted> {
+        tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = self.backend_stops() => Err(NotAdmitted::Unreachable("it does not answer".to_owned())),
+        }
+    }
+
     /// Waits until it is confirmed that this was so at `since`, or until it is known that it is not so.
     pub(crate) async fn confirm(&self, grounds: &Grounds, since: Moment) -> Result<(), NotAdmitted> {
         let Learnt::ClickHouse(it) = &self.learnt else { return Ok(()) };
@@ -394,7 +489,11 @@ impl Admission {
                 false => Ok(()),
             }
         };
+        let doubted = self.doubted_table_at(&grounds.table, grounds.schema.confirmed());
         let table = async {
+            if grounds.schema.confirmed() < doubted {
+                return it.table(&grounds.table, &grounds.key, table_since, doubted).await.map(drop);
+            }
             match &grounds.schema.watch {
                 Some(watch) if grounds.schema.confirmed() < table_since => {
                     it.catalog_of(watch, &grounds.key).look(table_since).await
@@ -417,8 +516,16 @@ impl Admission {
 
     /// Whether the last attempt to have this confirmed failed.
     pub(crate) fn has_failed_lately(&self, grounds: &Grounds) -> bool {
+        // Of what was kept, nothing could be asked yet.
+        if grounds.kept.is_some() {
+            return true;
+        }
         let since = self.doubted_at();
         let watch = grounds.schema.watch.as_deref();
+        // A question of before says nothing of what was done to the table.
+        if !self.is_beyond_doubt(&grounds.table, grounds.schema.confirmed()) {
+            return false;
+        }
         let standings = [Some(&grounds.account.standing), Some(&grounds.schema.standing), watch];
         standings.into_iter().flatten().any(|standing| standing.has_failed_lately(since))
     }
@@ -465,26 +572,6 @@ impl Admission {
     /// The Distributed tables whose rows were cut for this one, which shards have.
     pub(crate) fn distributed_over(&self, local: &TableKey) -> Vec<TableKey> {
         self.shards.as_ref().map(|shards| shards.over(local)).unwrap_or_default()
-    }
-
-    /// Gives the table a window if it is to have one; true: it has one now, or had one before.
-    pub(crate) async fn settle_window(&self, key: &TableKey, window: Window) -> bool {
-        let Backend::ClickHouse(clickhouse) = &self.backend else { return true };
-        let settled = self.windows.settle(&clickhouse.client, key, window).await;
-        if let Ok(Settled::Given) = settled {
-            self.forget_table(key);
-        }
-        settled.is_ok()
-    }
-
-    /// The same for whoever wants to know why it has none.
-    pub(crate) async fn give_window(&self, key: &TableKey, window: Window) -> Result<(), String> {
-        let Backend::ClickHouse(clickhouse) = &self.backend else { return Ok(()) };
-        match self.windows.settle(&clickhouse.client, key, window).await? {
-            Settled::Given => self.forget_table(key),
-            Settled::Had => {}
-        }
-        Ok(())
     }
 
     /// May this account insert like this? Asked once, as long as account and table are the same.
@@ -565,10 +652,22 @@ pub(crate) enum Holds {
 }
 
 impl OfClickHouse {
-    async fn table(&self, key: &TableKey, asker: &UserKey, since: Moment) -> Result<Arc<TableSchema>, NotAdmitted> {
-        match self.own.table(key, since).await {
+    fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.values().flat_map(|other| other.concerned_by(names)).chain(self.own.concerned_by(names)).collect()
+    }
+
+    /// Nothing from before `doubted` is about this table.
+    async fn table(
+        &self,
+        key: &TableKey,
+        asker: &UserKey,
+        since: Moment,
+        doubted: Moment,
+    ) -> Result<Arc<TableSchema>, NotAdmitted> {
+        match self.own.table(key, since, doubted).await {
             Err(NotAdmitted::Forward(_)) if asker.credentials != self.own.viewer().credentials => {
-                self.catalog(asker).table(key, since).await
+                self.catalog(asker).table(key, since, doubted).await
             }
             answer => answer,
         }
@@ -584,7 +683,7 @@ impl OfClickHouse {
         }
         let viewer = UserKey::of(&viewer.credentials);
         let (credentials, client) = (viewer.credentials.clone(), self.own.client());
-        let catalog = Arc::new(Catalog::new(client, self.accounts.clone(), viewer));
+        let catalog = Arc::new(Catalog::new(client, self.accounts.clone(), viewer, self.own.believes_viewer_for()));
         others.insert(credentials, catalog.clone());
         catalog
     }

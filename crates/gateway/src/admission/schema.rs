@@ -1,14 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use windrow_clickhouse::{Call, CallError, Client, Credentials, ReplicaId};
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, PartitionKey};
 use windrow_engine::sink::{needs_no_cast, NO_CASTS};
 use windrow_sql::{unquote_string, unquoted_names};
 
 use super::standing::{Moment, Standing};
-use super::user::ServerVersion;
+use super::user::{ServerVersion, UserKey};
+use super::views::{self, Behind, Fed};
 use super::windows::{Bounds, Window};
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 
@@ -31,6 +32,10 @@ pub(crate) struct TableSchema {
     /// Names it through renames; zero where its database gives tables none.
     pub(crate) uuid: u128,
     pub(crate) has_views: bool,
+    /// The tables that get rows of it by views, also of views behind these.
+    pub(super) fed: Box<[Fed]>,
+    /// Whether it keeps no rows, and views alone see them.
+    pub(super) keeps_none: bool,
     /// Whether its rows go on to other tables.
     pub(crate) hands_on: bool,
     pub(crate) distributed: Option<Distributed>,
@@ -75,7 +80,7 @@ pub(crate) struct Column {
 
 /// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows, or what
 /// marks rows as deleted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Marks {
     pub(crate) column: String,
     pub(crate) allowed: [i8; 2],
@@ -137,7 +142,8 @@ pub(crate) fn refuse_casts(settings: &mut Vec<(String, String)>, targets: &[Targ
 pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String {
     format!(
         "SELECT t.database, t.name, engine, engine_full, id, views, constraints, partition_key, changed, columns, \
-         toUnixTimestamp(now()) FROM (SELECT database, name, engine, engine_full, toString(uuid) AS id, \
+         toUnixTimestamp(now()), dependents FROM (SELECT database, name, engine, engine_full, toString(uuid) AS id, \
+         arrayZip(dependencies_database, dependencies_table) AS dependents, \
          if(notEmpty(dependencies_table), cityHash64(dependencies_database, dependencies_table), 0) AS views, \
          position(create_table_query, ' CONSTRAINT ') > 0 AS constraints, partition_key, \
          toUnixTimestamp(metadata_modification_time) AS changed FROM system.tables WHERE {named_in_tables}) AS t \
@@ -155,16 +161,19 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
     let engine = "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), \
-                  toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key FROM system.tables WHERE \
-                  database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
+                  toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key, \
+                  arrayZip(dependencies_database, dependencies_table) FROM system.tables WHERE database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
     let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
     let engine = client.call(engine.timeout(QUESTION_TIMEOUT));
     let defaults = EngineDefaults::ask(client, asker);
     let (columns, engine, defaults) = tokio::try_join!(client.call(describe), engine, defaults)?;
     let said_by = engine.replica;
-    let engine = Engine::read(engine.text(), defaults);
+    let (engine, views) = Engine::read(engine.text(), defaults).unzip();
+    let sources = [(key.clone(), views.unwrap_or_default())];
+    let Behind { fed, .. } =
+        views::behind(client, &UserKey::of(asker), &sources, defaults).await?.remove(key).unwrap_or_default();
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
-    Ok(TableSchema { said_by, ..TableSchema::new(columns, engine, began, None) })
+    Ok(TableSchema { said_by, fed, ..TableSchema::new(columns, engine, began, None) })
 }
 
 fn read_column(line: &str) -> Option<Column> {
@@ -190,6 +199,8 @@ pub(super) struct Row {
     /// Sorted by their position, with type and default.
     columns: Vec<(u64, String, String, String, String)>,
     now: u32,
+    /// The views on it, with their databases.
+    dependents: Vec<(String, String)>,
 }
 
 /// By what a table is known to be the same still.
@@ -203,9 +214,23 @@ pub(super) struct Stamp {
 /// A table's clock has whole seconds: what changed within so many of the question may have changed again since.
 pub(super) const YOUNG_SECONDS: u32 = 2;
 
-impl Stamp {
-    pub(super) fn is_young(&self, now: u32) -> bool {
-        self.changed.saturating_add(YOUNG_SECONDS) >= now
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    stamp: Stamp,
+    /// It may have changed since without a trace.
+    pub(super) is_young: bool,
+}
+
+impl Mark {
+    /// `None`: its database keeps no time of changes, so it can't be watched.
+    pub(super) fn of(stamp: Stamp, now: u32) -> Option<Mark> {
+        let is_young = stamp.changed.saturating_add(YOUNG_SECONDS) >= now;
+        (stamp.changed > 0).then_some(Mark { stamp, is_young })
+    }
+
+    /// Whether the table is surely the same still.
+    pub(super) fn is_as(&self, now: Option<&Stamp>) -> bool {
+        !self.is_young && Some(&self.stamp) == now
     }
 }
 
@@ -218,12 +243,12 @@ impl Row {
         TableKey { database: self.database.clone(), table: self.name.clone() }
     }
 
-    pub(super) fn stamp(&self) -> Option<Stamp> {
-        Some(Stamp { uuid: uuid(&self.uuid)?, views: self.views, changed: self.changed })
+    pub(super) fn mark(&self) -> Option<Mark> {
+        Mark::of(Stamp { uuid: uuid(&self.uuid)?, views: self.views, changed: self.changed }, self.now)
     }
 
-    pub(super) fn now(&self) -> u32 {
-        self.now
+    pub(super) fn views(&self) -> Vec<TableKey> {
+        views::keys(&self.dependents)
     }
 
     pub(super) fn schema(self, began: Moment, watch: Arc<Standing>, defaults: EngineDefaults) -> Option<TableSchema> {
@@ -247,6 +272,20 @@ impl Row {
 
 pub(super) fn uuid(text: &str) -> Option<u128> {
     u128::from_str_radix(&text.replace('-', ""), 16).ok()
+}
+
+/// The window of a table of this engine, and whether the engine shares its rows with replicas.
+pub(super) fn window(name: &str, definition: &str, defaults: EngineDefaults) -> (Window, bool) {
+    let engine = Engine {
+        name: name.to_owned(),
+        definition: definition.to_owned(),
+        defaults,
+        uuid: 0,
+        has_views: false,
+        has_constraints: false,
+        partition_key: String::new(),
+    };
+    (engine.window(), engine.is_replicated())
 }
 
 struct Engine {
@@ -304,10 +343,12 @@ impl EngineDefaults {
 }
 
 impl Engine {
-    fn read(text: &str, defaults: EngineDefaults) -> Option<Engine> {
-        let fields: [String; 6] = serde_json::from_str(text.lines().next()?).ok()?;
-        let [name, definition, id, has_views, has_constraints, partition_key] = fields;
-        Some(Engine {
+    /// With the views on the table.
+    fn read(text: &str, defaults: EngineDefaults) -> Option<(Engine, Vec<TableKey>)> {
+        type Fields = (String, String, String, String, String, String, Vec<(String, String)>);
+        let fields: Fields = serde_json::from_str(text.lines().next()?).ok()?;
+        let (name, definition, id, has_views, has_constraints, partition_key, views) = fields;
+        let engine = Engine {
             name,
             definition,
             defaults,
@@ -315,7 +356,8 @@ impl Engine {
             has_views: has_views != "0",
             has_constraints: has_constraints != "0",
             partition_key,
-        })
+        };
+        Some((engine, views::keys(&views)))
     }
 
     fn is_gatherable(&self) -> bool {
@@ -433,7 +475,7 @@ impl Column {
         matches!(self.default_kind, DefaultKind::None | DefaultKind::Default)
     }
 
-    fn new(name: String, type_name: String, default_kind: &str, default_expression: &str) -> Column {
+    pub(super) fn new(name: String, type_name: String, default_kind: &str, default_expression: &str) -> Column {
         let default_kind = match default_kind {
             "" => DefaultKind::None,
             "DEFAULT" => DefaultKind::Default,
@@ -446,6 +488,17 @@ impl Column {
         let asks_for_rights = asks_for_rights(default_expression);
         let default_expression = default_expression.into();
         Column { name, data_type, type_name, default_kind, default_expression, plain_default, asks_for_rights }
+    }
+
+    /// As the backend writes it.
+    pub(super) fn kind_name(&self) -> &'static str {
+        match self.default_kind {
+            DefaultKind::None => "",
+            DefaultKind::Default => "DEFAULT",
+            DefaultKind::Materialized => "MATERIALIZED",
+            DefaultKind::Ephemeral => "EPHEMERAL",
+            DefaultKind::Alias => "ALIAS",
+        }
     }
 
     fn target(&self) -> Target {
@@ -480,6 +533,8 @@ impl TableSchema {
             window: engine.as_ref().map_or(Window::Never, Engine::window),
             uuid: engine.as_ref().map_or(0, |engine| engine.uuid),
             has_views: engine.as_ref().is_none_or(|engine| engine.has_views),
+            fed: Box::default(),
+            keeps_none: engine.as_ref().is_some_and(|engine| engine.name == "Null"),
             hands_on,
             distributed: engine.as_ref().and_then(Engine::distributed),
             is_replicated: engine.as_ref().is_some_and(Engine::is_on_all_replicas),
@@ -496,6 +551,8 @@ impl TableSchema {
             (gathering, it.uuid, it.has_views, it.hands_on, it.is_replicated, it.computes, it.asks_for_rights)
         };
         own(self) == own(other)
+            && self.fed == other.fed
+            && self.keeps_none == other.keeps_none
             && self.marks == other.marks
             && self.distributed == other.distributed
             && self.partition_key == other.partition_key
@@ -561,13 +618,7 @@ impl TableSchema {
             text.push_str(&windrow_sql::backquote(&column.name));
             text.push(' ');
             push_escaped(&mut text, &column.type_name);
-            let kind = match column.default_kind {
-                DefaultKind::None => "",
-                DefaultKind::Default => "DEFAULT",
-                DefaultKind::Materialized => "MATERIALIZED",
-                DefaultKind::Ephemeral => "EPHEMERAL",
-                DefaultKind::Alias => "ALIAS",
-            };
+            let kind = column.kind_name();
             // What a DuckDB fills in is its own to know.
             if !(kind.is_empty() || column.default_expression.is_empty()) {
                 text.extend(["\t", kind, "\t"]);
@@ -713,9 +764,11 @@ mod tests {
 
     #[test]
     fn the_engines_answer_is_read() {
-        let line = r#"["MergeTree","MergeTree ORDER BY a","00000000-0000-0001-0000-000000000002","1","0","p"]"#;
+        let line =
+            r#"["MergeTree","MergeTree ORDER BY a","00000000-0000-0001-0000-000000000002","1","0","p",[["d","v"]]]"#;
         let defaults = EngineDefaults { blocks: MARKED_WINDOW, ..DEFAULTS };
-        let engine = Engine::read(line, defaults).expect("all fields are there");
+        let (engine, views) = Engine::read(line, defaults).expect("all fields are there");
+        assert_eq!(views, [TableKey { database: "d".into(), table: "v".into() }]);
         assert_eq!(engine.window(), Window::Windrows);
         assert_eq!((engine.has_views, engine.partition_key.as_str()), (true, "p"));
         for length in 0..line.len() {

@@ -12,10 +12,12 @@ use windrow_clickhouse::{Cluster, Shard, Topology};
 use windrow_columns::{cut_by_shard, Block, DataType, Rows, ShardingKey};
 use windrow_engine::sink::{Destination, Form, ShardTable};
 use windrow_engine::DedupKeys;
+use windrow_sql::TableName;
 
+use super::doubted::is_named;
 use super::schema::{Column, Distributed, TableSchema};
 use super::standing::{Moment, Standing};
-use super::{Admission, NotAdmitted, Probe, TableKey, UserKey, Windows};
+use super::{Admission, NotAdmitted, Probe, TableKey, Unprotected, UserKey, Windows};
 use crate::backend::{Backend, ClickHouse};
 
 /// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
@@ -26,7 +28,7 @@ pub(super) struct Shards {
     pub(super) cluster: Arc<Cluster>,
     account_ttl: Duration,
     table_ttl: Duration,
-    manages_windows: bool,
+    windows: Windows,
     /// By the addresses of a shard's replicas.
     admissions: Mutex<HashMap<Arc<[String]>, Arc<Admission>>>,
     /// By the table at each shard, the Distributed ones whose rows were cut for it.
@@ -39,7 +41,7 @@ impl Shards {
             cluster,
             account_ttl,
             table_ttl,
-            manages_windows: windows.manage(),
+            windows: windows.clone(),
             admissions: Mutex::default(),
             distributed: Mutex::default(),
         }
@@ -56,7 +58,7 @@ impl Shards {
         }
         let client = shard.client.clone();
         let backend = ClickHouse { relay: client.clone(), client, cluster: None, native: None };
-        let windows = Windows::new(self.manages_windows);
+        let windows = self.windows.clone();
         let admission = Admission::new(Backend::ClickHouse(backend), self.account_ttl, self.table_ttl, windows);
         let admission = Arc::new(admission);
         // Of shards that are gone, nobody asks any more.
@@ -78,6 +80,25 @@ impl Shards {
 
     pub(super) fn forget_table(&self, distributed: &Distributed) {
         self.lock().values().for_each(|admission| admission.forget_table(&distributed.local()));
+    }
+
+    /// The Distributed ones whose rows are in a table of the shards that has such a name, or views behind it.
+    pub(super) fn over_any(&self, names: &[TableName]) -> Vec<TableKey> {
+        let by_views: HashSet<TableKey> =
+            self.lock().values().flat_map(|admission| admission.concerned_by(names)).collect();
+        let known = self.distributed.lock().unwrap_or_else(PoisonError::into_inner);
+        let concerned = known
+            .iter()
+            .filter(|(local, _)| by_views.contains(local) || names.iter().any(|name| is_named(local, name)));
+        concerned.flat_map(|(_, over)| over).cloned().collect()
+    }
+
+    pub(super) fn doubt_tables(&self, names: &[TableName]) {
+        self.lock().values().for_each(|admission| admission.doubt_tables(names));
+    }
+
+    pub(super) fn unprotected(&self) -> Vec<Unprotected> {
+        self.lock().values().flat_map(|admission| admission.unprotected()).collect()
     }
 
     pub(super) fn doubt(&self) {
@@ -289,6 +310,9 @@ impl TableSchema {
             // Each shard has a table of its own.
             uuid: 0,
             has_views: locals.clone().any(|local| local.has_views),
+            // Each shard gives its own their windows.
+            fed: Box::default(),
+            keeps_none: model.keeps_none,
             hands_on: false,
             distributed: distributed.distributed.clone(),
             // A shard may get more replicas, or have had them.
@@ -378,8 +402,7 @@ impl Sharding {
 
     /// Whether the tables of all shards that answer have a window now.
     pub(crate) async fn settle_windows(&self) -> bool {
-        let window = self.schema.window;
-        let settled = self.answered.iter().map(|shard| shard.admission.settle_window(&self.local, window));
-        futures::future::join_all(settled).await.into_iter().all(|is_settled| is_settled)
+        let settled = self.answered.iter().map(|shard| shard.admission.give_windows(&self.local, &shard.schema));
+        futures::future::join_all(settled).await.into_iter().all(|settled| settled.is_ok())
     }
 }

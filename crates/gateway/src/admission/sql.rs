@@ -117,6 +117,8 @@ fn schema(backend: &SqlBackend, info: TableInfo, began: Moment) -> TableSchema {
         marks: None,
         uuid: 0,
         has_views: false,
+        fed: Box::default(),
+        keeps_none: false,
         distributed: None,
         has_replicated_engine: false,
         said_by: windrow_clickhouse::ReplicaId::FIRST,

@@ -1,3 +1,4 @@
+use serde::{Deserialize, Serialize};
 use windrow_clickhouse::{Client, Credentials};
 
 use super::account::AccountKey;
@@ -20,7 +21,7 @@ impl UserKey {
 }
 
 /// A user, as the backend sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) struct UserContext {
     /// The database of tables that are named without one.
     pub(crate) database: String,
@@ -39,7 +40,7 @@ pub(crate) struct UserContext {
     pub(crate) is_for_sql: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub(crate) struct ServerVersion {
     pub(crate) major: u32,
     pub(crate) minor: u32,
@@ -50,7 +51,8 @@ const VERSIONED_SETTINGS: &str =
     "'date_time_input_format', 'input_format_null_as_default', 'input_format_skip_unknown_fields', \
     'input_format_defaults_for_omitted_fields', 'deduplicate_insert', 'deduplicate_insert_select', \
     'async_insert_deduplicate', 'insert_deduplicate', 'enable_http_compression', \
-    'max_partitions_per_insert_block', 'throw_on_max_partitions_per_insert_block'";
+    'max_partitions_per_insert_block', 'throw_on_max_partitions_per_insert_block', \
+    'deduplicate_blocks_in_dependent_materialized_views'";
 
 /// Bounds of a quota that inserts can run into, as `system.quota_usage` names them. What is counted by whole queries is
 /// used up when it reaches its bound, the others when they pass it.

@@ -6,20 +6,22 @@
 //! elsewhere. That window must not deduplicate what clients send, so it has to be told from one that the table's owner
 //! has set: its size is a number that nobody else chooses.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use windrow_clickhouse::{Call, Client, Purpose};
 use windrow_sql::backquote;
 
+use super::views::Fed;
 use super::{TableKey, QUESTION_TIMEOUT};
 
 /// The size of a window that is Windrow's.
 pub const MARKED_WINDOW: u64 = 10_061;
 
 /// What a table remembers of the blocks it stored last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Window {
     /// Nothing, and it can't be given a window: its engine has none.
     Never,
@@ -39,7 +41,7 @@ pub(crate) enum Settled {
 }
 
 /// How much is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bounds {
     pub(crate) blocks: u64,
     /// For how long; without it, for ever.
@@ -63,9 +65,11 @@ impl Window {
 }
 
 /// Sets windows where that is wanted, and tells the log, once for each table, where there is none.
+#[derive(Clone)]
 pub(crate) struct Windows {
     manage: bool,
-    reported: Mutex<HashSet<TableKey>>,
+    /// Why they have none.
+    reported: Arc<Mutex<HashMap<TableKey, String>>>,
 }
 
 /// More tables than anybody wants to read about.
@@ -73,11 +77,20 @@ const MAX_REPORTED: usize = 10_000;
 
 impl Windows {
     pub(crate) fn new(manage: bool) -> Windows {
-        Windows { manage, reported: Mutex::default() }
+        Windows { manage, reported: Arc::default() }
     }
 
     pub(crate) fn manage(&self) -> bool {
         self.manage
+    }
+
+    /// Why the table has none, if that was told.
+    pub(super) fn told(&self, key: &TableKey) -> Option<String> {
+        self.lock().get(key).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TableKey, String>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether batches will be recognised, if [`settle`](Self::settle) succeeds.
@@ -100,14 +113,41 @@ impl Windows {
 
     /// Gives the table a window if it has none and shall have one. Or says why it has none.
     pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> Result<Settled, String> {
-        if window.recognises_batches() {
-            return Ok(Settled::Had);
-        }
-        let given = match self.obstacle(window) {
+        let settled = Self::settled(client, key, window, self.obstacle(window)).await;
+        self.told_of(key, None, settled)
+    }
+
+    /// The same for a table that gets rows by a view; `on_replicas`: of a table on several replicas.
+    pub(super) async fn settle_fed(&self, client: &Client, fed: &Fed, on_replicas: bool) -> Result<Settled, String> {
+        let window = fed.window.unwrap_or(Window::Never);
+        let settled = Self::settled(client, &fed.table, window, fed.obstacle(self, on_replicas)).await;
+        self.told_of(&fed.table, Some(&fed.view), settled)
+    }
+
+    async fn settled(
+        client: &Client,
+        key: &TableKey,
+        window: Window,
+        obstacle: Option<&'static str>,
+    ) -> Result<Settled, String> {
+        match obstacle {
             Some(why) => Err(why.to_owned()),
-            None => Self::give(client, key).await,
-        };
-        given.inspect_err(|why| self.report(key, why)).map(|()| Settled::Given)
+            None if window.recognises_batches() => Ok(Settled::Had),
+            None => Self::give(client, key).await.map(|()| Settled::Given),
+        }
+    }
+
+    fn told_of(
+        &self,
+        key: &TableKey,
+        view: Option<&TableKey>,
+        settled: Result<Settled, String>,
+    ) -> Result<Settled, String> {
+        match &settled {
+            Ok(_) => drop(self.lock().remove(key)),
+            Err(why) => self.report(key, view, why),
+        }
+        settled
     }
 
     async fn give(client: &Client, key: &TableKey) -> Result<(), String> {
@@ -135,12 +175,19 @@ impl Windows {
         }
     }
 
-    fn report(&self, key: &TableKey, why: &str) {
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        if reported.len() < MAX_REPORTED && reported.insert(key.clone()) {
-            let TableKey { database, table } = key;
-            tracing::warn!(database, table, "the table does not deduplicate: a batch that is sent again after a crash or a lost answer may be stored twice; {why}");
+    fn report(&self, key: &TableKey, view: Option<&TableKey>, why: &str) {
+        let mut reported = self.lock();
+        if reported.len() >= MAX_REPORTED || reported.insert(key.clone(), why.to_owned()).is_some() {
+            return;
         }
+        drop(reported);
+        let TableKey { database, table } = key;
+        let Some(view) = view else {
+            tracing::warn!(database, table, "the table does not deduplicate: a batch that is sent again after a crash or a lost answer may be stored twice; {why}");
+            return;
+        };
+        let view = format!("{}.{}", view.database, view.table);
+        tracing::warn!(database, table, view, "the table, which a materialized view fills, does not deduplicate: of a batch that is sent again after a crash or a lost answer it may have the view's rows twice; {why}");
     }
 }
 

@@ -20,7 +20,7 @@ use super::text::Text;
 use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::insert::{role, Role};
-use crate::statement::{Changes, Passage};
+use crate::statement::{Changes, Learnt, Passage};
 
 /// Why a request is forwarded, and what is known of it.
 pub(super) struct Cause<'a> {
@@ -111,8 +111,10 @@ impl Exchange<'_> {
         let changes = Changes::of(statement, reason);
         // By other methods only a session can be changed. (To OPTIONS and to the paths of its pages, ClickHouse says
         // yes to anybody.)
-        let changes = Changes { learnt: changes.learnt && self.request.is_post(), ..changes };
-        if !(changes.session || changes.learnt) {
+        let learnt = if self.request.is_post() { changes.learnt } else { Learnt::Holds };
+        let changes = Changes { learnt, ..changes };
+        let changes_tables = changes.learnt != Learnt::Holds;
+        if !(changes.session || changes_tables) {
             return Changes::default();
         }
         let session = match self.sender().await {
@@ -123,7 +125,7 @@ impl Exchange<'_> {
         };
         // Asked before the statement runs: a table that is gone can't be asked about.
         let gone = match statement.zip(text) {
-            Some((statement, text)) if changes.learnt => self.context().row_removal(statement, &text.joined()).await,
+            Some((statement, text)) if changes_tables => self.context().row_removal(statement, &text.joined()).await,
             _ => None,
         };
         Changes { gone, session, ..changes }

@@ -24,7 +24,7 @@ use super::sql::{KeptFiles, TemporaryFiles};
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink};
-use crate::insert::{Asking, Origin, PreparedInserts, Questions};
+use crate::insert::{go_on_keeping, keep, Asking, Origin, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::native;
@@ -92,7 +92,12 @@ impl DataServer {
         let (admission_ttl, schema_ttl) =
             (Duration::from_millis(gather.admission_ttl_ms), Duration::from_millis(gather.schema_ttl_ms));
         let windows = Windows::new(settings.manage_deduplication_window);
-        let admission = Arc::new(Admission::new(backend.clone(), admission_ttl, schema_ttl, windows));
+        let mut admission = Admission::new(backend.clone(), admission_ttl, schema_ttl, windows);
+        // The embedded one is away when the gateway is.
+        if matches!(settings.backend, windrow_settings::Backend::ClickHouse(_)) {
+            admission = admission.with_kept(settings.data_dir.join("admissions"));
+        }
+        let admission = Arc::new(admission);
         let overload_wait = Duration::from_millis(gather.overload_wait_ms);
         let gatherer_options = GathererOptions {
             max_buffer_bytes: gather.max_buffer_bytes,
@@ -221,6 +226,11 @@ impl DataServer {
         self.state.pipelines.set(source);
     }
 
+    /// Whether inserts can be taken though the backend has said nothing since the start.
+    pub fn goes_by_what_was_kept(&self) -> bool {
+        self.state.admission.goes_by_what_was_kept(self.state.kept_ttl())
+    }
+
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.state
     }
@@ -231,6 +241,7 @@ impl DataServer {
         if let (Port::Http, Ok(address)) = (port, listener.local_addr()) {
             // A second port would be one too many to name.
             let _ = self.state.http_port.set(address.port());
+            tokio::spawn(go_on_keeping(Arc::downgrade(&self.state)));
         }
         let server = self.clone();
         tokio::spawn(async move { server.accept(listener, port).await });
@@ -304,6 +315,7 @@ impl DataServer {
         let deadline = tokio::time::Instant::now() + limit;
         self.state.closing.store(true, Ordering::Release);
         self.stop.send_replace(true);
+        keep(&self.state).await;
         // Commits that wait for batches are answered: no batch comes any more.
         let appends = async {
             if let Some(appends) = self.state.appends.get() {

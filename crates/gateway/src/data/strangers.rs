@@ -49,7 +49,10 @@ pub(crate) async fn find_sender(state: &State, peer: &Peer, key: &UserKey) -> Se
     }
     let asked = async {
         let _turn = state.strangers.turn(peer.address).await;
-        admission.account(key).await
+        match admission.was_let_in(key, state.kept_ttl()).await {
+            true => Ok(()),
+            false => admission.unless_away(admission.account(key)).await.map(drop),
+        }
     };
     match tokio::time::timeout(PATIENCE, asked).await {
         Err(_) => Sender::Behind,
@@ -83,8 +86,11 @@ impl Exchange<'_> {
     /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While
     /// ClickHouse is away, nobody is a stranger: what holds then is what it said last.
     pub(super) async fn plan_for_strange_insert(&self) -> Option<Strange> {
-        let is_asked = !self.state.backend.knows_users() && self.state.admission.backend_has_answered();
-        if !is_asked || self.credentials().is_none() {
+        let (backend, admission) = (&self.state.backend, &self.state.admission);
+        if backend.knows_users() || self.credentials().is_none() {
+            return None;
+        }
+        if !admission.backend_has_answered() && !admission.goes_by_what_was_kept(self.state.kept_ttl()) {
             return None;
         }
         match self.sender().await {

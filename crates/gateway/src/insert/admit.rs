@@ -7,7 +7,7 @@
 //! `gather.admission_away_ttl_ms` bounds it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windrow_engine::{sink::Destination, table_by_name, AckLevel};
 
@@ -15,7 +15,7 @@ use super::asking::Answer;
 use super::candidate::{Candidate, NotGathered};
 use super::dedup_settings::TOKEN;
 use super::logged_query::is_of_one_insert;
-use super::prepare::{prepare, InsertRequest, PrepareWith};
+use super::prepare::{likely_ack, prepare, InsertRequest, PrepareWith};
 use super::prepared::Prepared;
 use super::role::{role, Role};
 use crate::admission::{Holds, Moment, NotAdmitted};
@@ -26,6 +26,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Who has an earlier answer to go by waits no longer than this for a backend that is silent, from when it was asked.
 /// What is confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
+
+/// Who doesn't wait until it is stored waits no longer than this for a backend that refuses connections. For one that is
+/// silent, see [`Admission::unless_away`](crate::admission::Admission::unless_away).
+const PATIENCE_OF_WHO_DOES_NOT_WAIT: Duration = Duration::from_secs(1);
 
 /// For a backend that has not answered since the start, be it with an error.
 const PATIENCE_WITH_UNSEEN_BACKEND: Duration = Duration::from_millis(800);
@@ -95,14 +99,20 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Who waits for the backend in any case may as well wait for a new answer.
     fn may_go_by(&self, earlier: &Prepared) -> bool {
-        let away_ttl = Duration::from_millis(self.state.options.settings.get().gather.admission_away_ttl_ms);
-        earlier.ack != AckLevel::Stored && self.state.admission.age(&earlier.grounds) < away_ttl
+        let (state, is_kept) = (self.state, earlier.grounds.kept.is_some());
+        let ttl = match is_kept {
+            true => state.kept_ttl(),
+            false => Duration::from_millis(state.options.settings.get().gather.admission_away_ttl_ms),
+        };
+        // What was heard before the start counts as long as nothing else was heard.
+        let is_last_word = !is_kept || !state.admission.backend_has_answered();
+        earlier.ack != AckLevel::Stored && is_last_word && state.admission.age(&earlier.grounds) < ttl
     }
 
     /// A new answer, or the earlier one if none is to be had now.
     async fn or_go_by(&self, earlier: Arc<Prepared>) -> Result<Arc<Prepared>, NotAdmitted> {
         let admission = &self.state.admission;
-        let has_failed = earlier.renewal.has_failed_lately(admission.doubted_at());
+        let has_failed = earlier.renewal.has_failed_lately(admission.last_doubt());
         if has_failed || admission.has_failed_lately(&earlier.grounds) {
             if admission.renew(&earlier.grounds, Moment::now()) && earlier.renewal.begin_renewal() {
                 prepare_apart(self.state, self.request.clone(), self.signature.to_vec());
@@ -110,7 +120,7 @@ impl Asking<'_> {
             return Ok(earlier);
         }
         // A question from before a doubt is not the one that it waits for.
-        let began = admission.asking_since(&earlier.grounds).filter(|began| *began >= admission.doubted_at());
+        let began = admission.asking_since(&earlier.grounds).filter(|began| *began >= admission.last_doubt());
         let began = began.unwrap_or_else(Moment::now);
         let patience = PATIENCE_WITH_EARLIER_ANSWER.saturating_sub(began.elapsed());
         match tokio::time::timeout(patience, self.once(Some(&earlier))).await {
@@ -122,10 +132,15 @@ impl Asking<'_> {
         }
     }
 
-    /// While the backend is away, for as long as the insert would wait to be stored. One that has never answered may be
-    /// one that doesn't exist: nobody waits long for that.
+    /// While the backend is away, for as long as the insert would wait to be stored: shortly if it doesn't. A backend that
+    /// has never answered may be one that doesn't exist: nobody waits long for that.
     async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
-        let patience = patience(self.state, &self.request);
+        let is_waited_for = self.is_waited_for(earlier.as_deref());
+        let (patience, whose) = match is_waited_for {
+            true => (patience(self.state, &self.request), "wait_for_async_insert_timeout"),
+            false => (Duration::MAX, "the insert is not waited for"),
+        };
+        let began = Instant::now();
         let mut obstacle = None;
         let asked = async {
             let mut pause = FIRST_PAUSE;
@@ -133,22 +148,52 @@ impl Asking<'_> {
                 match self.once(earlier.as_ref()).await {
                     Err(NotAdmitted::Unreachable(cause)) if !self.state.is_closing() => {
                         obstacle = Some(cause);
+                        if !is_waited_for {
+                            if let Some(kept) = self.as_it_was_kept().await {
+                                return Some(Ok(kept));
+                            }
+                            if began.elapsed() >= PATIENCE_OF_WHO_DOES_NOT_WAIT {
+                                return None;
+                            }
+                        }
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(LONGEST_PAUSE);
                     }
-                    answer => return answer,
+                    answer => return Some(answer),
                 }
             }
         };
-        let (waited, whose) = tokio::select! {
+        let whose = tokio::select! {
             answer = tokio::time::timeout(patience, asked) => match answer {
-                Ok(answer) => return answer,
-                Err(_) => (patience, "wait_for_async_insert_timeout"),
+                Ok(Some(answer)) => return answer,
+                Ok(None) | Err(_) => whose,
             },
-            () = self.backend_is_unseen() => (PATIENCE_WITH_UNSEEN_BACKEND, "it has not answered since Windrow's start"),
+            () = self.backend_is_unseen() => "it has not answered since Windrow's start",
+            () = self.backend_stops(), if !is_waited_for => whose,
         };
+        if let (false, Some(kept)) = (is_waited_for, self.as_it_was_kept().await) {
+            return Ok(kept);
+        }
         let obstacle = obstacle.as_deref().unwrap_or("it does not answer");
-        Err(NotAdmitted::Unreachable(format!("{obstacle} (waited {} ms: {whose})", waited.as_millis())))
+        Err(NotAdmitted::Unreachable(format!("{obstacle} (waited {} ms: {whose})", began.elapsed().as_millis())))
+    }
+
+    fn is_waited_for(&self, earlier: Option<&Prepared>) -> bool {
+        let settings = self.state.options.settings.get();
+        earlier.map_or_else(|| likely_ack(&self.request, &settings), |earlier| earlier.ack) == AckLevel::Stored
+    }
+
+    /// As the one before this gateway had heard it, if ClickHouse has not answered since the start.
+    async fn as_it_was_kept(&self) -> Option<Arc<Prepared>> {
+        let (state, request) = (self.state, &self.request);
+        let what = without_password(self.signature)?;
+        let kept = state.admission.kept_insert(&request.user_key(), &what, state.kept_ttl())?;
+        let (reloads, settings) = (state.admission.reloads(), state.options.settings.get());
+        let with = PrepareWith { settings: &settings, reloads, plans: &state.read_plans, kept: Some(&kept) };
+        let prepared = prepare(&state.admission, with, request, Moment::default()).await.ok()?;
+        let prepared = (prepared.ack != AckLevel::Stored).then(|| Arc::new(prepared))?;
+        state.prepared.put(self.signature, prepared.clone());
+        Some(prepared)
     }
 
     /// Ends if the backend has never answered, when it had some time for it.
@@ -156,6 +201,14 @@ impl Asking<'_> {
         tokio::time::sleep(PATIENCE_WITH_UNSEEN_BACKEND).await;
         if self.state.admission.backend_has_answered() {
             std::future::pending().await
+        }
+    }
+
+    /// Ends if the backend that has answered before is away now.
+    async fn backend_stops(&self) {
+        match self.state.admission.backend_has_answered() {
+            true => self.state.admission.backend_stops().await,
+            false => std::future::pending().await,
         }
     }
 
@@ -175,7 +228,7 @@ impl Asking<'_> {
             }
         }
         // Who begins to ask after a DDL statement must not get an answer from before it.
-        let since = admission.doubted_at().max(self.since).as_micros().to_le_bytes();
+        let since = admission.last_doubt().max(self.since).as_micros().to_le_bytes();
         let answer: Arc<Answer> = self.state.asking.join(&[self.signature, &since].concat());
         answer.wait(|| prepare_and_keep(self.state, self.signature, &self.request, self.since)).await
     }
@@ -190,7 +243,7 @@ async fn prepare_and_keep(
     state.metrics.admissions.inc();
     // Counted first: settings that change in between are read anew for the next insert.
     let (reloads, settings) = (state.admission.reloads(), state.options.settings.get());
-    let with = PrepareWith { settings: &settings, reloads, plans: &state.read_plans };
+    let with = PrepareWith { settings: &settings, reloads, plans: &state.read_plans, kept: None };
     match prepare(&state.admission, with, request, since).await {
         Ok(prepared) => {
             if let (true, Some(deduplication)) = (prepared.is_made_anew, state.gatherer.deduplication()) {
@@ -270,6 +323,17 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     signature
 }
 
+/// The signature without the password, which is its second part.
+pub(super) fn without_password(signature: &[u8]) -> Option<Vec<u8>> {
+    let end_of = |start: usize| {
+        let length = signature.get(start..start + 4)?.try_into().ok()?;
+        start.checked_add(4)?.checked_add(u32::from_le_bytes(length) as usize)
+    };
+    let user_end = end_of(0)?;
+    let password_end = end_of(user_end)?;
+    Some([signature.get(..user_end)?, signature.get(password_end..)?].concat())
+}
+
 fn matters(name: &str) -> bool {
     name == "role" || !(role(name) == Role::Request || is_of_one_insert(name))
 }
@@ -297,4 +361,24 @@ fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitte
         sent_as: candidate.sent_as.to_vec(),
         table: candidate.table.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_is_taken_out_of_a_signature_and_nothing_else() {
+        let signature = |parts: &[&[u8]]| {
+            let part = |part: &&[u8]| [&(part.len() as u32).to_le_bytes(), *part].concat();
+            parts.iter().flat_map(part).collect::<Vec<u8>>()
+        };
+        let whole = signature(&[b"joe", b"secret", b"quota", b"", b"t"]);
+        assert_eq!(without_password(&whole), Some(signature(&[b"joe", b"quota", b"", b"t"])));
+        assert_eq!(without_password(&signature(&[b"", b""])), Some(signature(&[b""])));
+        let both = signature(&[b"joe", b"secret"]);
+        for length in 0..both.len() {
+            assert_eq!(without_password(&both[..length]), None, "cut after {length}");
+        }
+    }
 }

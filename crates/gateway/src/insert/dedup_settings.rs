@@ -14,6 +14,9 @@ const CHOICE_OF_SELECT: &str = "deduplicate_insert_select";
 const OLD_SYNC: &str = "insert_deduplicate";
 const OLD_ASYNC: &str = "async_insert_deduplicate";
 pub(crate) const TOKEN: &str = "insert_deduplication_token";
+/// Whether views take a block on that the table had already, and their targets know their part of it again. With 0 they
+/// miss it, or have it twice.
+pub(crate) const THROUGH_VIEWS: &str = "deduplicate_blocks_in_dependent_materialized_views";
 /// The value of [`CHOICE`] that leaves it to the older settings.
 const BY_OLD_SETTINGS: &str = "backward_compatible_choice";
 
@@ -153,8 +156,16 @@ fn is_on_by_profile(user: &UserContext, profile: DefaultProfile) -> bool {
 }
 
 /// The settings that make ClickHouse recognise a repeat of an INSERT. Names that the backend doesn't know are left out.
-pub(crate) fn switched_on(user: &UserContext) -> Vec<(&'static str, &'static str)> {
+fn switched_on(user: &UserContext) -> Vec<(&'static str, &'static str)> {
     choose(user, [(CHOICE, "enable"), (CHOICE_OF_SELECT, "enable_when_possible")], (OLD_SYNC, "1"))
+}
+
+/// What a batch says so that ClickHouse recognises it when it comes again, also behind views. Names that the backend
+/// doesn't know, and values that the user has anyway, are left out.
+pub(crate) fn recognised(user: &UserContext, has_views: bool) -> Vec<(&'static str, &'static str)> {
+    let has_it_off = user.setting(THROUGH_VIEWS).is_some_and(|value| !is_on(value));
+    let through_views = (has_views && has_it_off).then_some((THROUGH_VIEWS, "1"));
+    switched_on(user).into_iter().chain(through_views).collect()
 }
 
 fn switched_off(user: &UserContext) -> Vec<(&'static str, &'static str)> {
@@ -232,6 +243,17 @@ mod tests {
             if profile == OURS { DefaultProfile::SwitchedOff } else { DefaultProfile::Backends { managed: false } };
         let added = DedupSettings::of(said.iter().copied()).additions(window, false, &user(profile), whose);
         added.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+    }
+
+    #[test]
+    fn views_are_told_only_where_they_would_not_do_it() {
+        let told = |value: Option<&str>, has_views| {
+            let mut user = user(DEFAULTS);
+            user.changed_settings.extend(value.map(|value| (THROUGH_VIEWS.to_owned(), value.to_owned())));
+            recognised(&user, has_views).contains(&(THROUGH_VIEWS, "1"))
+        };
+        assert!(told(Some("0"), true) && !told(Some("0"), false));
+        assert!(!told(Some("1"), true) && !told(None, true), "a server that doesn't know it");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use windrow_sql::{InsertStatement, TableName};
 use super::answer_form::AnswerForm;
 use super::backend_reader::BackendReader;
 use super::dedup_plan::DedupPlan;
-use super::dedup_settings::{switched_on, DedupSettings, DefaultProfile};
+use super::dedup_settings::{recognised, DedupSettings, DefaultProfile, THROUGH_VIEWS};
 use super::logged_query::logged_query;
 use super::not_taken::not_admitted;
 use super::own_settings::{RequestedSettings, TableSays};
@@ -23,7 +23,8 @@ use super::query_settings::QuerySettings;
 use super::readers::{ParsingReader, PassthroughReader, Readers};
 use super::role::{role, Role};
 use crate::admission::{
-    refuse_casts, Account, Admission, Grounds, Moment, NotAdmitted, Probe, Sharding, TableKey, TableSchema, Target,
+    refuse_casts, Account, Admission, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, Sharding, TableKey,
+    TableSchema, Target,
     UserContext, UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
@@ -51,6 +52,8 @@ pub(crate) struct PrepareWith<'a> {
     /// So many reloads had been when the settings were read.
     pub(crate) reloads: u64,
     pub(crate) plans: &'a ReadPlans,
+    /// What it goes by while nobody can be asked, as far as it was kept.
+    pub(crate) kept: Option<&'a KeptGrounds>,
 }
 
 /// Settles everything about an insert that doesn't depend on its payload, with no answer from before `since`.
@@ -77,6 +80,20 @@ pub(crate) async fn prepare(
             Err(NotAdmitted::Refused(Arc::new(not_admitted(reason, request, schema.as_deref()))))
         }
         result => result,
+    }
+}
+
+/// When the insert would be acknowledged, as far as that can be told of an account and a table that nobody knows yet.
+pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLevel {
+    let database = request.table.database.as_ref().or(request.database.as_ref()).map_or("default", String::as_str);
+    let rules = settings.table_rules(database, &request.table.table, &request.credentials.user);
+    let requested = SettingsByRole::new(&request.settings).and_then(|by| by.requested(&UserContext::default()));
+    let Ok(requested) = requested else { return AckLevel::Stored };
+    let table = TableSays { async_insert: false, deduplicates: false };
+    let own = requested.resolve(&rules, &settings.gather, table);
+    match own.async_insert {
+        true => own.ack,
+        false => AckLevel::Stored,
     }
 }
 
@@ -109,13 +126,16 @@ async fn prepare_gathered(
     since: Moment,
     by_shards: bool,
 ) -> Result<Prepared, Unprepared> {
-    let PrepareWith { settings, reloads, plans } = with;
+    let PrepareWith { settings, reloads, plans, kept } = with;
     let statement = &request.statement;
     let mut by_role = SettingsByRole::new(&request.settings)?;
     by_role.is_values_clause = statement.is_values_clause;
     let user_key = request.user_key();
     let asked_at = Moment::now();
-    let account = admission.account_at(&user_key, since).await?;
+    let account = match kept {
+        Some(kept) => kept.account.clone(),
+        None => admission.account_at(&user_key, since).await?,
+    };
     let user = account.context_in(request.database.as_deref());
     let alone_here = !admission.backend().takes_requests();
     let names = request.settings.iter().map(|(name, _)| name.as_str());
@@ -140,7 +160,10 @@ async fn prepare_gathered(
         return Err(NotAdmitted::Forward("system_table").into());
     }
     let key = TableKey { database, table: request.table.table.clone() };
-    let schema = admission.table_at(&key, &user_key, since).await?;
+    let schema = match kept {
+        Some(kept) => kept.schema.clone(),
+        None => admission.table_at(&key, &user_key, since).await?,
+    };
     let topology = admission.topology_of(&schema);
     let sharding = match by_shards && topology.is_some() && !request.names_shard(&user) {
         true => admission.sharding(&key, &schema, &user_key, &user.timezone, since).await?,
@@ -166,11 +189,10 @@ async fn prepare_gathered(
     if dedup.as_ref().is_some_and(|dedup| !dedup.tells_partitions()) {
         return Err(NotAdmitted::Forward("deduplication").into());
     }
-    let deduplicates = admission.windows.will_recognise_batches(schema.window);
+    let deduplicates = kept.map_or_else(|| admission.will_recognise_batches(&schema), |kept| kept.deduplicates);
     if !alone_here && (deduplicates || schema.has_views) {
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
-        by_role.shape.extend(switched_on(&user));
-        by_role.shape.sort_unstable();
+        by_role.let_it_be_recognised(&user, schema.has_views);
     }
     if schema.async_insert {
         // The backend may gather the batch once more, and is to answer when it is stored.
@@ -240,7 +262,14 @@ async fn prepare_gathered(
     let backend = asking.and_then(|asking| asking.reader(&destination)).map(Box::new);
     // Where the table itself lies in the request's database, that one is there.
     let database = request.database.as_deref().filter(|database| *database != key.database);
-    let asker = Asker { admission, account: &account, schema: &schema, other_settings: &by_role.others, database };
+    let asker = Asker {
+        admission,
+        account: &account,
+        schema: &schema,
+        other_settings: &by_role.others,
+        database,
+        is_known: kept.is_some(),
+    };
     let mut readers = asker.admitted_readers(parsing, passthrough, backend).await?;
     if let Some(sharding) = &sharding {
         let probe = Probe { destination: readers.any_destination(), other_settings: &by_role.others, database: None };
@@ -251,7 +280,9 @@ async fn prepare_gathered(
     // Not before: a table is changed for those only who may insert into it.
     let is_settled = match &sharding {
         Some(sharding) => sharding.settle_windows().await,
-        None => admission.settle_window(&key, schema.window).await,
+        // It has those that it had.
+        None if kept.is_some() => deduplicates,
+        None => admission.give_windows(&key, &schema).await.is_ok(),
     };
     if !is_settled && deduplicates {
         readers.no_repeat_is_recognised();
@@ -262,8 +293,16 @@ async fn prepare_gathered(
     let may_be_cut_later = sharding.is_none() && topology.is_some();
     let is_limited = database.is_some() || account.grants.is_none() || may_be_cut_later;
     let asked_at = is_limited.then_some(asked_at);
-    let grounds =
-        Grounds { account: account.clone(), key: user_key, schema: schema.clone(), asked_at, reloads, topology };
+    let grounds = Grounds {
+        account: account.clone(),
+        key: user_key,
+        table: key.clone(),
+        schema: schema.clone(),
+        asked_at,
+        reloads,
+        topology,
+        kept: kept.map(|kept| kept.since),
+    };
     let mut prepared = Prepared::new(readers, ack, own.wait_timeout, kind, grounds);
     (prepared.at_once, prepared.dedup) = (at_once, dedup);
     prepared.answer_form = answer_form;
@@ -296,11 +335,13 @@ struct Asker<'a> {
     schema: &'a TableSchema,
     other_settings: &'a [(&'a str, &'a str)],
     database: Option<&'a str>,
+    /// It was asked before, and nobody can be asked now.
+    is_known: bool,
 }
 
 impl Asker<'_> {
     async fn ask(&self, destination: Option<&Destination>) -> Result<(), NotAdmitted> {
-        let Some(destination) = destination else { return Ok(()) };
+        let Some(destination) = destination.filter(|_| !self.is_known) else { return Ok(()) };
         let probe = Probe { destination, other_settings: self.other_settings, database: self.database };
         self.admission.probe(probe, self.account, self.schema).await
     }
@@ -483,6 +524,20 @@ impl<'a> SettingsByRole<'a> {
             self.shape.push((LIMITS, "0"));
             self.shape.sort_unstable();
         }
+    }
+
+    /// Lets ClickHouse recognise the batch when it comes again, also behind views. What the insert itself says of views
+    /// is about a repeat of its own, which is known here.
+    fn let_it_be_recognised(&mut self, user: &UserContext, has_views: bool) {
+        let switches_off =
+            |(name, value): &&mut (&str, &str)| *name == THROUGH_VIEWS && matches!(*value, "0" | "false");
+        if has_views {
+            self.shape.iter_mut().filter(switches_off).for_each(|(_, value)| *value = "1");
+        }
+        let mut more = recognised(user, has_views);
+        more.retain(|(name, _)| self.shape.iter().all(|(said, _)| said != name));
+        self.shape.extend(more);
+        self.shape.sort_unstable();
     }
 
     /// A setting that changes what is written, as it is for this insert.

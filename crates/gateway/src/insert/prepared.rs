@@ -1,6 +1,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use windrow_clickhouse::Client;
 use windrow_columns::Present;
 use windrow_engine::{
@@ -199,6 +200,8 @@ const MAX_SHAPES: usize = 64;
 /// The inserts that have been admitted lately, by what they have in common besides the payload.
 pub(crate) struct PreparedInserts {
     entries: Recent<Box<[u8]>, Arc<Prepared>>,
+    /// For who keeps them on disk.
+    changed: Arc<Notify>,
 }
 
 /// With what they stand for, some 150 MB. Half of them at least are found again, however many others come.
@@ -208,7 +211,7 @@ const MAX_SIGNATURE_BYTES: usize = 16 * 1024;
 
 impl PreparedInserts {
     pub(crate) fn new() -> PreparedInserts {
-        PreparedInserts { entries: Recent::new(MAX_ENTRIES) }
+        PreparedInserts { entries: Recent::new(MAX_ENTRIES), changed: Arc::default() }
     }
 
     /// What was worked out last for such inserts, whether it still holds or not.
@@ -217,12 +220,32 @@ impl PreparedInserts {
     }
 
     pub(crate) fn remove(&self, signature: &[u8]) {
+        let is_kept = self.entries.get(signature).is_some_and(|known| known.ack != AckLevel::Stored);
         self.entries.remove(signature);
+        if is_kept {
+            self.has_changed();
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<(Box<[u8]>, Arc<Prepared>)> {
+        self.entries.entries()
+    }
+
+    pub(crate) fn has_changed(&self) {
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn changed(&self) -> Arc<Notify> {
+        self.changed.clone()
     }
 
     pub(crate) fn put(&self, signature: &[u8], prepared: Arc<Prepared>) {
         if signature.len() <= MAX_SIGNATURE_BYTES {
+            let is_waited_for = prepared.ack == AckLevel::Stored;
             self.entries.put(signature.into(), prepared);
+            if !is_waited_for {
+                self.has_changed();
+            }
         }
     }
 

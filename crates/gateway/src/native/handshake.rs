@@ -111,7 +111,9 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         Sender::Behind => return refuse(wire, &behind()).await,
         Sender::Away(cause) => return refuse(wire, &Refusal::unreachable(&cause)).await,
     }
-    if let Err(refusal) = knows_database(state, &key).await {
+    // What is known of the user holds while the backend is away.
+    let knows = state.admission.unless_away(async { Ok(knows_database(state, &key).await) }).await;
+    if let Ok(Err(refusal)) = knows {
         return refuse(wire, &refusal).await;
     }
     let Introduction { hello: introduction, is_over_http } = introduction(state, &key).await;
@@ -154,7 +156,8 @@ struct Introduction {
 /// As the backend says it natively, or what is known of it from HTTP.
 async fn introduction(state: &State, key: &UserKey) -> Introduction {
     if let Backend::ClickHouse(ClickHouse { client, native: Some(native), .. }) = &state.backend {
-        if let Ok(hello) = native.introduction(&client.endpoint().credentials).await {
+        let asked = async { Ok(native.introduction(&client.endpoint().credentials).await) };
+        if let Ok(Ok(hello)) = state.admission.unless_away(asked).await {
             return Introduction { hello: (*hello).clone(), is_over_http: false };
         }
     }

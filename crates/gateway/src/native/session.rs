@@ -26,7 +26,7 @@ use crate::data::{own_tables, Peer, Room};
 use crate::error::Refusal;
 use crate::insert::{Origin, Param, Summary};
 use crate::state::State;
-use crate::statement::{outline, Changes, Passage, RowRemoval, StatementContext, LOOKED_THROUGH_BYTES};
+use crate::statement::{outline, Changes, Learnt, Passage, RowRemoval, StatementContext, LOOKED_THROUGH_BYTES};
 
 /// How long a connection may lie idle: ClickHouse's `idle_connection_timeout`.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -325,7 +325,7 @@ impl<'s> Session<'s> {
         };
         let mut changes = Changes::of(statement, reason);
         let text = &self.wire.input[query.text.clone()];
-        if let (Some(statement), true) = (statement, changes.learnt) {
+        if let (Some(statement), true) = (statement, changes.learnt != Learnt::Holds) {
             changes.gone = context.row_removal(statement, text).await;
             if self.is_changed && changes.gone.is_some() {
                 // Behind USE, a name without a database is another table's.

@@ -152,7 +152,7 @@ impl Search<'_> {
     /// The table as the backend has it, made if it is missing.
     async fn described(&self) -> Result<Table, Refused> {
         let (admission, key) = (&self.state.admission, self.key);
-        let described = match admission.table(key, &self.sender.key).await {
+        let described = match admission.unless_away(admission.table(key, &self.sender.key)).await {
             Err(not_admitted) if is_missing(&not_admitted) && self.may_be_made() => {
                 self.state.otlp.tables.creating.make(self.state, self.sender, key, self.kind).await?;
                 admission.table(key, &self.sender.key).await
@@ -164,7 +164,12 @@ impl Search<'_> {
             Err(NotAdmitted::Refused(refusal)) if refusal.code != UNKNOWN_TABLE => Err((*refusal).clone().into()),
             Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) => Err(self.missing()),
             Err(NotAdmitted::Busy) => Err(Refusal::unreachable("it is too busy").into()),
-            Err(NotAdmitted::Unreachable(cause)) => Err(Refusal::unreachable(&cause).into()),
+            Err(NotAdmitted::Unreachable(cause)) => {
+                match admission.kept_table(&self.sender.key, key, self.state.kept_ttl()) {
+                    Some(schema) => self.laid_out(schema.written_columns()),
+                    None => Err(Refusal::unreachable(&cause).into()),
+                }
+            }
         }
     }
 

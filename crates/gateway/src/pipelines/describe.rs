@@ -14,7 +14,7 @@ use crate::admission::{
     SQL_SETTINGS,
 };
 use crate::backend::Backend;
-use crate::insert::switched_on;
+use crate::insert::recognised;
 
 pub(super) async fn describe(
     admission: &Arc<Admission>,
@@ -29,7 +29,7 @@ pub(super) async fn describe(
     let schema = admission.table_anew(&key).await.map_err(table_error)?;
     let user = match is_duckdb {
         true => UserFacts::of_duckdb(),
-        false => UserFacts::of(&*own_user(admission, &own).await?),
+        false => UserFacts::of(&*own_user(admission, &own).await?, schema.has_views),
     };
     let mut destination = Destination {
         database: key.database.clone(),
@@ -54,7 +54,7 @@ pub(super) async fn describe(
     let description = TableDescription {
         columns,
         destination: destination.clone(),
-        no_deduplication: admission.windows.obstacle(schema.window).map(str::to_owned),
+        no_deduplication: admission.obstacle(&schema),
         time_zone: user.time_zone,
         server_version: user.version,
         settings: user.settings,
@@ -64,8 +64,9 @@ pub(super) async fn describe(
     if !exactly_once || is_duckdb {
         return Ok(description);
     }
-    let no_deduplication = admission.give_window(&key, schema.window).await.err();
-    destination.deduplicates = no_deduplication.is_none();
+    let given = admission.give_windows(&key, &schema).await;
+    destination.deduplicates = given.is_ok();
+    let no_deduplication = given.err().or_else(|| admission.obstacle(&schema));
     Ok(TableDescription { destination, no_deduplication, ..description })
 }
 
@@ -129,12 +130,12 @@ impl UserFacts {
         }
     }
 
-    fn of(user: &UserContext) -> UserFacts {
+    fn of(user: &UserContext, has_views: bool) -> UserFacts {
         // A batch is all or nothing because ClickHouse takes it as one block.
         const LIMITS: &str = "use_strict_insert_block_limits";
         let one_block = user.setting(LIMITS).is_some_and(|value| value != "0").then_some((LIMITS, "0"));
         // The profile may have it off, and the batch's own token is all that a repeat is known by.
-        let switched_on = switched_on(user).into_iter().chain(one_block);
+        let switched_on = recognised(user, has_views).into_iter().chain(one_block);
         let max: Option<u64> = user.setting("max_partitions_per_insert_block").and_then(|text| text.parse().ok());
         let throws = user.setting("throw_on_max_partitions_per_insert_block") != Some("0");
         let version = Some((user.version.major, user.version.minor));

@@ -8,7 +8,7 @@ mod deduplication;
 mod flush;
 mod query_ids;
 
-pub(crate) use changes::Changes;
+pub(crate) use changes::{Changes, Learnt};
 pub(crate) use claim::NotClaimed;
 pub(crate) use context::{query_parameter, StatementContext};
 pub(crate) use deduplication::{outline, Passage, RowRemoval, LOOKED_THROUGH_BYTES};

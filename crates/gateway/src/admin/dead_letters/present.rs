@@ -6,7 +6,8 @@
 
 use windrow_engine::sink::{Destination, Partitioning};
 
-use crate::admission::{TableKey, UserKey};
+use crate::admission::{TableKey, TableSchema, UserKey};
+use crate::insert::recognised;
 use crate::state::State;
 
 /// Whoever repaired it may have done so behind our back.
@@ -25,8 +26,12 @@ pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Des
     let key = TableKey { database: destination.database.clone(), table: destination.table.clone() };
     let own = admission.backend().own_credentials();
     let Ok(schema) = admission.table(&key, &UserKey::of(own)).await else { return destination };
-    let will_recognise = admission.windows.will_recognise_batches(schema.window);
-    let deduplicates = admission.settle_window(&key, schema.window).await && will_recognise;
+    let will_recognise = admission.will_recognise_batches(&schema);
+    let deduplicates = admission.give_windows(&key, &schema).await.is_ok() && will_recognise;
+    let settings = match deduplicates || schema.has_views {
+        true => with_recognition(state, &schema, destination.settings).await,
+        false => destination.settings,
+    };
     let before = destination.partitioning.as_ref();
     // In the time zone of the server a key may mean other partitions; where it is not known, ClickHouse cuts.
     let partitioning = schema
@@ -38,6 +43,24 @@ pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Des
         has_views: schema.has_views,
         hands_on: schema.hands_on,
         partitioning,
+        settings,
         ..destination
     }
+}
+
+/// The table may have got its window or its views since the settings were written down.
+async fn with_recognition(
+    state: &State,
+    schema: &TableSchema,
+    mut settings: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    let own = UserKey::of(state.admission.backend().own_credentials());
+    let Ok(user) = state.admission.user(own).await else { return settings };
+    if state.admission.backend().takes_requests() {
+        let more = recognised(&user, schema.has_views);
+        settings.retain(|(name, _)| more.iter().all(|(known, _)| known != name));
+        settings.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        settings.sort_unstable();
+    }
+    settings
 }
