@@ -234,7 +234,7 @@ OWN_BLOCKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["Native", "RowBinary", "RowBinaryWithNamesAndTypes"])
+@pytest.mark.parametrize("form", ["RowBinary", "RowBinaryWithNamesAndTypes"])
 @pytest.mark.parametrize("name, data_type, render, shown", OWN_BLOCKS, ids=[case[0] for case in OWN_BLOCKS])
 def test_types_that_are_not_known_here(
     name: str, data_type: str, render: str, shown: str, form: str, gateway: Gateway, tested: Endpoint, direct: Endpoint
