@@ -9,7 +9,8 @@ import pytest
 
 from harness.endpoint import Endpoint, Reply
 from harness.eventually import eventually
-from harness.ordered import Append, native, text, varint
+from harness.ordered import PATH, Append, native, text, varint
+from harness.raw_http import RawConnection, head
 from harness.users import ANN, JOE
 
 GOOD = native(a=[1, 2, 3])
@@ -53,6 +54,18 @@ def test_a_column_that_the_table_has_not_is_named(tested: Endpoint) -> None:
     reply = refusal(Append(tested, "t"), [native(a=[1], unheard=[2])])
     assert (reply.status, reply.code) == (400, 16), reply.text
     assert "unheard" in reply.text
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_batch_without_a_length_is_refused(tested: Endpoint) -> None:
+    """Else it would be one of no rows, and what comes behind its head lost."""
+    append = Append(tested, "t")
+    target = f"{PATH}/{append.id}/batches/0?table={tested.database}.t&format=JSONEachRow"
+    with RawConnection(tested) as connection:
+        connection.send(head("POST", target, (("Host", "x"), ("Authorization", tested.basic_auth()))) + b'{"a":1}\n')
+        connection.end_sending()
+        reply = connection.read_reply()
+        assert (reply.status, reply.code, connection.rest()) == (411, 381, b"")
 
 
 @pytest.mark.usefixtures("unchanged")

@@ -69,11 +69,51 @@ def test_bytes_that_trickle(tested: Endpoint, table: Endpoint, seed: int) -> Non
     assert count(table) == 200
 
 
-def test_post_without_length(both: Comparison) -> None:
+STATEMENTS = {
+    "nothing": (),
+    "select": (("query", "SELECT 1"),),
+    "insert": (("query", INSERT),),
+    "rows in the URL": (("query", "INSERT INTO t VALUES (5)"),),
+    "session": (("query", INSERT), ("session_id", "s")),
+    "query id": (("query", INSERT), ("query_id", "q")),
+    "asynchronous": (("query", INSERT), ("async_insert", "1"), ("wait_for_async_insert", "0")),
+    "token": (("query", INSERT), ("insert_deduplication_token", "once")),
+    "unknown setting": (("query", INSERT), ("no_such_setting", "1")),
+    "wrong user": (("query", INSERT), ("user", "nobody"), ("password", "x")),
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("method, path", [("POST", "/"), ("POST", "/query"), ("POST", "/ping"), ("PUT", "/"), ("PATCH", "/"), ("GET", "/"), ("HEAD", "/")])
+def test_without_length(both: Comparison, table: Endpoint, method: str, path: str, statement: str) -> None:
+    """Nobody knows where its body ends, so whatever came would be lost."""
+    parameters = (("database", table.database), *STATEMENTS[statement])
+    authorised = statement != "wrong user"
+    reply = both.same(Request(method, path, parameters, body=None, authorised=authorised))
+    if (method, path) == ("POST", "/"):
+        assert (reply.status, reply.code, reply.get("Connection")) == (411, 381, "Close")
+    assert count(table) == 0
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/1.0"])
+@pytest.mark.parametrize("keep_alive", [False, True])
+def test_rows_behind_a_head_without_length(both: Comparison, table: Endpoint, version: str, keep_alive: bool) -> None:
+    """Neither are they stored, nor is what comes on the same connection taken for another request. A head that was seen before
+    says no more than it does."""
+    headers = (("Connection", "keep-alive"),) if keep_alive else ()
+    rows = b'{"a":1}\n' + start(table, "INSERT INTO t VALUES (5)", sized(b""))
+    assert both.tested.insert(INSERT, '{"a":0}').status == 200
+    outcomes = []
     for endpoint in (both.oracle, both.tested):
-        with RawConnection(endpoint) as connection:
-            reply = connection.exchange(start(endpoint, "SELECT 1"))
-            assert (reply.status, reply.code) == (411, 381)
+        for _ in range(2):
+            with RawConnection(endpoint) as connection:
+                connection.send(start(endpoint, INSERT, *headers).replace(b"HTTP/1.1", version.encode()) + rows)
+                connection.end_sending()
+                reply = connection.read_reply()
+                outcomes.append((reply.version, reply.status, reply.code, reply.get("Connection"), reply.body, connection.rest()))
+    assert outcomes[2:] == outcomes[:2]
+    assert outcomes[2][1:3] == (411, 381)
+    assert count(table) == 1
 
 
 def test_expect_continue(both: Comparison, table: Endpoint) -> None:

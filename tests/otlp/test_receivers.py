@@ -22,6 +22,7 @@ from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.metrics import metrics_of
 from harness.otlp import JSON, METRIC_TABLES, SERVICES, NOON_NS, OverGrpc, OverHttp, Told, all_metrics, logs, resource, spans
+from harness.raw_http import RawConnection, head
 from harness.users import ANN, JOE, TESTER
 
 PORTS = ("--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0")
@@ -135,6 +136,17 @@ def test_nothing_in_a_request_is_a_success(over: OverHttp | OverGrpc, stored: En
     for signal in ("logs", "traces", "metrics"):
         assert over.send(signal, b"").is_taken
     assert over.send("logs", logs([])).is_taken
+
+
+def test_a_request_without_a_length_is_refused(over_http: OverHttp, stored: Endpoint, tenant: str) -> None:
+    """Else it would be one of no rows, and what comes behind its head lost."""
+    port = over_http.gateway.otlp_ports[1]
+    fields = (("Host", "x"), ("Content-Type", over_http.kind), *over_http.headers.items())
+    with RawConnection(Endpoint("127.0.0.1", port, "", "")) as connection:
+        connection.send(head("POST", "/v1/logs", fields) + logs(["lost"]))
+        connection.end_sending()
+        assert connection.read_reply().status == 400
+    assert not_made(stored, tenant)
 
 
 def test_who_is_nobody_is_refused(receiver: Gateway, stored: Endpoint, tenant: str) -> None:

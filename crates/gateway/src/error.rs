@@ -35,6 +35,7 @@ const UNKNOWN_SETTING: i32 = 115;
 const UNKNOWN_TABLE: i32 = 60;
 const READONLY: i32 = 164;
 const TOO_MANY_PARTS: i32 = 252;
+const HTTP_LENGTH_REQUIRED: i32 = 381;
 
 /// What a gateway says that has not taken an insert because it ends.
 pub(crate) const ENDING: &str = "Windrow is shutting down";
@@ -87,6 +88,19 @@ impl Refusal {
     pub(crate) fn authentication(text: &str) -> Refusal {
         let refusal = Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")));
         Refusal { before_query: true, ..refusal }
+    }
+
+    /// In ClickHouse's words, which name no version. Where the body ends is not known: whatever came of it would be lost.
+    pub(crate) fn length_required(method: &str) -> Refusal {
+        let text =
+            format!("The Transfer-Encoding is not chunked and there is no Content-Length header for {method} request.");
+        let refusal = Refusal::insert(InsertError::Exception(Exception::new(HTTP_LENGTH_REQUIRED, &text, "")));
+        Refusal { before_query: true, ..refusal }
+    }
+
+    /// Whether the connection can't go on behind it.
+    pub(crate) fn ends_connection(&self) -> bool {
+        self.code == HTTP_LENGTH_REQUIRED
     }
 
     pub(crate) fn wrong_password(user: &str) -> Refusal {

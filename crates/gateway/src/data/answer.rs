@@ -83,7 +83,8 @@ impl Answering<'_> {
         query_id: Option<&QueryId>,
         refusal: &Refusal,
     ) -> After {
-        let after = self.after();
+        let usually = self.after();
+        let after = if refusal.ends_connection() { After::Close } else { usually };
         let mut response = self.start(out, refusal.status, &Summary::default(), after);
         let version = if request.param("session_id").is_some() { "" } else { self.facts.version_suffix() };
         let mut body = refusal.line(version).into_bytes();
@@ -103,7 +104,8 @@ impl Answering<'_> {
         if let Some(seconds) = refusal.retry_after_seconds {
             response = response.number("Retry-After", u64::from(seconds));
         }
-        end(self.finish(response, after), self.head, &body);
+        // ClickHouse says how long it would keep a connection that it closes.
+        end(self.finish(response, usually), self.head, &body);
         after
     }
 

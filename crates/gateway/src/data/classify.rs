@@ -30,6 +30,9 @@ impl Exchange<'_> {
     /// Reads as much of the body as it takes to know what the request is.
     pub(super) async fn plan(&self, connection: &mut Connection, read: &mut Read) -> Result<Plan, ReadError> {
         let untouched = |reason| Ok(Plan::Forward { reason, statement: None, text: None });
+        if self.request.lacks_length() {
+            return Ok(Plan::Refuse(Refusal::length_required("POST")));
+        }
         if let Caller::WrongPassword { user } = &self.caller {
             return Ok(Plan::Refuse(Refusal::wrong_password(user)));
         }

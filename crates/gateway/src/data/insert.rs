@@ -191,6 +191,7 @@ impl Exchange<'_> {
     pub(super) fn outline(&self, text: Option<&Text>) -> Option<InsertOutline> {
         match text {
             Some(text) => outline(&text.start(LOOKED_THROUGH_BYTES)),
+            None if !self.request.takes_statements() => None,
             None => outline(self.request.query()),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use windrow_http::{Method, RequestHead};
+use windrow_http::{BodyFraming, Method, RequestHead};
 
 use super::request::Request;
 use crate::admission::{Admission, Holds, Moment};
@@ -30,7 +30,8 @@ const MAX_HEAD_BYTES: usize = 8 * 1024;
 
 /// The bytes of a head that decide what its insert is; `None` for heads whose insert is not known by its head alone.
 fn deciding_bytes(head: &RequestHead) -> Option<Vec<u8>> {
-    if *head.method() != Method::Post || head.raw().len() > MAX_HEAD_BYTES {
+    let lacks_length = head.framing() == BodyFraming::None;
+    if *head.method() != Method::Post || lacks_length || head.raw().len() > MAX_HEAD_BYTES {
         return None;
     }
     let mut bytes = Vec::with_capacity(256);
@@ -135,6 +136,7 @@ mod tests {
     fn bodies_that_do_not_speak_for_themselves_go_the_long_way() {
         for head in [
             "GET /?query=q HTTP/1.1\r\n\r\n",
+            "POST /?query=q HTTP/1.1\r\n\r\n",
             "POST /?query=q HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n",
             "POST /?query=q HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
             "POST /?query=q HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 5\r\n\r\n",

@@ -1,5 +1,5 @@
 use windrow_clickhouse::{percent_decode, Credentials};
-use windrow_http::{Method, RequestHead};
+use windrow_http::{BodyFraming, Method, RequestHead};
 
 use crate::admission::UserKey;
 use crate::insert::Param;
@@ -32,6 +32,17 @@ impl<'a> Request<'a> {
 
     pub(crate) fn is_post(&self) -> bool {
         *self.head.method() == Method::Post
+    }
+
+    /// Whether ClickHouse takes statements on its path.
+    pub(crate) fn takes_statements(&self) -> bool {
+        self.path == "/" || self.head.target().starts_with("/query?")
+    }
+
+    /// Whether it is to bring a body and doesn't say where that ends. ClickHouse refuses it before it looks at anything
+    /// else.
+    pub(crate) fn lacks_length(&self) -> bool {
+        self.is_post() && self.takes_statements() && self.head.framing() == BodyFraming::None
     }
 
     pub(crate) fn param(&self, name: &str) -> Option<&[u8]> {
@@ -69,11 +80,15 @@ impl<'a> Request<'a> {
         self.param_str("quota_key").or_else(|| self.head.field_str("x-clickhouse-quota")).unwrap_or("")
     }
 
-    /// Whether the parameters that frame a request have values that are surely read as they are here.
+    /// Whether the parameters are of such lengths, and those that frame a request have such values, that they are surely
+    /// read as they are here.
     pub(crate) fn is_framed_plainly(&self) -> bool {
         const LONGEST_SESSION_SECONDS: u64 = 3600;
+        // What is longer ClickHouse refuses, unless it is told otherwise.
+        const LONGEST_BYTES: usize = 128 * 1024;
         let number = |param: &Param<'_>| param.text().and_then(|text| text.parse::<u64>().ok());
         self.params.iter().all(|param| match param.name() {
+            _ if param.name.len().max(param.value.len()) > LONGEST_BYTES => false,
             "compress" | "decompress" => matches!(&*param.value, b"0" | b"1" | b"true" | b"false"),
             "client_protocol_version" => number(param).is_some(),
             "session_timeout" => number(param).is_some_and(|seconds| seconds <= LONGEST_SESSION_SECONDS),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use windrow_compression::Encoding as Packing;
 use windrow_engine::trace::{Parent, RequestTrace};
-use windrow_http::{Connection, Method, NextRequest, RequestHead, ResponseBuilder};
+use windrow_http::{BodyFraming, Connection, Method, NextRequest, RequestHead, ResponseBuilder};
 use windrow_otlp::answer::success;
 use windrow_otlp::{Encoding, Signal};
 
@@ -137,6 +137,10 @@ async fn answer(
         .text("content-type")
         .and_then(encoding)
         .ok_or_else(|| Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json"))?;
+    // An empty request would be a success, and whatever came behind it lost.
+    if head.framing() == BodyFraming::None {
+        return Err(Refused::new(Why::Malformed, "Content-Length or Transfer-Encoding: chunked is needed").into());
+    }
     let packing = packing(head)?;
     let sender = sender(state, peer, head).await?;
     origin.is_of_user(peer);

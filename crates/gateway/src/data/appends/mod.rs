@@ -125,7 +125,7 @@ impl Exchange<'_> {
         let encoding = payload::encoding(&self.request)?;
         let announced = match self.request.head.framing() {
             BodyFraming::Length(bytes) => Some(bytes),
-            BodyFraming::None => Some(0),
+            BodyFraming::None => return Err(Refusal::length_required(self.request.head.method().as_str())),
             _ => None,
         };
         let expected = payload::expected_bytes(announced, encoding);

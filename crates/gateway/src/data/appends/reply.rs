@@ -10,6 +10,8 @@ use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
 use crate::data::answer::{after, After};
 use crate::error::Refusal;
 
+const LENGTH_REQUIRED: u16 = 411;
+
 /// An answer before it is written.
 pub(super) struct Reply {
     status: u16,
@@ -71,10 +73,9 @@ impl Reply {
     }
 
     pub(super) fn write(self, out: &mut Vec<u8>, head: &RequestHead, connection: &Connection) -> After {
-        let after = match connection.body_is_done() {
-            true => after(head, connection),
-            false => After::Close,
-        };
+        // Behind a head without a length nobody knows where the next one begins.
+        let is_at_end = connection.body_is_done() && self.status != LENGTH_REQUIRED;
+        let after = if is_at_end { after(head, connection) } else { After::Close };
         let mut response = ResponseBuilder::new(out, self.status)
             .date()
             .field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" })
