@@ -32,7 +32,7 @@ TABLE_ID = re.compile(r"(?<=\{table\}) \([0-9a-f-]{36}\)")
 POSITION = re.compile(r" ::? \d+(?=[,)'])")
 # What an error quotes of the payload. Of text that was gathered it is what was joined: without the brackets around all
 # rows, with a line break at its end, and so read by another of ClickHouse's ways of parsing.
-QUOTED = re.compile(r"before: '.*?'(?=: \(|: :|:? ?\n|$)", re.DOTALL)
+QUOTED = re.compile(r"before: '.*?'(?=: \(|: :|:? ?\n|$)|(?<=Unexpected data )'.*?'(?= after)", re.DOTALL)
 LINE_END = re.compile(r"\n+(?=: \(while)")
 READER = re.compile(r"While executing (\w+RowInputFormat|ParallelParsingBlockInputFormat)")
 MOST_SHOWN = 8

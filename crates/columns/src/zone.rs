@@ -145,6 +145,11 @@ impl Zone {
     }
 }
 
+/// Whether the two names mean one zone for sure.
+pub(crate) fn is_same_zone(one: &str, other: &str) -> bool {
+    one == other || (is_utc(one) && is_utc(other))
+}
+
 fn is_utc(name: &str) -> bool {
     matches!(name, "UTC" | "Etc/UTC" | "GMT" | "Etc/GMT")
 }

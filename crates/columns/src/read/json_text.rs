@@ -28,16 +28,36 @@ impl<'a> Text<'a> {
     }
 }
 
+/// Which escapes are read.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Escapes {
+    /// JSON's own.
+    Proper,
+    /// Of a value also the second half of a surrogate pair without its first, which ClickHouse writes as it stands.
+    OfValue,
+    /// Of a value all that ClickHouse takes with `input_format_json_throw_on_bad_escape_sequence=0`.
+    AnyOfValue,
+}
+
 /// A string from behind its opening quote; the cursor is left behind the closing one.
 #[inline]
 pub(super) fn read_string<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
+    read_string_with(cursor, scratch, Escapes::Proper)
+}
+
+#[inline]
+pub(super) fn read_string_with<'a>(
+    cursor: &mut Cursor<'a>,
+    scratch: &mut Vec<u8>,
+    escapes: Escapes,
+) -> Result<Text<'a>, NotParsedReason> {
     let rest = cursor.rest();
     let end = find_quote_or_escape(rest).ok_or(NotParsedReason::Syntax)?;
     if rest[end] == b'"' {
         cursor.at += end + 1;
         return Ok(Text::Plain(&rest[..end]));
     }
-    unescape(cursor, scratch)?;
+    unescape(cursor, scratch, escapes)?;
     Ok(Text::Unescaped)
 }
 
@@ -61,7 +81,7 @@ fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
 }
 
 #[cold]
-fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
+fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, escapes: Escapes) -> Result<(), NotParsedReason> {
     scratch.clear();
     loop {
         let rest = cursor.rest();
@@ -80,29 +100,56 @@ fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotPar
             b'r' => scratch.push(b'\r'),
             b'b' => scratch.push(8),
             b'f' => scratch.push(12),
-            b'u' => {
-                let character = read_character(cursor)?;
-                scratch.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            }
+            b'u' => push_character(cursor, scratch, escapes)?,
+            other if escapes == Escapes::AnyOfValue => scratch.push(other),
             _ => return Err(NotParsedReason::Value),
         }
     }
 }
 
+const ESCAPED_UNIT_BYTES: usize = "\\uXXXX".len();
+
 /// What follows `\u`: one code unit, or the two of a surrogate pair.
-fn read_character(cursor: &mut Cursor<'_>) -> Result<char, NotParsedReason> {
+fn push_character(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, escapes: Escapes) -> Result<(), NotParsedReason> {
+    let start = cursor.at - 2;
     let first = read_code_unit(cursor)?;
-    if !(0xD800..0xE000).contains(&first) {
-        return char::from_u32(first).ok_or(NotParsedReason::Value);
-    }
-    if first >= 0xDC00 || !cursor.eat_exactly(b"\\u") {
+    let character = match first {
+        0xD800..0xDC00 if cursor.eat_exactly(b"\\u") => {
+            let second = read_code_unit(cursor)?;
+            if !(0xDC00..0xE000).contains(&second) {
+                return keep_bad_escape(cursor, start, 2 * ESCAPED_UNIT_BYTES, scratch, escapes);
+            }
+            char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00))
+        }
+        0xD800..0xDC00 => {
+            // The backslash behind it stays as well, and what it would have escaped is read as it stands.
+            let kept = ESCAPED_UNIT_BYTES + usize::from(cursor.eat(b'\\'));
+            return keep_bad_escape(cursor, start, kept, scratch, escapes);
+        }
+        0xDC00..0xE000 if escapes != Escapes::Proper => {
+            scratch.extend_from_slice(&[0xED, 0x80 | (first >> 6 & 0x3F) as u8, 0x80 | (first & 0x3F) as u8]);
+            return Ok(());
+        }
+        unit => char::from_u32(unit),
+    };
+    let character = character.ok_or(NotParsedReason::Value)?;
+    scratch.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    Ok(())
+}
+
+/// ClickHouse stores the text of the escape.
+fn keep_bad_escape(
+    cursor: &Cursor<'_>,
+    start: usize,
+    length: usize,
+    scratch: &mut Vec<u8>,
+    escapes: Escapes,
+) -> Result<(), NotParsedReason> {
+    if escapes != Escapes::AnyOfValue {
         return Err(NotParsedReason::Value);
     }
-    let second = read_code_unit(cursor)?;
-    if !(0xDC00..0xE000).contains(&second) {
-        return Err(NotParsedReason::Value);
-    }
-    char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or(NotParsedReason::Value)
+    scratch.extend_from_slice(&cursor.bytes[start..start + length]);
+    Ok(())
 }
 
 fn read_code_unit(cursor: &mut Cursor<'_>) -> Result<u32, NotParsedReason> {

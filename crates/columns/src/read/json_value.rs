@@ -1,7 +1,7 @@
 //! One JSON value into one column.
 
 use super::cursor::Cursor;
-use super::json_text::{read_string, skip_value, Text};
+use super::json_text::{read_string, read_string_with, skip_value, Text};
 use super::nested::ValueReader;
 use super::number::{push_integer, read_number_text, read_signed};
 use super::outcome::NotParsedReason;
@@ -188,7 +188,7 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
     #[inline]
     fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if self.cursor.eat(b'"') {
-            let text = read_string(&mut self.cursor, &mut self.scratch)?;
+            let text = read_string_with(&mut self.cursor, &mut self.scratch, self.settings.json.escapes())?;
             push_string(text.bytes(&self.scratch), rows, out);
         } else {
             push_string(self.read_other_text()?, rows, out);
@@ -208,7 +208,7 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
             Reader::Bool => self.read_bool(out),
             Reader::FixedString(width) => {
                 self.cursor.expect(b'"')?;
-                let text = read_string(&mut self.cursor, &mut self.scratch)?;
+                let text = read_string_with(&mut self.cursor, &mut self.scratch, self.settings.json.escapes())?;
                 push_fixed_string(text.bytes(&self.scratch), *width, out)
             }
             Reader::Enum(names) => self.read_enum(names, out),

@@ -41,6 +41,7 @@ pub use binary::{
 pub use build::{BlockBuilder, ColumnData, StringData};
 pub use json::read_json_each_row;
 pub(crate) use json_end::end_of_json;
+pub(crate) use json_text::Escapes;
 pub use msgpack::read_msgpack;
 pub use native::read_native;
 pub use outcome::{NotParsed, NotParsedReason, Parsed};

@@ -284,6 +284,9 @@ fn read_short_decimal(cursor: &mut Cursor<'_>) -> Option<f64> {
     Some(if start == 1 { -value } else { value })
 }
 
+/// Exponents beyond this are somebody's mistake.
+const MAX_EXPONENT_DIGITS: usize = 6;
+
 /// Appends a Decimal. Digits beyond the scale are cut off, as ClickHouse does.
 pub(super) fn push_decimal(
     cursor: &mut Cursor<'_>,
@@ -297,15 +300,32 @@ pub(super) fn push_decimal(
         Some((b'-', text)) => (true, text),
         _ => (false, text),
     };
-    let point = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
-    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(&[]));
-    let whole = if whole == b"0" { &[] } else { whole };
-    if whole.len() > usize::from(precision - scale) || text.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+    let mantissa_length = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
+    let (mantissa, exponent) = text.split_at(mantissa_length.unwrap_or(text.len()));
+    let point = mantissa.iter().position(|byte| *byte == b'.').unwrap_or(mantissa.len());
+    let (whole, fraction) = (&mantissa[..point], mantissa.get(point + 1..).unwrap_or(&[]));
+    // ClickHouse counts a zero in front of the point among the digits, but only of a number with an exponent.
+    let whole = if whole == b"0" && exponent.is_empty() { &[] } else { whole };
+    let whole_digits = whole.len() as i64 + read_exponent(exponent)?;
+    if whole.len() > usize::from(precision) || whole_digits > i64::from(precision - scale) {
         return Err(NotParsedReason::Value);
     }
     let zeros = std::iter::repeat(b'0');
-    let fraction = fraction.iter().copied().chain(zeros).take(scale.into());
-    let value = Wide::from_digits(whole.iter().copied().chain(fraction)).ok_or(NotParsedReason::Value)?;
+    // The digits from the mantissa's first one up to the last that the scale has room for; none if all are behind it.
+    let kept = usize::try_from(whole_digits + i64::from(scale)).unwrap_or(0);
+    let digits = whole.iter().chain(fraction).copied().chain(zeros).take(kept);
+    let value = Wide::from_digits(digits).ok_or(NotParsedReason::Value)?;
     out.extend_from_slice(&value.signed(negative).to_le_bytes()[..width]);
     Ok(())
+}
+
+/// Of what stands behind a mantissa: nothing, or `e-7`.
+fn read_exponent(text: &[u8]) -> Result<i64, NotParsedReason> {
+    let Some((_, text)) = text.split_first() else { return Ok(0) };
+    let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    if digits.len() > MAX_EXPONENT_DIGITS {
+        return Err(NotParsedReason::Value);
+    }
+    let magnitude = digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+    Ok(if text.starts_with(b"-") { -magnitude } else { magnitude })
 }

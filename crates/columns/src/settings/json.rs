@@ -1,6 +1,7 @@
 //! Settings of JSON's formats that are implemented.
 
 use super::{assign, SettingEffect};
+use crate::read::Escapes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonSettings {
@@ -12,6 +13,7 @@ pub(crate) struct JsonSettings {
     pub(crate) numbers_as_strings: bool,
     pub(crate) arrays_as_strings: bool,
     pub(crate) objects_as_strings: bool,
+    throws_on_bad_escape: bool,
 }
 
 /// Which of them a setting is.
@@ -23,6 +25,7 @@ pub(super) enum Json {
     NumbersAsStrings,
     ArraysAsStrings,
     ObjectsAsStrings,
+    ThrowOnBadEscape,
 }
 
 impl Default for JsonSettings {
@@ -34,6 +37,7 @@ impl Default for JsonSettings {
             numbers_as_strings: true,
             arrays_as_strings: true,
             objects_as_strings: true,
+            throws_on_bad_escape: true,
         }
     }
 }
@@ -47,7 +51,17 @@ impl JsonSettings {
             Json::NumbersAsStrings => &mut self.numbers_as_strings,
             Json::ArraysAsStrings => &mut self.arrays_as_strings,
             Json::ObjectsAsStrings => &mut self.objects_as_strings,
+            Json::ThrowOnBadEscape => &mut self.throws_on_bad_escape,
         };
         assign(target, value)
+    }
+
+    /// Of a String's values.
+    #[inline]
+    pub(crate) fn escapes(&self) -> Escapes {
+        match self.throws_on_bad_escape {
+            true => Escapes::OfValue,
+            false => Escapes::AnyOfValue,
+        }
     }
 }

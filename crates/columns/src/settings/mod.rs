@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::format::{families, Families, Format};
 use crate::plan::Zones;
 use crate::read::TimeSpelling;
-use crate::zone::{Zone, ZoneChange};
+use crate::zone::{is_same_zone, Zone, ZoneChange};
 pub(crate) use delimited::DelimitedSettings;
 use format_schema::FormatSchema;
 pub use format_schema::InlineSchema;
@@ -43,8 +43,8 @@ pub struct ReadSettings {
     server_timezone: Option<String>,
     /// Zones whose rules the server has told.
     told_zones: Vec<(String, Arc<Zone>)>,
-    /// Set to anything at all: ClickHouse applies it to some readings and not to others.
-    has_session_timezone: bool,
+    /// ClickHouse applies it to some readings and not to others, so another one than the server's reads no local time.
+    session_timezone: Option<String>,
     /// Some setting has a value that the readers do not implement.
     refused: bool,
 }
@@ -88,7 +88,7 @@ impl Default for ReadSettings {
             version: ServerVersion { major: 26, minor: 7 },
             server_timezone: None,
             told_zones: Vec::new(),
-            has_session_timezone: false,
+            session_timezone: None,
             refused: false,
         }
     }
@@ -133,7 +133,7 @@ impl ReadSettings {
             Effect::PreciseFloatParsing => assign(&mut self.floats_are_precise, value),
             Effect::DateTimeInputFormat => self.set_time_spelling(value),
             Effect::SessionTimezone => {
-                self.has_session_timezone = !value.is_empty();
+                self.session_timezone = Some(value.to_owned()).filter(|name| !name.is_empty());
                 SettingEffect::Applied
             }
         }
@@ -207,6 +207,12 @@ impl ReadSettings {
         SettingEffect::Applied
     }
 
+    /// Whether local times mean something else for the session than for the server.
+    pub fn is_in_another_zone(&self) -> bool {
+        let (session, server) = (self.session_timezone.as_deref(), self.server_timezone.as_deref());
+        session.is_some_and(|session| !server.is_some_and(|server| is_same_zone(session, server)))
+    }
+
     pub(crate) fn refused(&self) -> bool {
         self.refused
     }
@@ -217,7 +223,8 @@ impl ReadSettings {
     }
 
     pub(crate) fn zones(&self) -> Zones {
-        Zones::new(self.server_timezone.clone().filter(|_| !self.has_session_timezone), &self.told_zones)
+        let server = self.server_timezone.as_deref().filter(|_| !self.is_in_another_zone());
+        Zones::new(server.map(str::to_owned), &self.told_zones)
     }
 }
 

@@ -22,7 +22,10 @@ pub(super) fn read_objects(mut fields: PlainFields<'_, '_, '_>) -> Result<(), No
     if !has_meta(&mut fields) {
         return read_each_row(fields);
     }
-    read_meta(&mut fields)?;
+    // One that names no column is no `meta` for ClickHouse: it takes the document itself for a row.
+    if read_meta(&mut fields)?.is_empty() {
+        return Err(NotParsedReason::Syntax);
+    }
     let mut objects = Objects::new(fields);
     objects.read_array()?;
     skip_rest(&mut objects.fields)
@@ -50,7 +53,7 @@ fn has_meta(fields: &mut PlainFields<'_, '_, '_>) -> bool {
     has_meta
 }
 
-/// Reads up to the value of `data`; returns the columns' names. Their types have to be those of the table.
+/// Reads up to the value of `data`; returns the columns' names. They and their types have to be those of the table.
 fn read_meta(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<Vec<u8>>, NotParsedReason> {
     fields.values.cursor.skip_space();
     fields.values.cursor.expect(b'{')?;
@@ -106,9 +109,11 @@ fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>
     let type_text = std::str::from_utf8(&type_text).map_err(|_| NotParsedReason::Value)?;
     let data_type = DataType::parse(type_text).map_err(|_| NotParsedReason::Value)?;
     let plan = fields.rows.plan;
+    // ClickHouse passes over the whole of `meta` for a type that it does not know, and so it takes the document for a row.
     match plan.position(&name) {
-        Some(column) if plan.columns()[column].data_type != data_type => Err(NotParsedReason::Value),
-        _ => Ok(name),
+        Some(column) if plan.columns()[column].data_type == data_type => Ok(name),
+        Some(_) => Err(NotParsedReason::Value),
+        None => Err(NotParsedReason::UnknownField),
     }
 }
 

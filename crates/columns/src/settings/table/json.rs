@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     row("input_format_json_read_bools_as_strings", "1", JSON, Json(BoolsAsStrings)),
     row("input_format_json_read_numbers_as_strings", "1", JSON, Json(NumbersAsStrings)),
     row("input_format_json_read_objects_as_strings", "1", JSON, Json(ObjectsAsStrings)),
-    row("input_format_json_throw_on_bad_escape_sequence", "1", JSON, Nothing), // Bad escapes are never read.
+    row("input_format_json_throw_on_bad_escape_sequence", "1", JSON, Json(ThrowOnBadEscape)),
     row("input_format_json_try_infer_named_tuples_from_objects", "1", JSON, Nothing),
     row("input_format_json_try_infer_numbers_from_strings", "0", JSON, Nothing),
     row(
