@@ -24,8 +24,7 @@ use super::readers::{ParsingReader, PassthroughReader, Readers};
 use super::role::{role, Role};
 use crate::admission::{
     refuse_casts, Account, Admission, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, Sharding, TableKey,
-    TableSchema, Target,
-    UserContext, UserKey, Window,
+    TableSchema, Target, UserContext, UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
 
