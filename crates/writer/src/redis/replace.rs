@@ -220,7 +220,9 @@ mod tests {
         state.done(pieces[1]).unwrap();
         let last = BatchId(400);
         state.seal(last, LIMITS).unwrap();
-        assert!(state.queue.take_flight(false).iter().all(|op| matches!(op, Op::Again(_) | Op::Skip(_))));
+        let flight = state.queue.take_flight(false);
+        assert!(flight.iter().all(|op| matches!(op, Op::Again(_) | Op::Skip(_))));
+        state.queue.put_back(flight);
         confirm_all(&mut state);
         let live = [pieces[0], pieces[2], sealed, last];
         for id in live {

@@ -174,7 +174,7 @@ pub fn append_kept(gathering: &Gathering, rows: Rows<'_>) -> bool {
         return true;
     }
     let (told, kept) = mpsc::channel();
-    gathering.on_kept(taken, Box::new(move |outcome| drop(told.send(outcome.is_ok()))));
+    gathering.on_kept(taken, Box::new(move |outcome| told.send(outcome.is_ok()).expect("it is waited for")));
     kept.recv().unwrap()
 }
 
@@ -304,7 +304,7 @@ fn who_was_thought_dead_hears_that_its_rows_are_stored() {
     drive(&second, &mut stored, |stored| stored.rows().len() == 35);
     drop(stopped);
     write(&first, 35..38);
-    first.flush(Box::new(move || drop(told.send(()))));
+    first.flush(Box::new(move || told.send(()).expect("it is waited for")));
     stored.store(&under_way);
     first.stored(under_way.id);
     drive(&first, &mut stored, |_| flushed.try_recv().is_ok());
