@@ -19,6 +19,7 @@
 
 mod account;
 mod admissions_file;
+mod casts;
 mod catalog;
 mod doubted;
 mod facts;
@@ -49,6 +50,7 @@ use windrow_sql::TableName;
 
 pub(crate) use account::Account;
 use account::Accounts;
+pub(crate) use casts::refuse_casts;
 use catalog::Catalog;
 use doubted::{name_of, DoubtedTables};
 pub(crate) use facts::{BackendFacts, Facts};
@@ -57,7 +59,7 @@ pub(crate) use on_disk::{KeptGrounds, KeptSince, ToKeep};
 pub(crate) use probe::Probe;
 use pulse::Pulse;
 use remembered::Remembered;
-pub(crate) use schema::{refuse_casts, Column, Marks, TableSchema, Target};
+pub(crate) use schema::{Column, Marks, TableSchema, Target};
 use sharding::Shards;
 pub(crate) use sharding::{ShardOfCut, Sharding, SHARDING_KEY};
 pub(crate) use sql::SETTINGS as SQL_SETTINGS;

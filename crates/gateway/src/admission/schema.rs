@@ -4,11 +4,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use windrow_clickhouse::{Call, CallError, Client, Credentials, ReplicaId};
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, PartitionKey};
-use windrow_engine::sink::{needs_no_cast, NO_CASTS};
 use windrow_sql::{unquote_string, unquoted_names};
 
 use super::standing::{Moment, Standing};
-use super::user::{ServerVersion, UserKey};
+use super::user::UserKey;
 use super::views::{self, Behind, Fed};
 use super::windows::{Bounds, Window};
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
@@ -117,25 +116,6 @@ impl Target {
     pub(crate) fn has_default(&self) -> bool {
         self.default_kind == DefaultKind::Default
     }
-
-    /// Whether its rows are in the column's own type, so that ClickHouse need not cast them.
-    fn needs_no_cast(&self) -> bool {
-        let is_own =
-            |sent: &DataType| DataType::parse(&self.type_name).is_ok_and(|own| own.native_name() == sent.native_name());
-        self.spec.as_ref().is_some_and(|spec| needs_no_cast(&spec.data_type) && is_own(&spec.data_type))
-    }
-}
-
-/// Before, ClickHouse knows no such setting, and casts nothing.
-const CASTS_SINCE: ServerVersion = ServerVersion { major: 23, minor: 3 };
-
-/// Adds to the settings of flushes that ClickHouse is to refuse rows whose columns have other types by then.
-pub(crate) fn refuse_casts(settings: &mut Vec<(String, String)>, targets: &[Target], version: ServerVersion) {
-    if version >= CASTS_SINCE && targets.iter().all(Target::needs_no_cast) {
-        settings.retain(|(known, _)| NO_CASTS.iter().all(|(name, _)| known != name));
-        settings.extend(NO_CASTS.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
-    settings.sort_unstable();
 }
 
 /// What `system.tables` and `system.columns` say of the tables that `named` picks, for [`Row::read`].
