@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use windrow_clickhouse::Credentials;
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings, Rows};
-use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError};
+use windrow_engine::sink::{Again, Batch, BatchId, Destination, Form, Sink, StoreError};
 
 /// A store under test. Tables have a column `a` of 64-bit integers, of which the stored values are asked for.
 pub trait Store {
@@ -55,7 +55,13 @@ pub fn batch(id: u128, table: &str, credentials: Credentials, values: impl IntoI
         hands_on: false,
         partitioning: None,
     };
-    Batch { id: BatchId(id), destination: Arc::new(destination), rows: Rows::Parsed(block), traceparent: None }
+    Batch {
+        id: BatchId(id),
+        destination: Arc::new(destination),
+        rows: Rows::Parsed(block),
+        again: Again::Never,
+        traceparent: None,
+    }
 }
 
 pub async fn all(store: &impl Store) {

@@ -136,7 +136,7 @@ async fn what_may_be_stored_each_time_is_not_sent_for_ever() {
     }
     others_come(&world, &shape, "a slow view").await;
     assert_eq!(copies(&world, CULPRIT), 4);
-    assert!(FIRST.all(|row| copies(&world, row) <= 4));
+    assert!(FIRST.clone().all(|row| copies(&world, row) <= 4));
     let told = world.dead_letters.kept(|dead_letter| dead_letter.error.to_string());
     assert_eq!(told.len(), 1, "only the last part that could not be told apart: {told:?}");
     assert!(told[0].contains("may or may not be stored"), "{told:?}");

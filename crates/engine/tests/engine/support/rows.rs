@@ -6,7 +6,7 @@ use windrow_clickhouse::Credentials;
 use windrow_columns::{
     read_json_each_row, Block, ColumnSpec, DataType, DefaultKind, PassthroughRows, ReadPlan, ReadSettings, Rows,
 };
-use windrow_engine::sink::{Batch, BatchId, Destination, Form};
+use windrow_engine::sink::{Again, Batch, BatchId, Destination, Form};
 
 static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     let column = |name: &str, data_type| ColumnSpec { name: name.into(), data_type, default_kind: DefaultKind::None };
@@ -62,7 +62,7 @@ pub fn rows_of(batch: &Batch) -> Vec<u64> {
 
 /// The numbers of rows that are of this destination.
 pub fn numbers_of(destination: Arc<Destination>, rows: Rows) -> Vec<u64> {
-    rows_of(&Batch { id: BatchId(0), destination, rows, traceparent: None })
+    rows_of(&Batch { id: BatchId(0), destination, rows, again: Again::Never, traceparent: None })
 }
 
 /// A destination of its own for each `role`: the shapes of a table.
