@@ -24,6 +24,10 @@ pub(crate) const READONLY: i32 = 164;
 const SYNTAX_ERROR: i32 = 62;
 const TIMEOUT_EXCEEDED: i32 = 159;
 pub(crate) const VIOLATED_CONSTRAINT: i32 = 469;
+const TOO_LARGE_STRING_SIZE: i32 = 131;
+const ALL_CONNECTION_TRIES_FAILED: i32 = 279;
+/// FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: by whoever wrote the function.
+const THROWN: i32 = 395;
 
 /// `version` is what stands behind the text, such as `(PostgreSQL)`.
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
@@ -46,11 +50,6 @@ pub(crate) fn of_arrow(error: &arrow_schema::ArrowError, version: &str) -> Excep
 /// Whether the connection is of no use any more.
 pub(crate) fn is_lost(exception: &Exception) -> bool {
     exception.code == NETWORK_ERROR
-}
-
-/// Whether a commit that failed with this has surely stored nothing: it is a constraint that was looked at last.
-pub(crate) fn is_final(exception: &Exception) -> bool {
-    exception.comes_of_values()
 }
 
 fn sqlstate(error: &Error) -> String {
@@ -93,13 +92,23 @@ fn copied_row(text: &str) -> Option<u64> {
 }
 
 fn code_of(state: &str, status: Status, text: &str) -> i32 {
-    // A driver that has lost its connection knows no SQLSTATE. With one, the words may be of a value.
-    if state.is_empty() && LOST.iter().any(|words| text.contains(words)) {
+    let is_lost = LOST.iter().any(|words| text.contains(words));
+    if !state.is_empty() && !(state == INTERNAL_ERROR && is_lost) {
+        // The database itself has answered. Its words may be anybody's: a trigger's, or a value's.
+        return of_sqlstate(state, text).unwrap_or_else(|| match of_status(status) {
+            // What PostgreSQL's driver says of any error.
+            NETWORK_ERROR => STD_EXCEPTION,
+            code => code,
+        });
+    }
+    // A driver that has lost its connection knows no SQLSTATE, or makes one up.
+    if is_lost {
         return NETWORK_ERROR;
     }
-    of_sqlstate(state, text).or_else(|| of_text(text)).unwrap_or_else(|| of_status(status))
+    of_text(text).unwrap_or_else(|| of_status(status))
 }
 
+const INTERNAL_ERROR: &str = "XX000";
 const LOST: [&str; 6] = [
     "server closed the connection",
     "no connection to the server",
@@ -111,16 +120,18 @@ const LOST: [&str; 6] = [
 
 fn of_sqlstate(state: &str, text: &str) -> Option<i32> {
     Some(match state {
-        "" | "XX000" => return None,
         "22003" => 321,
         "22012" => 153,
         // Values in another binary form than the column's: its type has changed.
         "22P03" => TYPE_MISMATCH,
         "23502" => NULL_IN_ORDINARY_COLUMN,
         "25006" => READONLY,
+        // It was idle for too long, or its transaction took too long: the server has closed the connection.
+        "25P03" | "25P04" => NETWORK_ERROR,
         "28000" | "28P01" => AUTHENTICATION_FAILED,
         "3D000" | "3F000" => 81,
-        "40001" | "40P01" | "55P03" => ABORTED,
+        // Nobody knows how it ended.
+        "40003" => NETWORK_ERROR,
         "42501" => ACCESS_DENIED,
         "42601" => SYNTAX_ERROR,
         "42703" => 47,
@@ -130,16 +141,25 @@ fn of_sqlstate(state: &str, text: &str) -> Option<i32> {
         "42P07" => 57,
         "53100" => NOT_ENOUGH_SPACE,
         "53300" => 202,
+        "55006" | "55P03" => ABORTED,
         "57014" if text.contains("user request") => QUERY_WAS_CANCELLED,
         "57014" => TIMEOUT_EXCEEDED,
-        "58030" => NOT_ENOUGH_SPACE,
+        // A foreign table's server is away.
+        "HV00N" => ALL_CONNECTION_TRIES_FAILED,
         _ => match state.get(..2)? {
-            "08" | "57" => NETWORK_ERROR,
+            "08" => NETWORK_ERROR,
+            // The server ends or starts, or has ended the session.
+            "57" if state.starts_with("57P") => NETWORK_ERROR,
             "0A" => NOT_IMPLEMENTED,
             "22" => INCORRECT_DATA,
-            "23" => VIOLATED_CONSTRAINT,
-            "40" => ABORTED,
+            "23" | "44" => VIOLATED_CONSTRAINT,
+            "40" | "72" => ABORTED,
             "53" => 241,
+            // A row of an index that is too large, a trigger that calls itself.
+            "54" => TOO_LARGE_STRING_SIZE,
+            "58" => NOT_ENOUGH_SPACE,
+            // What functions and triggers raise.
+            "09" | "20" | "21" | "27" | "2F" | "38" | "39" | "P0" => THROWN,
             _ => return None,
         },
     })
@@ -189,11 +209,41 @@ mod tests {
         code_of(state, status, text)
     }
 
+    /// Each class of PostgreSQL's list, with a state of it that nobody lists, and some that users make up. Only a
+    /// connection that is lost counts as such, whatever the driver and the text say.
+    #[test]
+    fn each_class_of_sqlstate_is_told_from_a_lost_connection() {
+        let classes =
+            "00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 \
+                       44 53 54 55 57 58 72 F0 HV P0 XX ZZ U1 99 MY";
+        for class in classes.split_whitespace() {
+            for rest in ["000", "001", "999", "P01", "P03", "XYZ"] {
+                let state = format!("{class}{rest}");
+                let found = code(&state, Status::IO, "terminating connection: Connection refused");
+                let is_lost = class == "08" || ["57P01", "57P03", "25P03", INTERNAL_ERROR].contains(&state.as_str());
+                assert_eq!(found == NETWORK_ERROR, is_lost, "{state}: {found}");
+            }
+        }
+        for state in ["57P02", "57P04", "57P05", "25P04", "40003"] {
+            assert_eq!(code(state, Status::IO, ""), NETWORK_ERROR, "{state}");
+        }
+    }
+
+    #[test]
+    fn what_a_trigger_raises_is_of_its_row_whatever_it_says() {
+        let text = "ERROR:  database is locked, server closed the connection, Connection refused";
+        for state in ["P0001", "P0004", "38000", "21000", "27000", "54000"] {
+            let exception = Exception::new(code(state, Status::IO, text), text, "");
+            assert!(exception.comes_of_values() && !exception.is_passing(), "{state}");
+        }
+    }
+
     #[test]
     fn what_passes_is_told_from_what_does_not() {
         let passing =
             |state: &str, text: &str| Exception::new(code(state, Status::Internal, text), text, "").is_passing();
-        for state in ["08006", "57P01", "57P03", "53300", "53200", "53100", "40001", "40P01", "55P03"] {
+        for state in ["08006", "57P01", "57P03", "53300", "53200", "53100", "40001", "40P01", "55P03", "57014", "58030"]
+        {
             assert!(passing(state, ""), "{state}");
         }
         assert!(passing("", "[libpq] Failed to execute COPY: server closed the connection unexpectedly"));

@@ -4,8 +4,9 @@
 //! ended, even one whose connection is long gone. What then follows is surely not stored by anybody else:
 //!
 //! - `Ok`: the commit said so, or the id is there.
-//! - `Refused`: the database itself has answered, with an error; the transaction has ended with it.
-//! - `NotSent`: the connection could not be made, or broke before the commit.
+//! - `Refused`: the database itself has answered, with an error; the transaction has ended with it. Or the connection
+//!   broke while the rows were sent, for which they may be the reason.
+//! - `NotSent`: the connection could not be made, or broke before any rows were sent.
 //! - `Unknown`: it broke while the commit was under way. The id is looked for, and isn't there yet.
 //!
 //! Without transactions nothing tells what is stored after an error. Then a batch that failed is [`StoreError::Failed`]
@@ -24,6 +25,7 @@ use crate::batches::{self, Noted};
 use crate::connection::Connection;
 use crate::database::{spawn, Adbc};
 use crate::errors::{self, NOT_IMPLEMENTED, UNKNOWN_TABLE};
+use crate::system::System;
 use crate::table::Table;
 use crate::write;
 
@@ -82,8 +84,10 @@ impl Attempt {
         let pool = self.database.stores();
         let mut connection = pool.take().map_err(not_sent)?;
         let done = self.store(&mut connection, &batches);
-        if let Err(StoreError::NotSent(_) | StoreError::Unknown(_)) = &done {
-            pool.let_go();
+        match &done {
+            Err(StoreError::NotSent(_) | StoreError::Unknown(_)) => pool.let_go(),
+            Err(StoreError::Refused(exception)) if errors::is_lost(exception) => pool.let_go(),
+            _ => {}
         }
         pool.give_back(connection);
         done.map(|()| stored)
@@ -145,7 +149,7 @@ impl Attempt {
         let _turn = self.database.take_turn();
         self.transaction(connection, table, batches).or_else(|failure| {
             connection.rollback();
-            self.concluded(failure)
+            self.concluded(failure, connection.system())
         })
     }
 
@@ -189,13 +193,12 @@ impl Attempt {
         }
     }
 
-    fn concluded(&self, failure: Failure) -> Result<(), StoreError> {
+    fn concluded(&self, failure: Failure, system: System) -> Result<(), StoreError> {
         match failure {
             // Of the rows it says nothing, so they wait.
             Failure::Before(exception) => Err(not_sent(exception)),
-            Failure::OfRows(exception) if errors::is_lost(&exception) => Err(not_sent(exception)),
             Failure::OfRows(exception) => Err(StoreError::Refused(exception)),
-            Failure::AtCommit(exception) if errors::is_final(&exception) => Err(StoreError::Refused(exception)),
+            Failure::AtCommit(exception) if system.has_undone(&exception) => Err(StoreError::Refused(exception)),
             Failure::AtCommit(exception) => self.already_there().map_err(|_| StoreError::Unknown(exception.line)),
         }
     }

@@ -235,7 +235,7 @@ impl TransactionWork for Work {
         }
         done.map_err(|exception| {
             self.connection.rollback();
-            match errors::is_final(&exception) {
+            match self.connection.system().has_undone(&exception) {
                 true => CommitError::Refused(exception),
                 false => CommitError::Unknown(exception),
             }

@@ -11,6 +11,7 @@ use windrow_clickhouse::Exception;
 use windrow_sql::Dialect;
 
 use crate::connection::Connection;
+use crate::errors;
 use crate::table::Table;
 use windrow_duckdb::TableRef;
 
@@ -138,6 +139,12 @@ impl System {
             System::PostgreSql | System::Sqlite => Some(true),
             System::Other { .. } => None,
         }
+    }
+
+    /// Whether a commit that failed with this has surely stored nothing: what is looked at last was violated, or the
+    /// server itself says that it did not commit.
+    pub(crate) fn has_undone(self, exception: &Exception) -> bool {
+        exception.comes_of_values() || matches!(self, System::PostgreSql) && !errors::is_lost(exception)
     }
 
     /// Whether a second row with the same id is refused in the end, also where both were written at once. Some
