@@ -78,10 +78,10 @@ fn an_enum_has_its_names_from_the_first_batch() {
     let keys = UInt8Array::from(vec![Some(1), None, Some(0)]);
     let batch = batch(vec![("e", Arc::new(DictionaryArray::new(keys, names)))]);
     let columns = Columns::of(&batch.schema(), Some(&batch)).unwrap();
-    assert_eq!(columns.types()[0].to_string(), "Nullable(Enum8('a' = 0, 'b' = 1))");
+    assert_eq!(columns.types()[0].to_string(), "Nullable(Enum8('a' = 1, 'b' = 2))");
     assert_eq!(Columns::of(&batch.schema(), None).unwrap().types()[0].to_string(), "Nullable(String)");
     assert_eq!(text("JSONEachRow", batch.clone()), "{\"e\":\"b\"}\n{\"e\":null}\n{\"e\":\"a\"}\n");
-    assert_eq!(encode("RowBinary", &[batch]), [0, 1, 1, 0, 0]);
+    assert_eq!(encode("RowBinary", &[batch]), [0, 2, 1, 0, 1]);
 }
 
 #[test]
