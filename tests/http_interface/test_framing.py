@@ -110,9 +110,9 @@ def test_rows_behind_a_head_without_length(both: Comparison, table: Endpoint, ve
                 connection.send(start(endpoint, INSERT, *headers).replace(b"HTTP/1.1", version.encode()) + rows)
                 connection.end_sending()
                 reply = connection.read_reply()
-                outcomes.append((reply.version, reply.status, reply.code, reply.get("Connection"), reply.body, connection.rest()))
+                outcomes.append((reply.status, reply.code, reply.get("Connection"), reply.body, connection.rest()))
     assert outcomes[2:] == outcomes[:2]
-    assert outcomes[2][1:3] == (411, 381)
+    assert outcomes[2][:2] == (411, 381)
     assert count(table) == 1
 
 
