@@ -60,7 +60,7 @@ def test_a_column_that_the_table_has_not_is_named(tested: Endpoint) -> None:
 def test_a_batch_without_a_length_is_refused(tested: Endpoint) -> None:
     """Else it would be one of no rows, and what comes behind its head lost."""
     append = Append(tested, "t")
-    target = f"{PATH}/{append.id}/batches/0?table={tested.database}.t&format=JSONEachRow"
+    target = f"{PATH}/{append.id}/batches/0?table={tested.database}.t&format=Native"
     with RawConnection(tested) as connection:
         connection.send(head("POST", target, (("Host", "x"), ("Authorization", tested.basic_auth()))) + b'{"a":1}\n')
         connection.end_sending()

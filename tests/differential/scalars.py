@@ -86,10 +86,6 @@ class Decimal(Kind):
         fraction_digits = rng.randint(0, self.scale)
         fraction = f".{rng.randrange(10**fraction_digits):0{fraction_digits}d}" if fraction_digits else ""
         text = rng.choice(("", "-")) + whole + fraction
-        if rng.random() < 0.3:
-            # As JavaScript, Go and Python write small numbers; of large ones only those that fit are everyday.
-            room = self.precision - self.scale - len(whole)
-            text += rng.choice("eE") + str(rng.choice((room, rng.randint(-self.precision - 3, room))))
         return f'"{text}"' if language is Language.JSON and rng.random() < 0.3 else text
 
 

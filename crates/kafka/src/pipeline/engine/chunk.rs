@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::messages::{MessagePlan, Run};
 use crate::TopicPartition;
 use windrow_columns::{Block, ColumnSpec, Present, Rows};
-use windrow_engine::sink::{BatchId, Destination};
+use windrow_engine::sink::{BatchId, Destination, NO_CASTS};
 
 use crate::pipeline::latency::{wall_ms, Timing};
 use crate::pipeline::options::PipelineOptions;
@@ -41,7 +41,12 @@ impl Reading {
             return target.clone();
         }
         let columns: Vec<&ColumnSpec> = present.iter().map(|index| &self.plan.written()[index]).collect();
-        let target = Arc::new(self.description.destination(columns));
+        let mut target = self.description.destination(columns);
+        if present.iter().any(|at| self.plan.written()[at].data_type != self.plan.columns()[at].data_type) {
+            // NULL asks for a DEFAULT, which ClickHouse gives only where it may convert.
+            target.settings.retain(|(name, _)| NO_CASTS.iter().all(|(no_cast, _)| name != no_cast));
+        }
+        let target = Arc::new(target);
         targets.push((present.clone(), target.clone()));
         target
     }
