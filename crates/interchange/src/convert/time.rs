@@ -91,11 +91,11 @@ pub(super) fn from_times_of_day(
     let data = cleaned(data, 8, nulls);
     let mut out = Vec::with_capacity(data.len());
     for ticks in data.chunks_exact(8) {
-        let scaled = i64::from_le_bytes(ticks.try_into().expect("eight bytes")).checked_mul(to)?;
-        if scaled % from != 0 {
+        let scaled = i128::from(i64::from_le_bytes(ticks.try_into().expect("eight bytes"))) * i128::from(to);
+        if scaled % i128::from(from) != 0 {
             return None;
         }
-        out.extend_from_slice(&(scaled / from).to_le_bytes());
+        out.extend_from_slice(&i64::try_from(scaled / i128::from(from)).ok()?.to_le_bytes());
     }
     Some(ColumnData::Fixed(out))
 }
