@@ -91,7 +91,7 @@ pub(crate) trait Target: Send + Sync + 'static {
     /// What became of an append that this process doesn't remember, or whose commit got no answer.
     fn outcome(&self, id: AppendId) -> impl Future<Output = Result<Outcome, AppendError>> + Send;
 
-    /// Whether the database itself remembers what was committed, by whichever gateway.
+    /// True where the database itself remembers what was committed, by whichever gateway.
     fn remembers_for_all(&self) -> bool;
 
     /// The commit broke off in this process, nobody knows where: [`outcome`](Target::outcome) must not rely on what is

@@ -105,7 +105,7 @@ fn of_list_view<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
     })
 }
 
-/// What each of the values takes where it stands alone.
+/// Sizes of the values, each as if it stood alone.
 fn sizes(values: &dyn Array) -> Box<dyn Fn(usize) -> u64 + '_> {
     let of_text = |length: u64| length + 8;
     match values.data_type() {

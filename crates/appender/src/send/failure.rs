@@ -23,7 +23,7 @@ pub enum Why {
         batch: Option<u64>,
         row: Option<u64>,
     },
-    /// Who was asked knows nothing of it: since it was restarted, and nothing is stored, or since another gateway has it.
+    /// The gateway that was asked knows nothing of it: it was restarted, and nothing is stored, or another one has it.
     Gone,
     /// Somebody else answers there, a ClickHouse for instance.
     NotWindrow { server: String, status: u16 },
