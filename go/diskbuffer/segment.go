@@ -34,7 +34,7 @@ type segment struct {
 type durability int
 
 const (
-	isUnknown durability = iota
+	_ durability = iota
 	// isDistrusted: a sync of the file has failed.
 	isDistrusted
 	// isWhole: all of it, and nothing more is written to it.

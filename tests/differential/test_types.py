@@ -71,7 +71,7 @@ def test_decimals_in_scientific_notation(gateway: Gateway, tested: Endpoint, dir
             "TSV": "\t".join(values) + "\n",
             "Values": f"({', '.join(values)})",
         }[form]
-        cases.append(Case(number, f"INSERT INTO {{table}} FORMAT {form}\n", encoded(row)))
+        cases.append(Case(number, f"INSERT INTO {{table}} FORMAT {form}", encoded(row)))
     outcome = duel.fight(cases)
     assert not outcome.differences, outcome.report()
     assert outcome.gathered == outcome.accepted == outcome.cases, str(outcome)
