@@ -25,7 +25,10 @@ from harness.remote import RemoteGateway
 from harness.replicas import Replica
 
 Start = Callable[..., RemoteGateway]
-REPLICATED = "CREATE TABLE t (a UInt64) ENGINE = ReplicatedMergeTree('/{database}/t/{shard}', '{replica}') ORDER BY a"
+# A replica that was killed may have a part that its Keeper does not know, and of a small table that is most of the rows:
+# from half of them on it would leave the table readonly until somebody looks. It looks for its Keeper once a minute otherwise.
+SETTINGS = "SETTINGS replicated_max_ratio_of_wrong_parts = 1, initialization_retry_period = 1"
+REPLICATED = f"CREATE TABLE t (a UInt64) ENGINE = ReplicatedMergeTree('/{{database}}/t/{{shard}}', '{{replica}}') ORDER BY a {SETTINGS}"
 PLAIN = "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a"
 ON_DISK = {"wait_for_async_insert": 0}
 WHICH = "SELECT getMacro('replica')"
@@ -452,8 +455,7 @@ def test_an_order_that_is_not_understood_changes_nothing(replicas: list[Replica]
 
 def test_a_replica_that_has_not_found_its_keeper_yet(replicas: list[Replica], start_gateway: Start) -> None:
     """It answers, and its tables are not initialized: who asks it first is not refused."""
-    # It looks for its Keeper once a minute otherwise.
-    make(replicas, f"{REPLICATED} SETTINGS initialization_retry_period = 1")
+    make(replicas)
     first, second = replicas
     first.kill()
     first.to_keeper.go_away()
