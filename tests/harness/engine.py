@@ -121,14 +121,16 @@ def config_xml(users: Path, more: str = "") -> str:
 def users_xml(users: tuple[User, ...]) -> str:
     entries = "".join(user_xml(user) for user in users)
     quotas = "".join(f"<of_{user.name}><interval>{user.quota}</interval></of_{user.name}>" for user in users if user.quota)
-    head = f"<profiles><default/></profiles><quotas><default/>{quotas}</quotas>"
+    profiles = "".join(f"<of_{user.name}>{user.profile}</of_{user.name}>" for user in users if user.profile)
+    head = f"<profiles><default/>{profiles}</profiles><quotas><default/>{quotas}</quotas>"
     return f"<clickhouse>{head}<users>{entries}</users></clickhouse>"
 
 
 def user_xml(user: User) -> str:
     grants = "".join(f"<query>{escape(grant)}</query>" for grant in user.grants)
     quota = f"of_{user.name}" if user.quota else "default"
+    profile = f"of_{user.name}" if user.profile else "default"
     return (
         f"<{user.name}><password>{escape(user.password)}</password><networks><ip>::/0</ip></networks>"
-        f"<profile>default</profile><quota>{quota}</quota><grants>{grants}</grants><databases>{user.rows}</databases></{user.name}>"
+        f"<profile>{profile}</profile><quota>{quota}</quota><grants>{grants}</grants><databases>{user.rows}</databases></{user.name}>"
     )

@@ -68,6 +68,8 @@ class Middle(Relay):
         self.released = threading.Event()
         #: Requests whose head has this are cut.
         self.cuts: bytes | None = None
+        #: Batches that hold one of these are refused with its code, and never reach the engine.
+        self.refused: dict[bytes, int] = {}
         #: What has come, once a test has put a list here.
         self.seen: list[bytes] | None = None
         self.most_requests: int | None = None
@@ -109,8 +111,10 @@ class Middle(Relay):
                     self.seen.append(request)
                 if fate is not None:
                     return await self._meet(fate, request, source, behind, writer)
-                behind.write(request)
-                answer = await whole_answer(source)
+                answer = self._refusal(request)
+                if answer is None:
+                    behind.write(request)
+                    answer = await whole_answer(source)
                 served += 1
                 is_last = self.closing is not Closing.AT_THE_NEXT and self._is_spent(served)
                 if is_last and self.closing is Closing.SAID:
@@ -141,6 +145,16 @@ class Middle(Relay):
             return None
         table = next((table for table in self.armed if b"%60" + table.encode() + b"%60" in head), None)
         return None if table is None else self.armed.pop(table)
+
+    def _refusal(self, request: bytes) -> bytes | None:
+        if not self.refused or not IS_BATCH.search(request, 0, request.index(END_OF_HEAD)):
+            return None
+        code = next((code for marker, code in self.refused.items() if marker in request), None)
+        if code is None:
+            return None
+        text = f"Code: {code}. DB::Exception: Injected. (INJECTED) (version 26.7.2.1)\n".encode()
+        fields = f"X-ClickHouse-Exception-Code: {code}\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Length: {len(text)}"
+        return f"HTTP/1.1 500 Internal Server Error\r\nConnection: Keep-Alive\r\n{fields}\r\n\r\n".encode() + text
 
     async def _meet(
         self, fate: Fate, request: bytes, source: asyncio.StreamReader, behind: asyncio.StreamWriter, writer: asyncio.StreamWriter

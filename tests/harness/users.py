@@ -10,9 +10,11 @@ class User:
     name: str
     password: str
     grants: tuple[str, ...]
-    # What the engine's settings say besides, as XML: of a quota's one interval, and of rows in databases.
+    # What the engine's settings say besides, as XML: of a quota's one interval, of rows in databases.
     quota: str = ""
     rows: str = ""
+    # Of a profile of its own.
+    profile: str = ""
 
 
 # May do everything, by name and password: the same credentials serve at the gateway and at the engine behind it.

@@ -27,7 +27,7 @@ use crate::table::Table;
 const READ_BYTES: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Those who wait for their inserts have connections, and these have small numbers.
-const FEEDER: u64 = u64::MAX;
+pub(crate) const FEEDER: u64 = u64::MAX;
 
 /// Feeds until there is no backlog any more.
 pub(crate) async fn feed<S: Sink>(gatherer: Gatherer<S>, journal: Arc<Journaling>, table: Arc<Table>) {

@@ -1,9 +1,14 @@
-//! A batch on its way to the sink: its pieces one after the other, and what becomes of its members.
+//! A batch on its way to the sink: its pieces one after the other, in rounds, and what becomes of its members.
+//!
+//! A piece that has to come later ends the round, since nothing is to go before it; unless it is stuck
+//! (`experience.rs`). Then the others are tried as well, and at last the batch steps aside: its lane goes on without it,
+//! and it flies on beside the lane until it has come to its end (`line.rs`).
 //!
 //! Who is answered when: usually all at the end, after the policy and the lane have been told, so that a writer that
 //! comes back finds the next buffer open. Once a batch is in several pieces, or has to be tried again, those whose end
 //! is known are answered at once: nobody knows how long the rest will take.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,17 +19,26 @@ use crate::sink::{BatchId, Sink};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::attempt::{attempt, Refusal};
+use crate::attempt::{attempt, Attempted};
 use crate::cut::cut;
+use crate::experience::{Experience, Judgement};
+use crate::feeder::FEEDER;
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
 use crate::insert::{AckLevel, InsertError, Outcome, Withdrawal};
-use crate::isolate::{Piece, Pieces, Unbroken};
+use crate::isolate::{Piece, Pieces, Refusal, Scope};
 use crate::journaling::PieceRecords;
+use crate::line::Position;
 use crate::member::{Contents, Member};
 use crate::part_counts::count_parts;
 use crate::settle::{failed, held_bytes, settle, Settled};
+use crate::signal::Signal;
+#[cfg(test)]
+use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::{Launch, Sealed, Table};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The part of a flight that others may touch while it is under way.
 pub(crate) struct Flight {
@@ -33,13 +47,16 @@ pub(crate) struct Flight {
     pub(crate) unkept_inserts: u64,
     /// What of it stands in the journal.
     pub(crate) records: PieceRecords,
+    /// Its lane goes on without it.
+    steps_aside: Signal,
     state: Mutex<FlightState>,
 }
 
 #[derive(Default)]
 struct FlightState {
-    /// The batch between two attempts, while the sink is known to hold nothing of it: members can still leave.
-    on_ground: Option<Contents>,
+    /// Pieces between two attempts, of which the sink is known to hold nothing: members can still leave.
+    on_ground: Vec<Contents>,
+    any_stored: bool,
     last_error: Option<InsertError>,
     /// What members that left before the end held: given back already.
     left_bytes: u64,
@@ -48,7 +65,8 @@ struct FlightState {
 
 impl Flight {
     pub(crate) fn new(oldest_arrival: Micros, unkept_inserts: u64) -> Flight {
-        Flight { oldest_arrival, unkept_inserts, records: PieceRecords::default(), state: Mutex::default() }
+        let (records, steps_aside, state) = (PieceRecords::default(), Signal::default(), Mutex::default());
+        Flight { oldest_arrival, unkept_inserts, records, steps_aside, state }
     }
 
     fn lock(&self) -> MutexGuard<'_, FlightState> {
@@ -60,29 +78,33 @@ impl Flight {
         self.lock().ends.push(sender);
     }
 
-    /// Takes a member out if the batch is between two attempts. `None`: not here, or not now.
+    /// Takes a member out if its piece is between two attempts. `None`: not here, or not now.
     pub(crate) fn withdraw(&self, table: &Table, member: u64) -> Option<Withdrawal> {
         let mut state = self.lock();
         let state = &mut *state;
-        let gone = state.on_ground.as_mut()?.withdraw(member)?;
+        let gone = state.on_ground.iter_mut().find_map(|contents| contents.withdraw(member))?;
         state.left_bytes += gone.held_bytes;
         table.withdrawn(gone);
         Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
     }
 
-    pub(crate) fn attempt_failed(&self, contents: Contents, error: InsertError) {
+    fn rest(&self, on_ground: Vec<Contents>, last_error: Option<InsertError>) {
         let mut state = self.lock();
-        state.on_ground = Some(contents);
-        state.last_error = Some(error);
+        state.on_ground = on_ground;
+        state.last_error = last_error.or(state.last_error.take());
     }
 
-    pub(crate) fn take_off(&self) -> Option<Contents> {
-        self.lock().on_ground.take()
+    fn take_off(&self) -> Vec<Contents> {
+        std::mem::take(&mut self.lock().on_ground)
     }
 
     /// Members have come to their end while the others fly on.
     fn leave(&self, held_bytes: u64) {
         self.lock().left_bytes += held_bytes;
+    }
+
+    fn any_stored(&self) -> bool {
+        self.lock().any_stored
     }
 
     fn left_bytes(&self) -> u64 {
@@ -99,18 +121,24 @@ pub(crate) struct Aloft<'a, S: Sink> {
     pub(crate) core: &'a Arc<Core<S>>,
     pub(crate) sealed: &'a Sealed,
     pub(crate) flight: &'a Arc<Flight>,
-    /// The id under which the journal has the piece at hand.
-    written_as: Option<BatchId>,
+    position: Position,
+    is_aside: bool,
+    /// Whether something of it is known to be to blame, and not the backend.
+    has_suspected: bool,
+    /// Inserts that went by themselves since something of it was stored.
+    pub(crate) probes: u32,
+    /// Before the next round.
+    pause: Duration,
+    /// The ids under which the journal has its pieces.
+    written_as: HashSet<BatchId>,
     /// Whose end is known, and who has not been answered.
     settled: Vec<Settled>,
-    any_stored: bool,
 }
 
-/// How a flight ended: the members that were not answered on the way, and whether anything was stored.
+/// How a flight ended: the members that were not answered on the way.
 #[derive(Default)]
 struct StoredApart {
     settled: Vec<Settled>,
-    any_stored: bool,
     /// False: nobody knows what became of the others.
     is_complete: bool,
 }
@@ -121,7 +149,10 @@ impl<S: Sink> Aloft<'_, S> {
     }
 
     pub(crate) fn settle(&mut self, flush: BatchId, members: Vec<Member>, outcome: Outcome) {
-        self.any_stored |= outcome.is_ok() && !members.is_empty();
+        if outcome.is_ok() {
+            self.flight.lock().any_stored |= !members.is_empty();
+            self.probes = 0;
+        }
         self.settled.extend(members.into_iter().map(|member| Settled::new(member, flush, outcome.clone())));
     }
 
@@ -155,13 +186,146 @@ impl<S: Sink> Aloft<'_, S> {
     /// with the same members under the same id.
     pub(crate) async fn write_down(&mut self, piece: &Piece) -> Result<(), String> {
         let Some(journal) = &self.core.journal else { return Ok(()) };
-        if self.written_as == Some(piece.id) {
+        if self.written_as.contains(&piece.id) {
             return Ok(());
         }
         let record = journal.record_piece(piece.id, &piece.contents.members).await?;
         record.into_iter().for_each(|record| self.flight.records.add(record));
-        self.written_as = Some(piece.id);
+        self.written_as.insert(piece.id);
         Ok(())
+    }
+
+    pub(crate) fn is_aside(&self) -> bool {
+        self.is_aside
+    }
+
+    /// The lane goes on without what is left of the batch. `in_doubt`: unless something of it has been proven to be to
+    /// blame, it may be the backend.
+    fn step_aside(&mut self, writers: HashSet<u64>, in_doubt: bool) {
+        self.position.set_aside(writers, in_doubt && !self.has_suspected);
+        if !std::mem::replace(&mut self.is_aside, true) {
+            self.flight.steps_aside.happens();
+        }
+    }
+
+    /// Decides what is tried next where a piece has failed.
+    fn put_off(&mut self, pieces: &mut Pieces, piece: Piece, judgement: Judgement) {
+        let deduplicates = self.sealed.shape.destination.deduplicates;
+        let can_be_cut = piece.contents.members.len() > 1 && piece.experience.may_be_cut(deduplicates);
+        self.has_suspected |= piece.experience.is_proven();
+        match judgement {
+            _ if piece.contents.members.is_empty() => {}
+            Judgement::Suspected if can_be_cut => {
+                self.pause = FIRST_PAUSE;
+                pieces.cut_suspected(piece);
+            }
+            Judgement::Stuck if can_be_cut => {
+                self.probes += 1;
+                pieces.probe(piece);
+            }
+            Judgement::Waits | Judgement::GivenUp if can_be_cut && piece.stays_unknown() => pieces.halve_unknown(piece),
+            Judgement::Suspected | Judgement::Stuck | Judgement::StuckWhole if self.may_leave_lane(&piece) => {
+                let mut writers = pieces.writers();
+                writers.extend(piece.contents.members.iter().map(|member| member.writer));
+                pieces.hold(piece, true);
+                self.step_aside(writers, true);
+            }
+            _ => {
+                let goes_on = self.sealed.source.is_none() && piece.experience.is_stuck(0);
+                pieces.hold(piece, goes_on);
+            }
+        }
+    }
+
+    /// What comes now waits for what an earlier life left: not for ever, but longer than for others.
+    fn may_leave_lane(&self, piece: &Piece) -> bool {
+        let is_left_over = piece.contents.members.iter().any(|member| member.left_over);
+        !is_left_over || piece.experience.is_stuck_for_long()
+    }
+
+    /// Takes a refused piece apart, or gives its members the refusal.
+    fn narrow(&mut self, pieces: &mut Pieces, refusal: Refusal) {
+        self.pause = FIRST_PAUSE;
+        let failed = pieces.narrow(refusal, &self.sealed.shape.line);
+        self.refuse(failed);
+    }
+
+    fn refuse(&mut self, refused: impl IntoIterator<Item = Refusal>) {
+        for Refusal { piece, exception, scope } in refused {
+            if let ([member], Scope::Some) = (&*piece.contents.members, scope) {
+                self.sealed.shape.line.was_refused(member.writer);
+                self.table().metrics.culprits.inc();
+            }
+            self.fail(piece, &InsertError::Exception(exception));
+        }
+    }
+
+    /// False: nothing is left to be tried.
+    async fn next_round(&mut self, pieces: &mut Pieces) -> bool {
+        if pieces.has_suspects() && (pieces.is_over() || self.is_aside) {
+            self.begin_suspects(pieces).await;
+            return true;
+        }
+        if pieces.is_over() {
+            return false;
+        }
+        self.rest(pieces).await;
+        true
+    }
+
+    /// Those who wait behind the batch don't wait until its culprits are found; unless nobody can tell whose inserts
+    /// would go before whose.
+    fn may_step_aside(&mut self, writers: &HashSet<u64>) {
+        if self.sealed.source.is_none() && !writers.is_empty() && (self.is_aside || !writers.contains(&FEEDER)) {
+            self.step_aside(writers.clone(), false);
+        }
+    }
+
+    async fn begin_suspects(&mut self, pieces: &mut Pieces) {
+        let writers = pieces.writers();
+        self.may_step_aside(&writers);
+        self.position.writers_before_ended(&writers).await;
+        if self.position.has_to_follow() {
+            self.position.follow().await;
+        }
+        pieces.begin_suspects();
+    }
+
+    /// The pause between two rounds, in which members can leave what is surely not stored.
+    async fn rest(&mut self, pieces: &mut Pieces) {
+        let has_failed_for_long = pieces.resting().any(|piece| piece.experience.is_stuck_for_long());
+        self.position.was_tried(has_failed_for_long);
+        let error = pieces.resting().find_map(|piece| piece.last_error.clone());
+        let for_parts = self.core.options.too_many_parts_wait;
+        let pauses = pieces
+            .resting()
+            .filter_map(|piece| Some(piece.experience.next_pause(self.pause, piece.last_error.as_ref()?, for_parts)));
+        let length = pauses.max();
+        let resting = pieces.resting().filter(|piece| piece.experience.surely_not_stored);
+        let on_ground = resting.map(|piece| piece.contents.take()).collect();
+        self.flight.rest(on_ground, error);
+        match length {
+            Some(length) if !self.position.has_to_follow() => tokio::time::sleep(length).await,
+            _ => self.position.follow().await,
+        }
+        let resting = pieces.resting().filter(|piece| piece.experience.surely_not_stored);
+        for (piece, contents) in resting.zip(self.flight.take_off()) {
+            piece.contents = contents;
+            if piece.contents.drop_withdrawn() {
+                piece.rename(self.sealed.id);
+            }
+        }
+        if length.is_some() {
+            self.table().metrics.retries.inc();
+        }
+        let chance = (self.core.stores.environment.random_u128() as u32) as f64 / f64::from(u32::MAX);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE).mul_f64(0.75 + 0.25 * chance);
+        #[cfg(test)]
+        if sabotage::is(Sabotage::ForgetsIdOnRetry) {
+            let random = || BatchId(self.core.stores.environment.random_u128());
+            pieces.resting().for_each(|piece| piece.id = random());
+        }
+        pieces.begin_round();
     }
 }
 
@@ -172,8 +336,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         let flushed = std::mem::take(&mut sealed.flushed);
         let table = sealed.shape.table.clone();
         let started = Instant::now();
-        let mut contents =
-            Contents { rows: sealed.contents.rows.take(), members: std::mem::take(&mut sealed.contents.members) };
+        let mut contents = sealed.contents.take();
         contents.drop_withdrawn();
         observe_sealed(&table, &sealed, &contents);
         sealed.trace = FlushTrace::begin(core.stores.tracer.as_ref(), &contents.members);
@@ -181,18 +344,33 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         flight.records.hold();
         sealed.record.into_iter().for_each(|record| flight.records.add(record));
         let sealed = Arc::new(sealed);
-        let StoredApart { settled, any_stored, is_complete } = store_apart(&core, &sealed, &flight, contents).await;
+        let mut storing = Box::pin(store_apart(core.clone(), sealed.clone(), flight.clone(), contents));
+        let stored = tokio::select! {
+            biased;
+            stored = &mut storing => Some(stored),
+            () = flight.steps_aside.wait() => None,
+        };
         let duration = Micros(started.elapsed().as_micros() as u64);
         // The policy and the lane are told first: a writer that is answered may be back before we look again.
         core.schedule.ended(flush);
-        next = table.flight_ended(&sealed.shape, &FlushEnd { buffer: sealed.buffer, duration, ok: any_stored });
+        let end = FlushEnd { buffer: sealed.buffer, duration, ok: flight.any_stored() };
+        next = table.flight_ended(&sealed.shape, &end, stored.is_none());
         for launch in core.schedule.turns() {
             launch_apart(&core, launch);
         }
-        settle(&core, &sealed, &flight, settled);
-        if let Some(journal) = core.journal.as_ref().filter(|_| is_complete) {
-            flight.records.let_go(journal);
+        let ending = Ending { sealed, flight, flushed };
+        match stored {
+            Some(stored) => ending.end(&core, stored),
+            None => {
+                let core = core.clone();
+                tokio::spawn(async move {
+                    let stored = storing.await;
+                    ending.sealed.shape.table.aside_ended(&ending.sealed.shape, &ending.flight);
+                    ending.end(&core, stored);
+                });
+            }
         }
+        // What comes now does not wait for what is aside.
         if table.leftovers_settled(left_over) {
             tracing::info!(
                 database = table.name.database,
@@ -200,14 +378,32 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
                 "all inserts that were left in the journal from before have come to their end"
             );
         }
-        sealed.trace.iter().for_each(|trace| trace.end(&sealed, any_stored));
+    }
+}
+
+/// What is to be done when all of a batch has come to its end.
+struct Ending {
+    sealed: Arc<Sealed>,
+    flight: Arc<Flight>,
+    flushed: Vec<oneshot::Sender<()>>,
+}
+
+impl Ending {
+    fn end<S: Sink>(self, core: &Arc<Core<S>>, stored: StoredApart) {
+        let Ending { sealed, flight, flushed } = self;
+        let table = &sealed.shape.table;
+        settle(core, &sealed, &flight, stored.settled);
+        if let Some(journal) = core.journal.as_ref().filter(|_| stored.is_complete) {
+            flight.records.let_go(journal);
+        }
+        sealed.trace.iter().for_each(|trace| trace.end(&sealed, flight.any_stored()));
         table.metrics.flushed(Duration::from_micros((table.clock.now() - sealed.sealed_at).0));
         table.flight_settled(&flight);
         for ended in flushed.into_iter().chain(flight.take_ends()) {
             // Whoever asked may have gone.
             let _ = ended.send(());
         }
-        count_parts(&core, &table);
+        count_parts(core, table);
     }
 }
 
@@ -228,14 +424,14 @@ fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
 /// ever. Its members then hear that their outcome is unknown, since nobody is left to tell them; those in the journal
 /// are stored after the next start.
 async fn store_apart<S: Sink>(
-    core: &Arc<Core<S>>,
-    sealed: &Arc<Sealed>,
-    flight: &Arc<Flight>,
+    core: Arc<Core<S>>,
+    sealed: Arc<Sealed>,
+    flight: Arc<Flight>,
     contents: Contents,
 ) -> StoredApart {
     let held_bytes: u64 = contents.members.iter().map(|member| member.held_bytes).sum();
     let storing = tokio::spawn({
-        let (core, sealed, flight) = (core.clone(), sealed.clone(), flight.clone());
+        let (sealed, flight) = (sealed.clone(), flight.clone());
         async move { store(&core, &sealed, &flight, contents).await }
     });
     storing.await.unwrap_or_else(|error| {
@@ -252,41 +448,57 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
         core,
         sealed,
         flight,
-        written_as: None,
+        position: Position::last(&sealed.shape),
+        is_aside: false,
+        has_suspected: false,
+        probes: 0,
+        pause: FIRST_PAUSE,
+        written_as: HashSet::new(),
         settled: Vec::with_capacity(contents.members.len()),
-        any_stored: false,
     };
-    let mut pieces = Pieces::new(sealed.id, cut(contents, &sealed.shape.destination), sealed.source.is_some());
-    while let Some(piece) = pieces.next() {
-        if let Some(refusal) = attempt(&mut aloft, piece).await {
-            narrow(&mut aloft, &mut pieces, refusal);
+    let mut pieces = pieces_of(sealed, contents);
+    if aloft.position.has_to_follow() && !pieces.is_over() {
+        aloft.rest(&mut pieces).await;
+    }
+    loop {
+        let Some(piece) = pieces.next(sealed.shape.destination.deduplicates) else {
+            match aloft.next_round(&mut pieces).await {
+                true => continue,
+                false => break,
+            }
+        };
+        match attempt(&mut aloft, piece).await {
+            Attempted::Ended => {}
+            Attempted::Refused(refusal) => aloft.narrow(&mut pieces, refusal),
+            Attempted::Failed(piece, judgement) => aloft.put_off(&mut pieces, piece, judgement),
         }
+        let refused = pieces.narrow_half(&sealed.shape.line);
+        aloft.refuse(refused);
         if !pieces.is_empty() {
             aloft.answer();
         }
+        if pieces.takes_long() {
+            aloft.may_step_aside(&pieces.writers());
+        }
     }
-    StoredApart { settled: aloft.settled, any_stored: aloft.any_stored, is_complete: true }
+    aloft.table().metrics.narrowings.inc_by(u64::from(pieces.narrowings));
+    StoredApart { settled: aloft.settled, is_complete: true }
 }
 
-/// Takes a refused piece apart, or gives its members the refusal.
-fn narrow<S: Sink>(aloft: &mut Aloft<'_, S>, pieces: &mut Pieces, refusal: Refusal) {
-    let Refusal { piece, exception, can_be_narrowed } = refusal;
-    let unbroken = match can_be_narrowed {
-        true => pieces.narrow(piece, &exception),
-        false => Err(Unbroken { piece, is_given_up: false }),
+/// The batch in pieces, as far as it is known beforehand where it has to be cut.
+fn pieces_of(sealed: &Sealed, mut contents: Contents) -> Pieces {
+    let is_pushed = sealed.source.is_some();
+    // What an earlier life sent may be stored, or even be on its way.
+    let was_sent_before = sealed.source.as_ref().map_or(sealed.record.is_some(), |source| source.sent_before);
+    let suspects = match is_pushed || was_sent_before {
+        true => Vec::new(),
+        false => sealed.shape.line.suspects(&contents.members),
     };
-    let metrics = &aloft.table().metrics;
-    match unbroken {
-        Ok(()) => {
-            metrics.narrowings.inc();
-        }
-        Err(Unbroken { piece, is_given_up }) => {
-            if is_given_up {
-                metrics.given_up.inc();
-            } else if can_be_narrowed {
-                metrics.culprits.inc_by(piece.contents.members.len() as u64);
-            }
-            aloft.fail(piece, &InsertError::Exception(exception));
-        }
-    }
+    let suspects = suspects.contains(&true).then(|| contents.take_apart(&suspects));
+    let parts = if contents.members.is_empty() { Vec::new() } else { cut(contents, &sealed.shape.destination) };
+    let is_in_parts = parts.len() > 1 && !is_pushed;
+    let experience = Experience::new(!was_sent_before || is_in_parts);
+    let mut pieces = Pieces::new(sealed.id, parts, is_pushed, experience);
+    suspects.into_iter().for_each(|suspects| pieces.suspect(suspects));
+    pieces
 }

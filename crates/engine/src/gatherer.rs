@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::flight::fly;
 use crate::insert::AckLevel;
 use crate::journaling::{Contexts, Journaling};
+use crate::line::Line;
 use crate::log::InsertLog;
 use crate::metrics::Metrics;
 use crate::options::GathererOptions;
@@ -143,6 +144,7 @@ impl<S: Sink> Gatherer<S> {
             destination: destination.clone(),
             id: self.registry.next_shape.fetch_add(1, Ordering::Relaxed),
             contexts: Contexts::default(),
+            line: Line::default(),
         });
         shapes.insert(destination, Arc::downgrade(&shape));
         shape

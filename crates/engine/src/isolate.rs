@@ -1,42 +1,69 @@
-//! How a refused batch is narrowed down until only the guilty inserts fail.
+//! How a batch that fails is narrowed down until only the guilty inserts fail.
 //!
-//! A refused piece of several inserts is taken apart, in one of two ways:
+//! A refused piece of several inserts is taken apart, in one of these ways:
 //!
 //! - **by a suspect**: the refusal names a row (a violated constraint does). The insert that brought it goes to the end
-//!   of the line and all the others are tried again as one piece: two stores acknowledge the innocent ones, however
-//!   many there are.
-//! - **in halves**, where no row is named: one culprit among `n` inserts takes about 2 log2(n) stores.
+//!   of the line, with all others of its writer, and the rest is tried again as one piece: two stores acknowledge the
+//!   innocent ones, however many there are. When a second writer is to blame, all go whose latest insert was not
+//!   stored. Of one writer's inserts the one that was named goes alone, and more of them where culprits follow each
+//!   other.
+//! - **by trust**, where no row is named: whose latest insert was stored goes first.
+//! - **in halves**: one culprit among `n` inserts takes about 2 log2(n) stores.
 //!
-//! A row in an error is a hint and no verdict: each suspect is stored alone, after all others, and hears ClickHouse's
-//! answer to its own insert.
+//! A row in an error is a hint and no verdict: who is suspected is stored apart, after all others, and in the end alone:
+//! each hears the sink's answer to its own insert, and no innocent one is refused. That may take as many stores as there
+//! are inserts; so what is suspected is stored beside the lane, which goes on without it (`line.rs`). Who was refused a
+//! moment ago begins there.
 //!
-//! The work is bounded: halves make parts, so there are few of them; taking out a suspect makes none, so there may be
-//! more, as long as the bytes that are sent again stay within a limit. Where that ends, what is left of a piece fails
-//! together.
+//! Where the error would be that of every insert (a table that is gone), both halves are tried. If they hear the same
+//! nobody is looked for.
+//!
+//! Errors that pass are another matter: see `experience.rs`. There one insert goes by itself, as a probe; if it is
+//! stored where the rest is not, the rest is narrowed down.
 //!
 //! Ids are derived: the same members of the same batch always make a piece with the same id.
+
+use std::collections::HashSet;
 
 use crate::sink::BatchId;
 use windrow_clickhouse::Exception;
 use windrow_columns::Rows;
 
+use crate::experience::Experience;
+use crate::insert::InsertError;
+use crate::line::{Line, Waiting};
 use crate::member::{Contents, Member};
 
 /// A batch, or a part of one, that is stored under an id of its own.
 pub(crate) struct Piece {
     pub(crate) id: BatchId,
     pub(crate) contents: Contents,
+    pub(crate) experience: Experience,
+    pub(crate) last_error: Option<InsertError>,
+    half: Option<Half>,
+}
+
+/// One of two pieces that are to show whether all inserts hear the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    First,
+    Second,
 }
 
 impl Piece {
     /// A part of `batch`.
-    pub(crate) fn of(batch: BatchId, contents: Contents) -> Piece {
-        Piece { id: piece_id(batch, &contents.members), contents }
+    fn of(batch: BatchId, contents: Contents, experience: Experience) -> Piece {
+        Piece { id: piece_id(batch, &contents.members), contents, experience, last_error: None, half: None }
     }
 
     /// Its members have become others.
     pub(crate) fn rename(&mut self, batch: BatchId) {
         self.id = piece_id(batch, &self.contents.members);
+    }
+
+    /// After its second attempt of unknown outcome there is reason to look which of its inserts it is.
+    pub(crate) fn stays_unknown(&self) -> bool {
+        matches!(self.last_error, Some(InsertError::OutcomeUnknown(_))) && self.experience.stays_unknown()
     }
 }
 
@@ -44,102 +71,362 @@ fn piece_id(batch: BatchId, members: &[Member]) -> BatchId {
     batch.derived(members.iter().flat_map(Member::lasting_id))
 }
 
-/// A batch full of culprits is given up here, so that a flood of bad inserts can't become a flood of tiny parts...
-const MAX_HALVINGS: u32 = 128;
-/// ... nor keep its table's other inserts waiting without an end.
+/// Taking out a suspect makes no parts in a table, but sends the others again: as often, and as many bytes. Beyond that
+/// pieces are halved.
 const MAX_SUSPECTS: u32 = 512;
 const MAX_BYTES_AGAIN: u64 = 256 << 20;
+const LONGEST_RUN: usize = 64;
+/// With more of them, who comes behind does not wait for the rest.
+const MAX_NARROWINGS_IN_LINE: u32 = 16;
+
+/// A piece that will not be stored as it is.
+pub(crate) struct Refusal {
+    pub(crate) piece: Piece,
+    pub(crate) exception: Exception,
+    pub(crate) scope: Scope,
+}
+
+/// Whom of a piece an error concerns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Some insert.
+    Some,
+    /// All of them, as far as the error tells.
+    All,
+    /// All of them, since its source brings the same batch again.
+    Batch,
+}
+
+impl Scope {
+    pub(crate) fn of(exception: &Exception, rows: &Rows, is_pushed: bool) -> Scope {
+        match is_pushed {
+            true if is_of_rows(exception) => Scope::Some,
+            true => Scope::Batch,
+            false if concerns_whole_batch(exception.code, rows) => Scope::All,
+            false => Scope::Some,
+        }
+    }
+}
+
+/// Members that are taken out of a piece.
+enum Picked {
+    /// The first ones: each by itself, before the others.
+    First(usize),
+    /// As one piece, after all others.
+    Suspects { members: Vec<bool>, is_whole_writers: bool },
+}
+
+impl Picked {
+    fn one(index: usize, members: usize) -> Picked {
+        Picked::Suspects { members: (0..members).map(|member| member == index).collect(), is_whole_writers: false }
+    }
+
+    fn of_writers(members: Vec<bool>) -> Picked {
+        Picked::Suspects { members, is_whole_writers: true }
+    }
+}
+
+/// What is stored after all others of the batch.
+struct Suspects {
+    piece: Piece,
+    /// All that its writers have in the batch; what of it is found later, is among its suspects as well.
+    is_whole_writers: bool,
+}
 
 /// The pieces of one batch that are still to be stored, and how much more may be done to find its culprits.
 pub(crate) struct Pieces {
     batch: BatchId,
     /// The next one last.
     waiting: Vec<Piece>,
-    /// Inserts that were taken out by a hint, to be stored alone after all others.
-    suspects: Vec<Piece>,
-    halvings_left: u32,
+    /// Tried in this round, and to be tried again; in order.
+    held: Vec<Piece>,
+    /// Whether nothing else is tried before the pause.
+    is_round_over: bool,
+    suspects: Vec<Suspects>,
+    /// A first half that was refused for what concerns all.
+    refused_half: Option<Refusal>,
+    /// Writers of whom a refusal has named a row.
+    named: HashSet<u64>,
+    /// So many are taken out at once where culprits follow each other.
+    run: usize,
+    pub(crate) narrowings: u32,
     suspects_left: u32,
     bytes_left: u64,
     /// Whether its source has put the batch together: it would have to send the same parts again.
     is_pushed: bool,
 }
 
-/// A piece that is not taken apart any further.
-pub(crate) struct Unbroken {
-    pub(crate) piece: Piece,
-    /// Whether it holds several inserts, some of which may be innocent.
-    pub(crate) is_given_up: bool,
-}
-
 impl Pieces {
     /// `parts` are the whole batch, in order.
-    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>, is_pushed: bool) -> Pieces {
-        let whole = |contents| Piece { id: batch, contents };
+    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>, is_pushed: bool, experience: Experience) -> Pieces {
+        let whole = |contents| Piece { id: batch, ..Piece::of(batch, contents, experience.clone()) };
         let waiting = match parts.len() {
             1 => parts.drain(..).map(whole).collect(),
-            _ => parts.into_iter().rev().map(|contents| Piece::of(batch, contents)).collect(),
+            _ => parts.into_iter().rev().map(|contents| Piece::of(batch, contents, experience.clone())).collect(),
         };
         Pieces {
             batch,
             waiting,
+            held: Vec::new(),
+            is_round_over: false,
             suspects: Vec::new(),
-            halvings_left: MAX_HALVINGS,
+            refused_half: None,
+            named: HashSet::new(),
+            run: 0,
+            narrowings: 0,
             suspects_left: MAX_SUSPECTS,
             bytes_left: MAX_BYTES_AGAIN,
             is_pushed,
         }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Piece> {
-        if self.waiting.is_empty() {
-            // In the order in which they came.
-            self.suspects.sort_unstable_by_key(|piece| piece.contents.members.first().map(|member| member.id));
-            self.suspects.reverse();
-            self.waiting.append(&mut self.suspects);
+    /// Tries these after all others.
+    pub(crate) fn suspect(&mut self, contents: Contents) {
+        let piece = Piece::of(self.batch, contents, Experience::new(true));
+        self.suspects.push(Suspects { piece, is_whole_writers: true });
+    }
+
+    /// The next one of this round, without inserts whose writers have others before them that wait: these wait as well.
+    pub(crate) fn next(&mut self, deduplicates: bool) -> Option<Piece> {
+        while !self.is_round_over {
+            let piece = self.waiting.pop()?;
+            if self.held.is_empty() && self.suspects.is_empty() {
+                return Some(piece);
+            }
+            let rest = self.put_behind_held(piece, deduplicates);
+            let rest = rest.and_then(|rest| self.put_with_suspects(rest, deduplicates));
+            if rest.is_some() {
+                return rest;
+            }
         }
-        self.waiting.pop()
+        None
+    }
+
+    fn put_behind_held(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
+        let mut waiting = Waiting::default();
+        for held in &self.held {
+            let is_stuck_for_long = held.experience.is_stuck_for_long();
+            for member in &held.contents.members {
+                match is_stuck_for_long {
+                    true => waiting.add_for_its_writer(member),
+                    false => waiting.add(member),
+                }
+            }
+        }
+        let (rest, behind) = self.part(piece, &waiting, deduplicates);
+        self.held.extend(behind);
+        rest
+    }
+
+    fn put_with_suspects(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
+        let mut waiting = Waiting::default();
+        let of_writers = self.suspects.iter().filter(|suspects| suspects.is_whole_writers);
+        of_writers.flat_map(|suspects| &suspects.piece.contents.members).for_each(|member| waiting.add(member));
+        let (rest, suspects) = self.part(piece, &waiting, deduplicates);
+        self.suspects.extend(suspects.map(|piece| Suspects { piece, is_whole_writers: true }));
+        rest
+    }
+
+    /// The piece without what has to wait, and that. Where it must not be cut, all of it waits.
+    fn part(&self, mut piece: Piece, waiting: &Waiting, deduplicates: bool) -> (Option<Piece>, Option<Piece>) {
+        let picked: Vec<bool> = piece.contents.members.iter().map(|member| waiting.is_before(member)).collect();
+        if !picked.contains(&true) {
+            return (Some(piece), None);
+        }
+        if !picked.contains(&false) || !piece.experience.may_be_cut(deduplicates) {
+            return (None, Some(piece));
+        }
+        let (experience, last_error) = (piece.experience.clone(), piece.last_error.clone());
+        let picked = Piece { last_error, ..Piece::of(self.batch, piece.contents.take_apart(&picked), experience) };
+        piece.rename(self.batch);
+        (Some(piece), Some(picked))
+    }
+
+    /// Puts a piece off until the next round.
+    pub(crate) fn hold(&mut self, piece: Piece, goes_on: bool) {
+        self.held.push(piece);
+        self.is_round_over |= !goes_on;
+    }
+
+    pub(crate) fn begin_round(&mut self) {
+        self.waiting.extend(self.held.drain(..).rev());
+        self.waiting.retain(|piece| !piece.contents.members.is_empty());
+        self.is_round_over = false;
+    }
+
+    /// What is to be tried again, or for the first time, but for suspects.
+    pub(crate) fn resting(&mut self) -> impl Iterator<Item = &mut Piece> {
+        self.held.iter_mut().chain(self.waiting.iter_mut().rev())
+    }
+
+    /// Nothing is left but suspects.
+    pub(crate) fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.held.is_empty()
+    }
+
+    pub(crate) fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
+    }
+
+    /// Nothing else is left to be tried.
+    pub(crate) fn begin_suspects(&mut self) {
+        // In the order in which they came.
+        let mut suspects: Vec<Piece> = self.suspects.drain(..).map(|suspects| suspects.piece).collect();
+        suspects.sort_unstable_by_key(|piece| piece.contents.members.first().map(|member| member.id));
+        suspects.reverse();
+        self.waiting.append(&mut suspects);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.suspects.is_empty()
+        self.waiting.is_empty() && self.held.is_empty() && self.suspects.is_empty() && self.refused_half.is_none()
     }
 
-    /// Takes a refused piece apart.
-    pub(crate) fn narrow(&mut self, mut piece: Piece, exception: &Exception) -> Result<(), Unbroken> {
-        let members = piece.contents.members.len();
-        if members < 2 {
-            return Err(Unbroken { piece, is_given_up: false });
-        }
-        let bytes_left = self.bytes_left.checked_sub(piece.contents.rows.bytes() as u64);
-        if bytes_left.is_none() && !self.is_pushed {
-            return Err(Unbroken { piece, is_given_up: true });
-        }
-        let suspect = bytes_left.and_then(|_| self.suspect(exception, &piece.contents.members));
-        if let Some(suspect) = suspect {
-            self.suspects_left -= 1;
-            let suspect = piece.contents.split_out(suspect);
-            self.suspects.push(Piece::of(self.batch, suspect));
-            self.waiting.push(Piece::of(self.batch, piece.contents));
-        } else if self.halvings_left > 0 || self.is_pushed {
-            self.halvings_left = self.halvings_left.saturating_sub(1);
-            let second = piece.contents.split_off(members / 2);
-            // The first half goes first: rows keep their order.
-            self.waiting.push(Piece::of(self.batch, second));
-            self.waiting.push(Piece::of(self.batch, piece.contents));
-        } else {
-            return Err(Unbroken { piece, is_given_up: true });
-        }
-        self.bytes_left = bytes_left.unwrap_or(0);
-        Ok(())
+    /// Whether finding the culprits takes long.
+    pub(crate) fn takes_long(&self) -> bool {
+        self.narrowings > MAX_NARROWINGS_IN_LINE
     }
 
-    fn suspect(&self, exception: &Exception, members: &[Member]) -> Option<usize> {
+    pub(crate) fn writers(&self) -> HashSet<u64> {
+        let refused_half = self.refused_half.iter().map(|refusal| &refusal.piece);
+        let suspects = self.suspects.iter().map(|suspects| &suspects.piece);
+        let pieces = self.waiting.iter().chain(&self.held).chain(suspects).chain(refused_half);
+        pieces.flat_map(|piece| &piece.contents.members).map(|member| member.writer).collect()
+    }
+
+    /// Takes a refused piece apart. What can't be fails, each with its error.
+    pub(crate) fn narrow(&mut self, refusal: Refusal, line: &Line) -> Vec<Refusal> {
+        match (refusal.scope, refusal.piece.half) {
+            (Scope::Batch, _) => vec![refusal],
+            (Scope::All, Some(Half::First)) => {
+                self.refused_half = Some(refusal);
+                Vec::new()
+            }
+            (Scope::All, Some(Half::Second)) if self.is_as_the_first(&refusal) => {
+                self.refused_half.take().into_iter().chain([refusal]).collect()
+            }
+            _ => self.take_apart(refusal, line).into_iter().collect(),
+        }
+    }
+
+    fn is_as_the_first(&self, second: &Refusal) -> bool {
+        self.refused_half.as_ref().is_some_and(|first| first.exception.code == second.exception.code)
+    }
+
+    /// A first half that was refused is to blame if the second one was not.
+    pub(crate) fn narrow_half(&mut self, line: &Line) -> Option<Refusal> {
+        let is_second = |piece: &Piece| piece.half == Some(Half::Second);
+        if self.waiting.iter().chain(&self.held).any(is_second) {
+            return None;
+        }
+        let first = self.refused_half.take()?;
+        self.take_apart(first, line)
+    }
+
+    fn take_apart(&mut self, refusal: Refusal, line: &Line) -> Option<Refusal> {
+        let Refusal { mut piece, exception, scope } = refusal;
+        if piece.contents.members.len() < 2 {
+            return Some(Refusal { piece, exception, scope });
+        }
+        self.narrowings += 1;
+        if scope == Scope::All {
+            self.halve(piece, [Some(Half::First), Some(Half::Second)]);
+            return None;
+        }
+        let (batch, experience) = (self.batch, piece.experience.of_part());
+        let part = |contents| Piece::of(batch, contents, experience.clone());
+        match self.picked(&exception, &piece, line) {
+            Some(Picked::First(count)) => {
+                let rest = piece.contents.split_off(count);
+                let first = piece.contents.one_by_one().into_iter().rev().map(part);
+                self.waiting.extend([part(rest)].into_iter().chain(first));
+            }
+            Some(Picked::Suspects { members, is_whole_writers }) => {
+                let piece_of_suspects = part(piece.contents.take_apart(&members));
+                self.waiting.push(part(piece.contents));
+                self.suspects.push(Suspects { piece: piece_of_suspects, is_whole_writers });
+            }
+            None => self.halve(piece, [None; 2]),
+        }
+        None
+    }
+
+    /// Others are stored, so the backend is there: it, or a part of it, is to blame.
+    pub(crate) fn cut_suspected(&mut self, piece: Piece) {
+        self.narrowings += 1;
+        self.halve(piece, [None; 2]);
+    }
+
+    fn halve(&mut self, mut piece: Piece, marks: [Option<Half>; 2]) {
+        let experience = piece.experience.of_part();
+        let second = piece.contents.split_off(piece.contents.members.len() / 2);
+        let part = |contents, half, experience| Piece { half, ..Piece::of(self.batch, contents, experience) };
+        let halves = [part(second, marks[1], experience.clone()), part(piece.contents, marks[0], experience)];
+        // The first half goes first: rows keep their order.
+        self.waiting.extend(halves);
+    }
+
+    /// Halves a piece of which nobody knows whether it is stored.
+    pub(crate) fn halve_unknown(&mut self, piece: Piece) {
+        self.narrowings += 1;
+        let error = piece.last_error.clone();
+        self.halve(piece, [None; 2]);
+        self.waiting.iter_mut().rev().take(2).for_each(|half| half.last_error = error.clone());
+        self.is_round_over = true;
+    }
+
+    /// Lets the first insert go by itself, before the rest.
+    pub(crate) fn probe(&mut self, piece: Piece) {
+        let Piece { contents: mut first, experience, last_error, .. } = piece;
+        let rest = first.split_off(1);
+        let part = |contents| {
+            let last_error = last_error.clone();
+            Piece { last_error, ..Piece::of(self.batch, contents, experience.clone()) }
+        };
+        self.waiting.extend([part(rest), part(first)]);
+    }
+
+    /// Who of a piece is stored after all others. `None`: it is to be halved.
+    fn picked(&mut self, exception: &Exception, piece: &Piece, line: &Line) -> Option<Picked> {
+        let members = &piece.contents.members;
+        let some_of = |picked: Vec<bool>| {
+            let picked = Waiting::with_followers(members, picked);
+            Some(picked).filter(|picked| picked.contains(&true) && picked.contains(&false))
+        };
+        let is_stranger = || members.iter().map(|member| !line.is_trusted(member.writer)).collect();
+        let Some(index) = self.named_member(exception, piece) else {
+            let strangers = some_of(is_stranger()).filter(|_| !self.is_pushed);
+            return strangers.map(Picked::of_writers);
+        };
+        if self.is_pushed {
+            return Some(Picked::one(index, members.len()));
+        }
+        let culprit = members[index].writer;
+        self.named.insert(culprit);
+        let is_one_of_several = self.named.len() > 1 && !line.is_trusted(culprit);
+        let strangers = is_one_of_several.then(|| some_of(is_stranger())).flatten();
+        let of_writer = || some_of(members.iter().map(|member| member.writer == culprit).collect());
+        if let Some(members) = strangers.or_else(of_writer) {
+            return Some(Picked::of_writers(members));
+        }
+        if index > 0 {
+            self.run = 1;
+            return Some(Picked::one(index, members.len()));
+        }
+        // It stood behind one that was taken out before.
+        self.run = (2 * self.run).clamp(1, LONGEST_RUN);
+        Some(Picked::First(self.run.min(members.len() - 1)))
+    }
+
+    fn named_member(&mut self, exception: &Exception, piece: &Piece) -> Option<usize> {
         let row = exception.row().filter(|_| self.suspects_left > 0)?;
-        let mut ends = members.iter().scan(0, |end, member| {
+        self.bytes_left = self.bytes_left.checked_sub(piece.contents.rows.bytes() as u64)?;
+        let mut ends = piece.contents.members.iter().scan(0, |end, member| {
             *end += member.rows as u64;
             Some(*end)
         });
-        ends.position(|end| row <= end)
+        let index = ends.position(|end| row <= end)?;
+        self.suspects_left -= 1;
+        Some(index)
     }
 }
 

@@ -7,7 +7,8 @@
 //! happens in the task that brought the insert, so the usual insert costs one short lock and no hand-over.
 //!
 //! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
-//! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap. Tables
+//! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap; one that
+//! fails again and again steps aside (`experience.rs`, `line.rs`). Tables
 //! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it
 //! to go waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
 //!
@@ -32,6 +33,7 @@ mod dead_letter_store;
 pub mod dead_letters;
 mod deduplication;
 mod environment;
+mod experience;
 mod feeder;
 mod flight;
 mod flush_trace;
@@ -42,6 +44,7 @@ mod journal_metrics;
 mod journaling;
 mod latency;
 mod leftovers;
+mod line;
 mod log;
 mod member;
 mod metrics;

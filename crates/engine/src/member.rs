@@ -25,6 +25,8 @@ pub(crate) struct Member {
     pub(crate) held_bytes: u64,
     pub(crate) arrived_at: Micros,
     pub(crate) query_id: QueryId,
+    /// The connection it came on.
+    pub(crate) writer: u64,
     pub(crate) kind: Arc<InsertKind>,
     pub(crate) ack: AckLevel,
     /// Whoever is to be told.
@@ -85,6 +87,7 @@ impl Member {
             held_bytes: 0,
             arrived_at: self.arrived_at,
             query_id: QueryId::Random(0),
+            writer: self.writer,
             kind: self.kind.clone(),
             ack: self.ack,
             outcome: None,
@@ -142,6 +145,7 @@ impl Contents {
             held_bytes,
             arrived_at: now,
             query_id: insert.query_id,
+            writer: insert.writer,
             kind: insert.kind,
             ack: insert.ack,
             outcome,
@@ -186,6 +190,11 @@ impl Contents {
         self.members.iter().any(|member| member.withdrawn) && !self.extract(|member| member.withdrawn).is_empty()
     }
 
+    /// Hands out all, and leaves nothing.
+    pub(crate) fn take(&mut self) -> Contents {
+        Contents { rows: self.rows.take(), members: std::mem::take(&mut self.members) }
+    }
+
     /// Cuts before the member at `index`; the second half is returned.
     pub(crate) fn split_off(&mut self, index: usize) -> Contents {
         let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
@@ -193,13 +202,31 @@ impl Contents {
         Contents { rows: second, members: self.members.split_off(index) }
     }
 
-    /// Takes out the member at `index` with its rows.
-    pub(crate) fn split_out(&mut self, index: usize) -> Contents {
-        let mut picked = self.split_off(index);
-        let mut after = picked.split_off(1);
-        self.rows.append(&after.rows);
-        self.members.append(&mut after.members);
-        picked
+    /// Takes out the members that `picked` has, with their rows.
+    pub(crate) fn take_apart(&mut self, picked: &[bool]) -> Contents {
+        let mut out = self.take();
+        let (mut ours, mut theirs, mut start) = (Vec::<Range<usize>>::new(), Vec::new(), 0);
+        let mut taken = Vec::new();
+        for (member, picked) in std::mem::take(&mut out.members).into_iter().zip(picked) {
+            let end = start + member.rows;
+            let (ranges, members) = match picked {
+                true => (&mut theirs, &mut taken),
+                false => (&mut ours, &mut self.members),
+            };
+            ranges.push(start..end);
+            members.push(member);
+            start = end;
+        }
+        let all = out.rows.take();
+        self.rows.append_ranges(&all, &ours);
+        out.rows.append_ranges(&all, &theirs);
+        Contents { rows: out.rows, members: taken }
+    }
+
+    pub(crate) fn one_by_one(self) -> Vec<Contents> {
+        let counts: Vec<usize> = self.members.iter().map(|member| member.rows).collect();
+        let each = self.members.into_iter().zip(self.rows.into_pieces(&counts));
+        each.map(|(member, rows)| Contents { rows, members: vec![member] }).collect()
     }
 
     /// Takes out all members that `picked` says, rows and all.

@@ -155,7 +155,7 @@ impl Metrics {
         let help = "Inserts that were refused on their own account, not with the rest of their batch";
         registry.register("windrow_culprits", help, m.culprits.clone());
         let help =
-            "Refused batches, and parts of them, that failed as a whole because finding the culprits took too much";
+            "Batches, and parts of them, that were given up: their error mostly passes, and came again and again";
         registry.register("windrow_flush_narrowings_given_up", help, m.given_up.clone());
         let help = "Bytes in buffers and in batches on their way";
         registry.register_with_unit("windrow_buffers", help, Unit::Bytes, m.buffer_bytes.clone());

@@ -22,6 +22,7 @@ use crate::sink::{BatchId, Sink};
 use tokio::sync::oneshot;
 use windrow_columns::Rows;
 
+use crate::feeder::FEEDER;
 use crate::gatherer::Gatherer;
 use crate::insert::{outcome_of, AckLevel, InsertError, InsertKind, Outcome, PushError, QueryId};
 use crate::isolate::is_of_rows;
@@ -191,6 +192,7 @@ fn enter(sizes: Vec<Measured>, mut room: u64, now: Micros) -> (Vec<Member>, Vec<
             held_bytes,
             arrived_at: now - Micros(member.gathered_for.as_micros() as u64),
             query_id: member.query_id,
+            writer: FEEDER,
             kind: member.kind,
             ack: AckLevel::Stored,
             outcome: Some(sender),

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use crate::sink::Destination;
 
 use crate::journaling::Contexts;
+use crate::line::Line;
 use crate::table::Table;
 
 /// What decides which inserts may share a batch. Two equal destinations are one shape.
@@ -12,6 +13,7 @@ pub struct Shape {
     /// Names the shape's lane within its table.
     pub(crate) id: u64,
     pub(crate) contexts: Contexts,
+    pub(crate) line: Line,
 }
 
 impl Shape {

@@ -94,6 +94,8 @@ struct Lane {
     /// It is due, and waits for its turn among all lanes. Until then the open buffer gathers on.
     waiting: Option<Due>,
     flight: Option<Arc<Flight>>,
+    /// Flights that the lane does not wait for any more.
+    aside: Vec<Arc<Flight>>,
 }
 
 #[derive(Clone, Copy)]
@@ -111,7 +113,11 @@ impl Lane {
     }
 
     fn is_empty(&self) -> bool {
-        self.open.is_none() && self.queue.is_empty() && self.flight.is_none()
+        self.open.is_none() && self.queue.is_empty() && self.flight.is_none() && self.aside.is_empty()
+    }
+
+    fn flights(&self) -> impl Iterator<Item = &Arc<Flight>> {
+        self.flight.iter().chain(&self.aside)
     }
 
     /// What is not in flight.
@@ -465,9 +471,9 @@ impl Table {
         launches
     }
 
-    /// A flight has ended; `flight_settled` follows. Returns the one that follows it in its lane at once, if there is
-    /// any.
-    pub(crate) fn flight_ended(&self, shape: &Shape, end: &FlushEnd) -> Option<Launch> {
+    /// A flight has ended; `flight_settled` follows. Or it steps aside; then `aside_ended` comes before. Returns the one
+    /// that follows it in its lane at once, if there is any.
+    pub(crate) fn flight_ended(&self, shape: &Shape, end: &FlushEnd, steps_aside: bool) -> Option<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -476,7 +482,10 @@ impl Table {
             state.too_many_parts = None;
         }
         let lane = state.lanes.get_mut(&shape.id)?;
-        state.settling.extend(lane.flight.take());
+        match steps_aside {
+            true => lane.aside.extend(lane.flight.take()),
+            false => state.settling.extend(lane.flight.take()),
+        }
         let verdict = match (&lane.open, lane.queue.is_empty()) {
             // What is sealed goes before what is open.
             (_, false) => Verdict::Seal(SealReason::Size),
@@ -498,6 +507,18 @@ impl Table {
         next
     }
 
+    /// A flight that had stepped aside has ended.
+    pub(crate) fn aside_ended(&self, shape: &Shape, flight: &Arc<Flight>) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.settling.push(flight.clone());
+        let Some(lane) = state.lanes.get_mut(&shape.id) else { return };
+        lane.aside.retain(|aside| !Arc::ptr_eq(aside, flight));
+        if lane.is_empty() {
+            state.lanes.remove(&shape.id);
+        }
+    }
+
     /// All members of a flight are answered: from here on nobody asks to be told its end.
     pub(crate) fn flight_settled(&self, flight: &Arc<Flight>) {
         self.lock().settling.retain(|settling| !Arc::ptr_eq(settling, flight));
@@ -515,16 +536,15 @@ impl Table {
             flushing.ended.push(ended);
         }
         for lane in state.lanes.values_mut() {
-            let (sender, ended) = oneshot::channel();
-            // The last batch of the lane ends after all the others.
-            if let Some(open) = &mut lane.open {
-                open.flushed.push(sender);
-            } else if let Some(sealed) = lane.queue.back_mut() {
-                sealed.flushed.push(sender);
-            } else if let Some(flight) = &lane.flight {
-                flight.tell_end(sender);
-            }
-            flushing.ended.push(ended);
+            // Each by itself: one that steps aside ends after those behind it.
+            let mut wait_for = |tell: &mut dyn FnMut(oneshot::Sender<()>)| {
+                let (sender, ended) = oneshot::channel();
+                tell(sender);
+                flushing.ended.push(ended);
+            };
+            lane.flights().for_each(|flight| wait_for(&mut |sender| flight.tell_end(sender)));
+            lane.queue.iter_mut().for_each(|sealed| wait_for(&mut |sender| sealed.flushed.push(sender)));
+            lane.open.iter_mut().for_each(|open| wait_for(&mut |sender| open.flushed.push(sender)));
             flushing.launches.extend(self.is_due(now, lane, &mut state.policy, reason));
         }
         flushing
@@ -540,7 +560,7 @@ impl Table {
                     return Some(Withdrawal::Withdrawn { last_error: None });
                 }
             }
-            if let Some(withdrawal) = lane.flight.as_ref().and_then(|flight| flight.withdraw(self, member)) {
+            if let Some(withdrawal) = lane.flights().find_map(|flight| flight.withdraw(self, member)) {
                 return Some(withdrawal);
             }
         }
@@ -614,7 +634,7 @@ impl Table {
         let lanes = state.lanes.values().map(|lane| {
             let waiting =
                 lane.open.iter().map(|open| &open.contents).chain(lane.queue.iter().map(|sealed| &sealed.contents));
-            let flying = lane.flight.as_ref().map_or(0, |flight| flight.unkept_inserts);
+            let flying: u64 = lane.flights().map(|flight| flight.unkept_inserts).sum();
             flying + waiting.map(Contents::unkept_inserts).sum::<u64>()
         });
         lanes.sum()
@@ -625,10 +645,10 @@ impl Table {
             let guard = self.lock();
             let lanes = guard.lanes.values();
             let arrivals = lanes.flat_map(|lane| {
-                let flying = lane.flight.as_ref().map(|flight| flight.oldest_arrival);
+                let flying = lane.flights().map(|flight| flight.oldest_arrival);
                 let queued = lane.queue.iter().filter_map(|sealed| sealed.contents.members.first());
                 let open = lane.open.iter().filter_map(|open| open.contents.members.first());
-                flying.into_iter().chain(queued.chain(open).map(|member| member.arrived_at))
+                flying.chain(queued.chain(open).map(|member| member.arrived_at))
             });
             let backlog = guard.backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
             (arrivals.min(), backlog)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use windrow_adbc::{AdbcSink, SqlDatabase};
 use windrow_clickhouse::{Client, Cluster, Credentials};
 use windrow_duckdb::DuckDbSink;
-use windrow_engine::sink::{Batch, ClickHouseSink, Load, Sink, StoreError, Stored, TableKey};
+use windrow_engine::sink::{Batch, ClickHouseSink, Destination, Load, Sink, StoreError, Stored, TableKey};
 
 use crate::native::NativeBackend;
 use crate::users::Users;
@@ -107,6 +107,14 @@ impl Sink for BackendSink {
             BackendSink::ClickHouse(sink) => sink.store(batch).await,
             BackendSink::DuckDb(sink) => sink.store(batch).await,
             BackendSink::Adbc(sink) => sink.store(batch).await,
+        }
+    }
+
+    async fn answers(&self, destination: &Destination) -> bool {
+        match self {
+            BackendSink::ClickHouse(sink) => sink.answers(destination).await,
+            BackendSink::DuckDb(sink) => sink.answers(destination).await,
+            BackendSink::Adbc(sink) => sink.answers(destination).await,
         }
     }
 

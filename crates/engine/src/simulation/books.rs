@@ -6,9 +6,10 @@
 //! 3. Where the table deduplicates, nothing is stored twice, nor stored and a dead letter, whatever was told. An insert
 //!    with a token is stored once however often it is sent, and by whichever gateway; but one that can't be stored
 //!    makes a dead letter each time, and may be stored when it comes again.
-//! 4. A dead letter has a reason: ClickHouse refuses the insert for good.
+//! 4. A dead letter has a reason: ClickHouse refuses the insert for good; or nobody knows whether it is stored, and a
+//!    repeat would not be recognised.
 //! 5. What is stored was sent, to that table and that shard of it, and what a writer was told is kept stands in the
-//!    order in which it was sent.
+//!    order in which it was sent; unless it failed for half a minute, and nobody knows any more who sent what.
 
 use std::collections::BTreeMap;
 
@@ -160,7 +161,9 @@ impl Books {
         if sent.told == Told::Refused && is_kept {
             return Some("refused and kept all the same");
         }
-        if dead_letters > 0 && !system.has_refused(insert) {
+        // Its outcome was unknown again and again, where each attempt may have stored it once more.
+        let is_given_up = fate.dead_letters == 0 && !system.deduplicates(&sent.place);
+        if dead_letters > 0 && !is_given_up && !system.has_refused(insert) {
             return Some("a dead letter without a reason");
         }
         let is_twice = match sent.has_token {
@@ -217,7 +220,7 @@ impl Books {
             // and is tried again because its dead letter came too late, has lost its place.
             let is_open = fates[*insert as usize].doubtful_dead_letters > 0 || system.has_refused(*insert);
             // Nor has one a place that is sent again.
-            let is_open = is_open || sent.has_token;
+            let is_open = is_open || sent.has_token || system.fails_for_long_after(place, sent.sent_at_ms);
             if is_open || !self.is_promised(sent) || std::mem::replace(&mut seen[*insert as usize], true) {
                 continue;
             }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::experience::LONGEST_HOPE;
 use crate::signal::Signal;
 use crate::sink::{Batch, BatchId, PhysicalTable, Sink, StoreError, Stored};
 use fastrand::Rng;
@@ -67,6 +68,10 @@ pub(super) struct System {
     pub(super) lost_calls: u64,
     /// Inserts that were in a batch which was refused for want of rights.
     revoked: BTreeSet<u64>,
+    /// When a batch with this insert was first refused for now.
+    failing_since_ms: BTreeMap<u64, u64>,
+    /// Of each table: until when an insert was refused for now again and again.
+    failing_long_until_ms: BTreeMap<PhysicalTable, u64>,
 }
 
 pub(super) struct StoredInsert {
@@ -115,6 +120,8 @@ impl System {
             calls: 0,
             lost_calls: 0,
             revoked: BTreeSet::new(),
+            failing_since_ms: BTreeMap::new(),
+            failing_long_until_ms: BTreeMap::new(),
         }
     }
 
@@ -131,6 +138,20 @@ impl System {
         self.is_poison(insert) || self.revoked.contains(&insert)
     }
 
+    /// Whether an insert of the table failed then or later for so long that what may be somebody else's goes before it.
+    pub(super) fn fails_for_long_after(&self, place: &PhysicalTable, at_ms: u64) -> bool {
+        self.failing_long_until_ms.get(place).is_some_and(|until_ms| at_ms <= *until_ms)
+    }
+
+    fn failed_for_now(&mut self, call: &Call, now_ms: u64) {
+        for insert in &call.inserts {
+            let since_ms = *self.failing_since_ms.entry(*insert).or_insert(now_ms);
+            if u128::from(now_ms - since_ms) >= LONGEST_HOPE.as_millis() {
+                self.failing_long_until_ms.insert(call.place.clone(), now_ms);
+            }
+        }
+    }
+
     fn begin(&mut self, batch: &Batch, now_ms: u64) -> (Call, Course) {
         self.calls += 1;
         self.end_running(now_ms);
@@ -142,6 +163,9 @@ impl System {
         let call = Call { place, id: batch.id.0, inserts };
         self.take_note(&call, now_ms);
         let course = self.course(&call);
+        if !matches!(course, Course::Stores | Course::NotSent) {
+            self.failed_for_now(&call, now_ms);
+        }
         self.say(now_ms, &call, &course);
         (call, course)
     }

@@ -237,6 +237,14 @@ impl Sink for ClickHouseSink {
         }
     }
 
+    async fn answers(&self, destination: &Destination) -> bool {
+        let Ok(client) = self.client_of(destination) else { return false };
+        let own = &client.endpoint().credentials;
+        let call = Call::new(own, "SELECT 1").purpose(purpose(destination)).timeout(LOAD_TIMEOUT);
+        // That it refuses is an answer as well.
+        matches!(client.call(call).await, Ok(_) | Err(CallError::Exception(_)))
+    }
+
     async fn load(&self, tables: &[TableKey]) -> Option<Load> {
         let mut load = Load::default();
         for tables in tables.chunks(MOST_TABLES_ASKED) {

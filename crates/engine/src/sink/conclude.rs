@@ -14,6 +14,7 @@ use windrow_clickhouse::Exception;
 use crate::sink::batch::Destination;
 use crate::sink::contract::StoreError;
 
+const TIMEOUT_EXCEEDED: i32 = 159;
 const TOO_MANY_PARTS: i32 = 252;
 const MEMORY_LIMIT_EXCEEDED: i32 = 241;
 const TABLE_IS_READ_ONLY: i32 = 242;
@@ -22,6 +23,9 @@ const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
 pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_partitions: bool) -> StoreError {
     if exception.code == QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING {
         return StoreError::StillRunning(exception.line);
+    }
+    if is_timeout_before_writing(&exception) {
+        return StoreError::Refused(exception);
     }
     if exception.leaves_outcome_open() || is_read_only_at_last(&exception) {
         return StoreError::Unknown(exception.line);
@@ -38,6 +42,11 @@ pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_pa
 /// may be stored.
 fn is_read_only_at_last(exception: &Exception) -> bool {
     exception.code == TABLE_IS_READ_ONLY && !exception.before_writing
+}
+
+/// The user's own limit of time was over while rows were read and computed.
+fn is_timeout_before_writing(exception: &Exception) -> bool {
+    exception.code == TIMEOUT_EXCEEDED && exception.before_writing
 }
 
 /// Whether the same batch may be sent again, however much of it is stored.
@@ -205,5 +214,18 @@ mod tests {
         let conclude = |code| conclude(Exception::new(code, "", ""), &destination(false, false), false);
         assert!(matches!(conclude(319), StoreError::Unknown(_)));
         assert!(matches!(conclude(216), StoreError::StillRunning(_)));
+    }
+
+    #[test]
+    fn a_limit_of_time_that_ends_before_anything_is_written_leaves_nothing_open() {
+        let mut exception = Exception::new(159, "Timeout exceeded: elapsed 1.2 seconds, maximum: 1", "");
+        let all = || [destination(false, false), destination(true, true)];
+        for destination in all() {
+            assert!(matches!(conclude(exception.clone(), &destination, false), StoreError::Unknown(_)));
+        }
+        exception.before_writing = true;
+        for destination in all() {
+            assert!(matches!(conclude(exception.clone(), &destination, false), StoreError::Refused(_)));
+        }
     }
 }

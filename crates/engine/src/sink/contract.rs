@@ -3,7 +3,7 @@ use std::future::Future;
 
 use windrow_clickhouse::Exception;
 
-use crate::sink::batch::{Batch, TableKey};
+use crate::sink::batch::{Batch, Destination, TableKey};
 
 /// Stores batches. What the gatherer relies on, and every implementation has to keep:
 ///
@@ -18,6 +18,12 @@ use crate::sink::batch::{Batch, TableKey};
 /// 6. A call that is dropped before it ends counts as `Unknown`.
 pub trait Sink: Send + Sync + 'static {
     fn store(&self, batch: &Batch) -> impl Future<Output = Result<Stored, StoreError>> + Send;
+
+    /// Whether the sink's system answers at all. Asked before a batch is stored again that may be stored, where a repeat
+    /// is not recognised.
+    fn answers(&self, _destination: &Destination) -> impl Future<Output = bool> + Send {
+        async { true }
+    }
 
     /// How close these tables are to refusing inserts, and what the sink's system can bear. `None`: it has no such
     /// limits, or can't say.

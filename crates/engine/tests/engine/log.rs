@@ -51,7 +51,7 @@ async fn every_way_to_end_is_in_it() {
         (Answer::LostAfterStoring, InsertStatus::FlushError),
     ] {
         let world = World::sealing_at(2);
-        world.sink.answer_first([answer]);
+        world.sink.answer(move |_, _| answer);
         outcomes(world.push_all(&world.shape("t", "a"), 1..3).await).await;
         assert_eq!(world.logged(), [entry("1", status), entry("2", status)], "{answer:?}");
     }

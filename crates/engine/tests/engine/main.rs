@@ -8,6 +8,7 @@ mod budget;
 mod dead_letter_store;
 mod dead_letters;
 mod flushing;
+mod injected;
 mod journal;
 mod journal_golden;
 mod journal_records;

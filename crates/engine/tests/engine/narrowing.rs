@@ -1,5 +1,7 @@
 //! A refused batch is narrowed down until only the guilty inserts fail.
 
+use windrow_engine::Insert;
+
 use crate::support::{outcomes, Answer, Gate, Told, World, PASSTHROUGH};
 
 const INSERTS: u64 = 450;
@@ -150,6 +152,7 @@ async fn each_part_of_a_refused_batch_has_an_id_of_its_own() {
     assert_eq!(ids.len(), calls);
 }
 
+/// Both halves hear the same, so nobody is looked for.
 #[tokio::test]
 async fn what_concerns_the_whole_batch_is_not_narrowed() {
     for code in [16, 20, 48, 53, 60, 81, 115, 192, 193, 194, 201, 497, 511, 516] {
@@ -157,8 +160,20 @@ async fn what_concerns_the_whole_batch_is_not_narrowed() {
         world.sink.answer(move |_, _| Answer::Refused(code));
         let tickets = world.push_all(&world.shape("t", "a"), 0..20).await;
         assert_eq!(outcomes(tickets).await, [Err(Told::Exception(code)); 20]);
-        assert_eq!(world.sink.call_count(), 1, "code {code}");
+        assert_eq!(world.sink.call_count(), 3, "code {code}");
         assert_eq!(world.gatherer.held_bytes(), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_sounds_as_if_it_concerned_the_whole_batch_is_of_one_insert_if_others_are_stored() {
+    for culprit in [0, 7, 10, 19] {
+        let world = World::sealing_at(20);
+        world.sink.refuse(497, &[culprit]);
+        let tickets = world.push_all(&world.shape("t", "a"), 0..20).await;
+        let mut expected = [Ok(()); 20];
+        expected[culprit as usize] = Err(Told::Exception(497));
+        assert_eq!(outcomes(tickets).await, expected, "culprit {culprit}");
     }
 }
 
@@ -179,13 +194,88 @@ async fn a_table_that_has_changed_is_reported() {
 }
 
 #[tokio::test]
-async fn a_flood_of_culprits_is_given_up() {
+async fn a_flood_of_culprits_costs_two_stores_each() {
     let world = World::sealing_at(INSERTS);
     world.sink.answer(|_, _| Answer::Refused(469));
     let tickets = world.push_all(&world.shape("t", "a"), 0..INSERTS).await;
     assert_eq!(outcomes(tickets).await, [Err(Told::Exception(469)); INSERTS as usize]);
-    // 128 that are halved, and one try for each part that is left then.
-    assert_eq!(world.sink.call_count(), 128 + 129);
+    assert_eq!(world.sink.call_count(), 2 * INSERTS as usize - 1);
+    assert_eq!(world.gatherer.held_bytes(), 0);
+}
+
+/// However many culprits there are, of whom an error names the row or not.
+#[tokio::test]
+async fn no_innocent_is_refused() {
+    const MANY: u64 = 1_500;
+    for names_row in [false, true] {
+        let world = World::sealing_at(MANY);
+        let culprits: Vec<u64> = (0..MANY).filter(|row| row % 3 != 1).collect();
+        match names_row {
+            true => world.sink.constrain(&culprits),
+            false => world.sink.refuse(6, &culprits),
+        }
+        let tickets = world.push_all(&world.shape("t", "a"), 0..MANY).await;
+        for (row, outcome) in (0..MANY).zip(outcomes(tickets).await) {
+            assert_eq!(outcome.is_ok(), row % 3 == 1, "insert {row}, names a row: {names_row}");
+        }
+        assert!(world.sink.call_count() as u64 <= 2 * MANY, "{} calls", world.sink.call_count());
+        let mut stored = world.sink.stored();
+        stored.sort_unstable();
+        assert_eq!(stored, (0..MANY).filter(|row| row % 3 == 1).collect::<Vec<_>>(), "each once");
+        assert_eq!(world.gatherer.held_bytes(), 0);
+    }
+}
+
+/// The culprit's own attempt hangs: who comes behind is stored all the same.
+#[tokio::test]
+async fn who_comes_behind_does_not_wait_for_the_search() {
+    let world = World::sealing_at(4);
+    let shape = world.shape("t", "a");
+    world.sink.constrain(&[1]);
+    world.sink.set_gate(Gate::Closed);
+    let first = world.push_all(&shape, 0..4).await;
+    world.sink.let_one_go();
+    world.sink.let_one_go();
+    world.sink.begun(3).await;
+    world.sink.set_gate(Gate::Open);
+    assert_eq!(outcomes(world.push_all(&shape, 4..8).await).await, [Ok(()); 4]);
+    world.sink.open_gate();
+    assert_eq!(outcomes(first).await, [Ok(()), Err(Told::Exception(469)), Ok(()), Ok(())]);
+    assert_eq!(world.gatherer.held_bytes(), 0);
+}
+
+/// A writer whose insert was refused goes by itself the next time, and behind what it has sent before. When it is stored
+/// again, it goes with the others.
+#[tokio::test]
+async fn who_was_refused_a_moment_ago_goes_by_itself() {
+    const BAD: u64 = 7_000;
+    let world = World::sealing_at(4);
+    let shape = world.shape("t", "a");
+    let culprits: Vec<u64> = (BAD..BAD + 5).collect();
+    world.sink.constrain(&culprits);
+    let by_bad = |row: u64| Insert { writer: BAD, ..world.insert(&shape, &[row], true) };
+    let mut round = 0;
+    for bad in [[BAD, BAD + 1], [BAD + 9, BAD + 2], [BAD + 10, BAD + 11], [BAD + 12, BAD + 13]] {
+        let before = world.sink.call_count();
+        let mut tickets = Vec::new();
+        for row in bad {
+            tickets.push(world.gatherer.push(&shape, by_bad(row)).await.unwrap().unwrap());
+        }
+        tickets.extend(world.push_all(&shape, [round, round + 1]).await);
+        let told = outcomes(tickets).await;
+        assert_eq!(told[2..], [Ok(()); 2]);
+        for (row, told) in bad.into_iter().zip(told) {
+            assert_eq!(told.is_err(), culprits.contains(&row), "row {row}");
+        }
+        let sizes: Vec<usize> = world.sink.calls()[before..].iter().map(|call| call.rows.len()).collect();
+        match round {
+            0 => assert_eq!(sizes, [4, 2, 2, 1, 1], "all, the others, what the writer sent, and each of it"),
+            2 => assert_eq!(sizes, [2, 2, 1, 1], "the others go first"),
+            4 => assert_eq!(sizes, [2, 2], "it was refused in the round before"),
+            _ => assert_eq!(sizes, [4], "its latest one was stored"),
+        }
+        round += 2;
+    }
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 

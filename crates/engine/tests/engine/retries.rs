@@ -84,11 +84,11 @@ async fn who_does_not_wait_is_sent_again_apart_from_those_who_do() {
 async fn when_nobody_leaves_an_unknown_batch_it_keeps_its_id() {
     let world = World::sealing_at(2);
     let shape = world.shape("t", "a");
-    world.sink.answer_first([Answer::LostBeforeStoring, Answer::LostBeforeStoring]);
+    world.sink.answer_first([Answer::LostBeforeStoring]);
     world.leave(&shape, 0).await;
     world.leave(&shape, 1).await;
     world.flush().await;
-    assert_same_batch(&world, 3);
+    assert_same_batch(&world, 2);
     assert_eq!(world.sink.stored(), [0, 1]);
 }
 
@@ -215,7 +215,7 @@ async fn what_never_passes_for_one_insert_is_given_up_in_the_end() {
         world.flush().await;
         assert_eq!(world.sink.stored(), [1]);
         assert_eq!(world.dead_letters.kept(|dead_letter| dead_letter.attempts > 10), [true]);
-        assert!(began.elapsed() >= std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+        assert!(began.elapsed() >= std::time::Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use windrow_engine::{Shape, Ticket, Withdrawal};
+use windrow_engine::{Insert, Shape, Ticket, Withdrawal};
 
 use super::oracle::{check, Seen};
 use super::weather::{Weather, ROWS_PER_INSERT};
@@ -41,11 +41,13 @@ impl Op {
 }
 
 const SHAPES: usize = 4;
+const WRITERS: u64 = 3;
 
 /// An insert, and what its sender knows of it.
 pub struct Sent {
     pub shape: Arc<Shape>,
     pub rows: Vec<u64>,
+    pub writer: u64,
     pub fate: Fate,
 }
 
@@ -121,11 +123,12 @@ impl Run {
         let first = ROWS_PER_INSERT * self.sent.len() as u64;
         let rows: Vec<u64> = (first..first + self.random.u64(1..ROWS_PER_INSERT)).collect();
         let shape = self.shapes[shape].clone();
-        let pushed =
-            self.world.gatherer.push(&shape, self.world.insert(&shape, &rows, waits)).await.expect("there is room");
+        let writer = self.random.u64(0..WRITERS);
+        let insert = Insert { writer, ..self.world.insert(&shape, &rows, waits) };
+        let pushed = self.world.gatherer.push(&shape, insert).await.expect("there is room");
         assert_eq!(pushed.is_some(), waits);
         let fate = pushed.map_or(Fate::Left, Fate::Waiting);
-        self.sent.push(Sent { shape, rows, fate });
+        self.sent.push(Sent { shape, rows, writer, fate });
     }
 
     async fn withdraw(&mut self) {

@@ -180,10 +180,8 @@ impl FakeSink {
         let rows = rows_of(batch);
         let mut state = self.lock();
         let (id, destination) = (batch.id, batch.destination.clone());
-        assert!(
-            !state.calls.iter().any(|call| call.answer.is_none() && call.destination == destination),
-            "two batches of a shape are on their way at once"
-        );
+        let under_way = state.calls.iter().filter(|call| call.answer.is_none() && call.destination == destination);
+        assert!(under_way.count() < 2, "besides the lane's own, one that is aside may be on its way");
         state.calls.push(Call { id, destination, rows, answer: None, stored: Vec::new() });
         let held = match state.gate {
             Gate::Open => false,

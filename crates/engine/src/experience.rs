@@ -1,0 +1,265 @@
+//! What the attempts to store a piece have shown: whether it only has to come later, or is itself to blame.
+//!
+//! Errors that mostly pass are the backend's, and nothing that was acknowledged is given up for them. But each of them
+//! may come of one insert as well: of its size, of a limit of its user's, of a view or a trigger that is slow for its
+//! rows. What tells the two apart are the others of the same shape:
+//!
+//! - A piece is *stuck* when it has failed some times and for a while. Then something else is tried: a part of it, or
+//!   what comes behind it.
+//! - It is *suspected* when others were stored while it was stuck, and is narrowed down without waiting.
+//! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up.
+//!
+//! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them may have
+//! stored the rows once more.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windrow_clickhouse::Exception;
+
+use crate::insert::InsertError;
+
+const MEMORY_LIMIT_EXCEEDED: i32 = 241;
+/// Where it does not pass, it is about partitions: the rows go into too many of them.
+const TOO_MANY_PARTS: i32 = 252;
+const TOO_MANY_QUERIES: i32 = 202;
+const READONLY: i32 = 164;
+const NOT_ENOUGH_SPACE: i32 = 243;
+const STUCK_AFTER: u32 = 4;
+/// Doubled for each step that has been taken in vain.
+const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+const MOST_DOUBLINGS: u32 = 12;
+const HOPELESS_AFTER: u32 = 10;
+pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
+/// For an error whose text says that it is of this query or user alone: there, nobody else has to be stored.
+const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
+const MOST_UNKNOWN: u32 = 4;
+const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
+
+#[derive(Clone)]
+pub(crate) struct Experience {
+    began: Instant,
+    trouble: Option<Trouble>,
+    /// With which error the piece failed that this one was cut from, and how many had been stored then.
+    cut_for: Option<(i32, u64)>,
+    too_large: u32,
+    own_refusals: u32,
+    /// Attempts of unknown outcome, where a repeat isn't recognised.
+    unknown: u32,
+    pub(crate) surely_not_stored: bool,
+}
+
+/// Failures in a row that may be of the piece itself.
+#[derive(Clone)]
+struct Trouble {
+    since: Instant,
+    failures: u32,
+    /// Of the last one; 0: there was no error of the sink's system.
+    code: i32,
+    /// How many of the shape were stored before it.
+    stored_before: u64,
+    /// Others were stored while this one was stuck with the same error, or when a part had been cut off for it.
+    is_proven: bool,
+}
+
+/// What is to be done with a piece that has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It has to come later, and nothing goes before it.
+    Waits,
+    /// It has failed for so long that something else is to be tried.
+    Stuck,
+    /// The same; but in parts it would only add to what the backend has too much of.
+    StuckWhole,
+    /// It, or a part of it, is to blame.
+    Suspected,
+    GivenUp,
+}
+
+/// What is known besides the piece's own attempts.
+pub(crate) struct Evidence {
+    /// How many of the shape have been stored.
+    pub(crate) stored: u64,
+    /// Steps that have been taken in vain since something of it was stored.
+    pub(crate) steps: u32,
+    pub(crate) deduplicates: bool,
+}
+
+impl Experience {
+    pub(crate) fn new(surely_not_stored: bool) -> Experience {
+        Experience {
+            began: Instant::now(),
+            trouble: None,
+            cut_for: None,
+            too_large: 0,
+            own_refusals: 0,
+            unknown: 0,
+            surely_not_stored,
+        }
+    }
+
+    /// Of a part of the piece, which is another piece.
+    pub(crate) fn of_part(&self) -> Experience {
+        let proven = self.trouble.as_ref().filter(|trouble| trouble.is_proven);
+        let trouble = proven.map(|trouble| Trouble { since: Instant::now(), failures: 0, ..trouble.clone() });
+        let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
+        Experience { unknown: self.unknown, trouble, cut_for, ..Experience::new(self.surely_not_stored) }
+    }
+
+    pub(crate) fn is_over(&self, retry_for: Option<Duration>) -> bool {
+        retry_for.is_some_and(|limit| self.began.elapsed() >= limit)
+    }
+
+    /// Something else may be tried.
+    pub(crate) fn is_stuck(&self, steps: u32) -> bool {
+        let patience = FIRST_PATIENCE * 2u32.pow(steps.min(MOST_DOUBLINGS));
+        self.trouble
+            .as_ref()
+            .is_some_and(|trouble| trouble.failures >= STUCK_AFTER && trouble.since.elapsed() >= patience)
+    }
+
+    pub(crate) fn is_stuck_for_long(&self) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| trouble.since.elapsed() >= LONGEST_HOPE)
+    }
+
+    /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.
+    pub(crate) fn next_pause(&self, usual: Duration, error: &InsertError, for_parts: Duration) -> Duration {
+        let usual = match self.unknown {
+            0 => usual,
+            unknown => usual.max(PAUSE_AFTER_UNKNOWN * 2u32.pow(unknown.min(MOST_UNKNOWN) - 1)),
+        };
+        match for_parts.saturating_sub(self.began.elapsed()) {
+            left if is_about_parts(error) && !left.is_zero() => usual.min(left),
+            _ => usual,
+        }
+    }
+
+    /// Whether it would be sent though it may have been stored, and nobody would notice.
+    pub(crate) fn risks_a_repeat(&self) -> bool {
+        self.unknown > 0
+    }
+
+    /// Errors of this one query or user, that mostly pass.
+    pub(crate) fn is_hopeless_alone(&mut self, exception: &Exception) -> bool {
+        let is_its_own = is_of_the_user_alone(exception) || is_of_the_query_alone(exception);
+        self.own_refusals = if is_its_own { self.own_refusals + 1 } else { 0 };
+        self.own_refusals >= HOPELESS_AFTER && self.began.elapsed() >= LONGEST_HOPE_ALONE
+    }
+
+    /// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would
+    /// not be recognised as what may be stored already.
+    pub(crate) fn has_to_shrink(&self, exception: &Exception, deduplicates: bool) -> bool {
+        exception.code == MEMORY_LIMIT_EXCEEDED && self.too_large >= 2 && self.may_be_cut(deduplicates)
+    }
+
+    /// Whether a part may go under another id.
+    pub(crate) fn may_be_cut(&self, deduplicates: bool) -> bool {
+        self.surely_not_stored || !deduplicates
+    }
+
+    /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values
+    /// themselves rule out; but rights, say, may have been there then.
+    pub(crate) fn leaves_in_doubt(&self, exception: &Exception) -> bool {
+        let was_never_possible = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
+        !self.surely_not_stored && !exception.is_passing() && !was_never_possible
+    }
+
+    /// The error to give up with: after a lost answer none is as sure as it sounds.
+    pub(crate) fn last_word(&self, error: InsertError) -> InsertError {
+        match (&error, self.surely_not_stored) {
+            (InsertError::OutcomeUnknown(_), _) | (_, true) => error,
+            (_, false) => InsertError::OutcomeUnknown(error.to_string()),
+        }
+    }
+
+    /// An attempt has failed with an error that may pass.
+    pub(crate) fn failed(&mut self, error: &InsertError, evidence: &Evidence) -> Judgement {
+        self.too_large += u32::from(is_too_large(error));
+        if let InsertError::OutcomeUnknown(_) = error {
+            self.surely_not_stored = false;
+            self.unknown += u32::from(!evidence.deduplicates);
+            if self.unknown >= MOST_UNKNOWN {
+                return Judgement::GivenUp;
+            }
+        }
+        if let InsertError::Unreachable(_) = error {
+            // The batch was never seen: it is the backend, and what was shown before may have been it as well.
+            self.trouble = None;
+            return Judgement::Waits;
+        }
+        let code = if let InsertError::Exception(exception) = error { exception.code } else { 0 };
+        let was_stuck = self.is_stuck(0);
+        let others_passed =
+            self.cut_for.is_some_and(|(cut_for, stored_before)| cut_for == code && evidence.stored > stored_before);
+        let trouble = self.trouble.get_or_insert(Trouble {
+            since: Instant::now(),
+            failures: 0,
+            code,
+            stored_before: evidence.stored,
+            is_proven: false,
+        });
+        let is_same = trouble.code == code;
+        let passed = others_passed || evidence.stored > trouble.stored_before;
+        trouble.is_proven = is_same && (trouble.is_proven || was_stuck && passed);
+        (trouble.code, trouble.stored_before) = (code, evidence.stored);
+        trouble.failures += 1;
+        let is_hopeless = trouble.failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE;
+        let is_of_number = matches!(code, TOO_MANY_PARTS | TOO_MANY_QUERIES);
+        let is_proven = trouble.is_proven;
+        match (is_proven, self.is_stuck(evidence.steps)) {
+            (true, _) if is_hopeless && !is_of_the_server(error) => Judgement::GivenUp,
+            (true, _) if is_hopeless || !is_of_number => Judgement::Suspected,
+            (false, false) => Judgement::Waits,
+            _ if is_of_number => Judgement::StuckWhole,
+            _ => Judgement::Stuck,
+        }
+    }
+
+    /// Whether others were stored while it was stuck.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| trouble.is_proven)
+    }
+
+    pub(crate) fn stays_unknown(&self) -> bool {
+        self.unknown >= 2
+    }
+}
+
+/// Not of the table, nor of a server that starts: these pass.
+fn is_of_the_user_alone(exception: &Exception) -> bool {
+    let line = &exception.line;
+    exception.code == READONLY
+        && line.contains("readonly mode")
+        && !line.contains("eeper")
+        && !line.contains("Table is in")
+}
+
+/// A limit of this one query, and not of the server or of all that its user does.
+fn is_of_the_query_alone(exception: &Exception) -> bool {
+    exception.code == MEMORY_LIMIT_EXCEEDED
+        && (exception.line.contains("Query memory limit") || exception.line.contains("Memory limit (for query)"))
+}
+
+fn is_too_large(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(exception) if exception.code == MEMORY_LIMIT_EXCEEDED)
+}
+
+pub(crate) fn is_about_parts(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(exception) if exception.code == TOO_MANY_PARTS)
+}
+
+/// What the whole server has too little or too much of: some are let through all the same, and it passes in the end.
+fn is_of_the_server(error: &InsertError) -> bool {
+    let InsertError::Exception(exception) = error else { return false };
+    match exception.code {
+        TOO_MANY_PARTS | TOO_MANY_QUERIES | NOT_ENOUGH_SPACE => true,
+        MEMORY_LIMIT_EXCEEDED => exception.line.contains("(total)"),
+        _ => false,
+    }
+}
+
+/// The backend has too much to do, whoever asks: parts, memory, queries.
+pub(crate) fn shows_overload(error: &InsertError) -> bool {
+    matches!(error, InsertError::Exception(exception) if matches!(exception.code, MEMORY_LIMIT_EXCEEDED | TOO_MANY_PARTS | TOO_MANY_QUERIES)
+        && !is_of_the_query_alone(exception))
+}

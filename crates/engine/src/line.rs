@@ -1,0 +1,265 @@
+//! What the batches of one shape know of each other: which of them are set aside, whose inserts were refused a moment
+//! ago, and how many were stored.
+//!
+//! A batch that may never be stored, or whose culprits take long to find, is *set aside*: its lane goes on without it,
+//! and it is tried beside the lane. Order is kept where it can matter:
+//!
+//! - Nobody's inserts overtake each other: what a writer sends that has inserts aside waits behind them. Inserts that
+//!   come from the journal may be anybody's; for what may be somebody else's nobody waits once it has failed for half a
+//!   minute.
+//! - While nothing says that the batch itself is to blame (it is *in doubt*), the backend may be away. Then whatever
+//!   comes behind it is tried only directly after it has failed again: it is the first to be stored when the backend
+//!   is back. If what comes behind is stored instead, the batch is to blame.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::feeder::FEEDER;
+use crate::member::Member;
+use crate::shape::Shape;
+
+/// Writers whose latest end is remembered.
+const MOST_WRITERS: usize = 4096;
+
+/// Members of a batch that wait: what their writers have behind them in the batch waits as well.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Each writer's first one.
+    of_writers: HashMap<u64, u64>,
+    /// The first one that may be anybody's, and the first of all.
+    of_anybody: Option<u64>,
+    first: Option<u64>,
+}
+
+impl Waiting {
+    pub(crate) fn add(&mut self, member: &Member) {
+        let is_earlier = |first: &Option<u64>| first.is_none_or(|first| member.id < first);
+        if is_earlier(&self.first) {
+            self.first = Some(member.id);
+        }
+        if member.writer == FEEDER && is_earlier(&self.of_anybody) {
+            self.of_anybody = Some(member.id);
+        }
+        self.add_for_its_writer(member);
+    }
+
+    /// Nobody waits any more for what may be somebody else's.
+    pub(crate) fn add_for_its_writer(&mut self, member: &Member) {
+        if member.writer != FEEDER {
+            let first = self.of_writers.entry(member.writer).or_insert(member.id);
+            *first = member.id.min(*first);
+        }
+    }
+
+    pub(crate) fn is_before(&self, member: &Member) -> bool {
+        let of_writer = match member.writer {
+            FEEDER => self.first,
+            writer => self.of_writers.get(&writer).copied(),
+        };
+        [of_writer, self.of_anybody].into_iter().flatten().any(|first| first < member.id)
+    }
+
+    /// Those who were picked, and what their writers have behind them.
+    pub(crate) fn with_followers(members: &[Member], mut picked: Vec<bool>) -> Vec<bool> {
+        let mut waiting = Waiting::default();
+        for (member, picked) in members.iter().zip(&mut picked) {
+            *picked |= waiting.is_before(member);
+            if *picked {
+                waiting.add(member);
+            }
+        }
+        picked
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Line {
+    state: Mutex<State>,
+    moved: Notify,
+    /// Of the batches that are aside one is sent at a time.
+    beside: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    places: u64,
+    stored: u64,
+    aside: BTreeMap<u64, Aside>,
+    /// Writers whose latest insert was stored, and those whose latest insert was refused by itself.
+    trusted: HashSet<u64>,
+    suspected: HashSet<u64>,
+}
+
+struct Aside {
+    writers: HashSet<u64>,
+    in_doubt: bool,
+    has_failed_for_long: bool,
+    /// How often all of it has been tried.
+    rounds: u64,
+}
+
+impl Aside {
+    /// Whether what this writer sends has to stay behind it.
+    fn is_before(&self, writer: u64) -> bool {
+        let may_be = writer == FEEDER || self.writers.contains(&FEEDER);
+        may_be && !self.has_failed_for_long || writer != FEEDER && self.writers.contains(&writer)
+    }
+}
+
+impl State {
+    fn remember(&mut self, writer: u64, was_stored: bool) {
+        let (now, before) = match was_stored {
+            true => (&mut self.trusted, &mut self.suspected),
+            false => (&mut self.suspected, &mut self.trusted),
+        };
+        // Who stands behind what comes from the journal isn't known.
+        if writer == FEEDER || now.contains(&writer) {
+            return;
+        }
+        if now.len() >= MOST_WRITERS {
+            now.clear();
+        }
+        now.insert(writer);
+        before.remove(&writer);
+    }
+
+    /// The batch in doubt that stands directly before this place, and how often it has been tried.
+    fn in_doubt_before(&self, place: u64) -> Option<(u64, u64)> {
+        let before = self.aside.range(..place).rev().find(|(_, aside)| aside.in_doubt);
+        before.map(|(place, aside)| (*place, aside.rounds))
+    }
+
+    fn has_inserts_aside(&self, writer: u64) -> bool {
+        self.aside.values().any(|aside| aside.is_before(writer))
+    }
+}
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many pieces have been stored.
+    pub(crate) fn stored(&self) -> u64 {
+        self.lock().stored
+    }
+
+    pub(crate) fn was_stored(&self, members: &[Member]) {
+        let mut state = self.lock();
+        state.stored += 1;
+        members.iter().for_each(|member| state.remember(member.writer, true));
+    }
+
+    /// An insert of this writer's was refused by itself.
+    pub(crate) fn was_refused(&self, writer: u64) {
+        self.lock().remember(writer, false);
+    }
+
+    /// Who goes by themselves, behind the others: whose latest insert was refused, and who has inserts aside.
+    pub(crate) fn suspects(&self, members: &[Member]) -> Vec<bool> {
+        let state = self.lock();
+        if state.aside.is_empty() && state.suspected.is_empty() {
+            return Vec::new();
+        }
+        let is_suspect =
+            |member: &Member| state.suspected.contains(&member.writer) || state.has_inserts_aside(member.writer);
+        Waiting::with_followers(members, members.iter().map(is_suspect).collect())
+    }
+
+    pub(crate) fn is_trusted(&self, writer: u64) -> bool {
+        self.lock().trusted.contains(&writer)
+    }
+
+    /// How many batches are aside of which nobody knows whether they are to blame.
+    pub(crate) fn doubts(&self) -> u32 {
+        self.lock().aside.values().filter(|aside| aside.in_doubt).count() as u32
+    }
+
+    /// One of those aside is about to be sent.
+    pub(crate) async fn beside(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.beside.lock().await
+    }
+
+    async fn until(&self, mut is_so: impl FnMut(&State) -> bool) {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            // From here on nothing is missed.
+            moved.as_mut().enable();
+            if is_so(&self.lock()) {
+                return;
+            }
+            moved.await;
+        }
+    }
+}
+
+/// A batch's place among those of its shape. Given up when it is dropped.
+pub(crate) struct Position {
+    shape: Arc<Shape>,
+    number: u64,
+}
+
+impl Position {
+    /// Behind all others.
+    pub(crate) fn last(shape: &Arc<Shape>) -> Position {
+        let mut state = shape.line.lock();
+        state.places += 1;
+        Position { shape: shape.clone(), number: state.places }
+    }
+
+    fn line(&self) -> &Line {
+        &self.shape.line
+    }
+
+    /// From now on the batch is aside, with inserts of these writers.
+    pub(crate) fn set_aside(&self, writers: HashSet<u64>, in_doubt: bool) {
+        let mut state = self.line().lock();
+        let new = Aside { writers, in_doubt, has_failed_for_long: false, rounds: 0 };
+        let aside = state.aside.entry(self.number).or_insert(new);
+        aside.in_doubt = in_doubt;
+        drop(state);
+        self.line().moved.notify_waiters();
+    }
+
+    /// All of the batch has been tried, and something is to be tried again.
+    pub(crate) fn was_tried(&self, has_failed_for_long: bool) {
+        if let Some(aside) = self.line().lock().aside.get_mut(&self.number) {
+            aside.rounds += 1;
+            aside.has_failed_for_long = has_failed_for_long;
+        }
+        self.line().moved.notify_waiters();
+    }
+
+    /// Whether what stands before it is in doubt.
+    pub(crate) fn has_to_follow(&self) -> bool {
+        self.line().lock().in_doubt_before(self.number).is_some()
+    }
+
+    /// Waits until what stands before it has been tried once more, or isn't in doubt any more.
+    pub(crate) async fn follow(&self) {
+        let at_first = self.line().lock().in_doubt_before(self.number);
+        let is_turn = |state: &State| {
+            let now = state.in_doubt_before(self.number);
+            now.is_none() || now != at_first
+        };
+        self.line().until(is_turn).await;
+    }
+
+    /// Waits until no insert of these writers is aside before it.
+    pub(crate) async fn writers_before_ended(&self, writers: &HashSet<u64>) {
+        let is_before = |aside: &Aside| writers.iter().any(|writer| aside.is_before(*writer));
+        self.line().until(|state| !state.aside.range(..self.number).any(|(_, aside)| is_before(aside))).await;
+    }
+}
+
+impl Drop for Position {
+    fn drop(&mut self) {
+        let was_aside = self.line().lock().aside.remove(&self.number).is_some();
+        if was_aside {
+            self.line().moved.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! An error that comes again and again for one insert, whatever its code: who comes behind doesn't wait, nothing is
+//! stored twice, nobody innocent is refused, and the culprit's sender is told or has a dead letter.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windrow_clickhouse::Exception;
+use windrow_engine::{Insert, Shape};
+
+use crate::support::{outcomes, Answer, Told, World};
+
+const CULPRIT: u64 = 2;
+const PER_BATCH: u64 = 4;
+const BATCHES: u64 = 12;
+/// The first batch: the culprit and its neighbours.
+const FIRST: std::ops::Range<u64> = 0..PER_BATCH;
+/// Too many parts or queries, too little room: some are let through, and it passes in the end.
+const NEVER_GIVEN_UP: [i32; 3] = [202, 243, 252];
+/// These only get worse by being cut.
+const OF_NUMBER: [i32; 2] = [202, 252];
+
+/// All that ClickHouse has or may get, and what it will hardly get.
+fn codes() -> impl Iterator<Item = i32> {
+    (1..=1_010).chain([5_000, 99_999, i32::MAX, 0, -1])
+}
+
+/// What a sink concludes of the code.
+fn answer(code: i32) -> Answer {
+    const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
+    match code {
+        QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING => Answer::StillRunning,
+        _ if Exception::new(code, "", "").leaves_outcome_open() => Answer::LostBeforeStoring,
+        _ => Answer::Refused(code),
+    }
+}
+
+fn world_with_a_culprit(answer: Answer) -> World {
+    let world = World::sealing_at(PER_BATCH);
+    world.sink.answer(move |_, call| match call.rows.contains(&CULPRIT) {
+        true => answer,
+        false => Answer::Ok,
+    });
+    world
+}
+
+fn copies(world: &World, row: u64) -> usize {
+    world.sink.stored().iter().filter(|stored| **stored == row).count()
+}
+
+/// A batch of others every few seconds, which is stored before the next one comes.
+async fn others_come(world: &World, shape: &Arc<Shape>, what: &str) {
+    for batch in 1..BATCHES {
+        let rows = PER_BATCH * batch..PER_BATCH * (batch + 1);
+        for row in rows.clone() {
+            world.leave(shape, row).await;
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let stored = world.sink.stored();
+        let there: Vec<u64> = stored.into_iter().filter(|row| rows.contains(row)).collect();
+        assert_eq!(there, rows.collect::<Vec<_>>(), "{what}: they wait, or are there twice");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_an_insert_that_is_not_waited_for() {
+    for (code, deduplicates) in codes().flat_map(|code| [(code, false), (code, true)]) {
+        let what = format!("code {code}, deduplicates: {deduplicates}");
+        let world = world_with_a_culprit(answer(code));
+        let shape = if deduplicates { world.deduplicating_shape("t") } else { world.shape("t", "a") };
+        for row in FIRST {
+            world.leave(&shape, row).await;
+        }
+        others_come(&world, &shape, &what).await;
+        assert_eq!(copies(&world, CULPRIT), 0, "{what}");
+        let dead = world.dead_letters.kept(|dead_letter| dead_letter.rows.count()).len();
+        // Of a batch that may be stored nothing is sent under another id, where the table would know this one again.
+        let is_whole = deduplicates && answer(code) == Answer::LostBeforeStoring;
+        let stored = FIRST.filter(|row| copies(&world, *row) == 1).count();
+        let expected = match code {
+            _ if is_whole => (4, 0),
+            _ if OF_NUMBER.contains(&code) => (0, stored),
+            _ if NEVER_GIVEN_UP.contains(&code) => (0, 3),
+            _ => (1, 3),
+        };
+        assert_eq!((dead, stored), expected, "{what}");
+        if NEVER_GIVEN_UP.contains(&code) {
+            world.sink.answer(|_, _| Answer::Ok);
+        }
+        world.flush().await;
+        assert_eq!(world.gatherer.held_bytes(), 0, "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_told_and_nobody_else_is() {
+    for (code, deduplicates) in codes().flat_map(|code| [(code, false), (code, true)]) {
+        let what = format!("code {code}, deduplicates: {deduplicates}");
+        let world = world_with_a_culprit(answer(code));
+        let shape = if deduplicates { world.deduplicating_shape("t") } else { world.shape("t", "a") };
+        let mut tickets = world.push_all(&shape, FIRST).await;
+        if NEVER_GIVEN_UP.contains(&code) {
+            // It is its time that ends.
+            drop(tickets.remove(CULPRIT as usize));
+            others_come(&world, &shape, &what).await;
+            world.sink.answer(|_, _| Answer::Ok);
+            world.flush().await;
+            continue;
+        }
+        others_come(&world, &shape, &what).await;
+        let told = outcomes(tickets).await;
+        // Nobody knows whether the batch that they shared is stored.
+        let is_unknown = answer(code) == Answer::LostBeforeStoring;
+        for (row, told) in FIRST.zip(told) {
+            let expected = match row {
+                _ if is_unknown => Err(Told::OutcomeUnknown),
+                CULPRIT => Err(Told::Exception(code)),
+                _ => Ok(()),
+            };
+            assert_eq!(told, expected, "{what}, insert {row}");
+            assert!(copies(&world, row) <= 1, "{what}, insert {row}");
+        }
+        assert_eq!(copies(&world, CULPRIT), 0, "{what}");
+        world.flush().await;
+        assert_eq!(world.gatherer.held_bytes(), 0, "{what}");
+    }
+}
+
+/// A view that is too slow for the user's own limit of time: each attempt stores the rows, and says that it failed.
+#[tokio::test(start_paused = true)]
+async fn what_may_be_stored_each_time_is_not_sent_for_ever() {
+    let world = world_with_a_culprit(Answer::LostAfterStoring);
+    let shape = world.shape("t", "a");
+    for row in FIRST {
+        world.leave(&shape, row).await;
+    }
+    others_come(&world, &shape, "a slow view").await;
+    assert_eq!(copies(&world, CULPRIT), 4);
+    assert!(FIRST.clone().all(|row| copies(&world, row) <= 4));
+    let told = world.dead_letters.kept(|dead_letter| dead_letter.error.to_string());
+    assert_eq!(told.len(), 1, "only the last part that could not be told apart: {told:?}");
+    assert!(told[0].contains("may or may not be stored"), "{told:?}");
+    world.flush().await;
+    assert_eq!(world.gatherer.held_bytes(), 0);
+}
+
+/// Where the table knows a repeat it is given up as well, but stored once.
+#[tokio::test(start_paused = true)]
+async fn what_is_stored_once_however_often_it_is_sent_is_not_sent_for_ever_either() {
+    let world = world_with_a_culprit(Answer::LostAfterStoring);
+    let shape = world.deduplicating_shape("t");
+    let alone = Insert { at_once: true, ..world.insert(&shape, &[CULPRIT], false) };
+    assert!(world.gatherer.push(&shape, alone).await.expect("there is room").is_none());
+    others_come(&world, &shape, "a slow view").await;
+    assert_eq!(copies(&world, CULPRIT), 1);
+    let told = world.dead_letters.kept(|dead_letter| dead_letter.error.to_string());
+    assert!(told.len() == 1 && told[0].contains("may or may not be stored"), "{told:?}");
+}
+
+/// An outage is nobody's fault: whatever its error, and however long it lasts, all is stored in the end, in order.
+#[tokio::test(start_paused = true)]
+async fn in_an_outage_nothing_is_given_up_and_order_is_kept() {
+    let passing = codes().filter(|code| Exception::new(*code, "", "").is_passing());
+    let unknown = Answer::LostBeforeStoring;
+    for (answer, deduplicates) in
+        passing.map(|code| (Answer::Refused(code), false)).chain([(unknown, true), (Answer::NotSent, false)])
+    {
+        let world = World::sealing_at(PER_BATCH);
+        let shape = if deduplicates { world.deduplicating_shape("t") } else { world.shape("t", "a") };
+        let ends = Instant::now() + Duration::from_secs(200);
+        world.sink.answer(move |_, _| if Instant::now() < ends { answer } else { Answer::Ok });
+        for row in 0..PER_BATCH * BATCHES {
+            world.leave(&shape, row).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        world.flush().await;
+        let all: Vec<u64> = (0..PER_BATCH * BATCHES).collect();
+        assert_eq!(world.sink.stored(), all, "{answer:?}");
+        assert_eq!(world.dead_letters.kept(|_| ()).len(), 0, "{answer:?}");
+        let parts = world.sink.calls().iter().filter(|call| !call.stored.is_empty()).count();
+        assert!(parts <= 3 * BATCHES as usize, "{answer:?}: {parts} parts");
+    }
+}
+
+/// An insert that never fits, with nobody behind it to show so: its neighbours are stored, and it is given up.
+#[tokio::test(start_paused = true)]
+async fn neighbours_alone_show_who_it_is() {
+    for code in [159, 164, 241, 242, 999] {
+        let world = world_with_a_culprit(Answer::Refused(code));
+        let shape = world.shape("t", "a");
+        for row in FIRST {
+            world.leave(&shape, row).await;
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(world.sink.stored(), [0, 1, 3], "code {code}");
+        world.flush().await;
+        assert_eq!(world.dead_letters.kept(|_| ()).len(), 1, "code {code}");
+    }
+}
