@@ -524,7 +524,7 @@ mod tests {
 
     fn row(table: &str, changed: u32, now: u32, column: &str) -> Row {
         let line = format!(
-            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now},[]]"#
+            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,"","",{changed},[[1,"{column}","UInt64","",""]],{now},[]]"#
         );
         let row = Row::read(&line).expect("a row");
         for length in 0..line.len() {

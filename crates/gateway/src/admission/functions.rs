@@ -28,6 +28,23 @@ const OF_SESSION: [&str; 8] = [
     "user",
 ];
 
+/// What may stand behind the name of an aggregate function.
+const COMBINATORS: [&str; 13] = [
+    "ArgMax",
+    "ArgMin",
+    "Array",
+    "Distinct",
+    "ForEach",
+    "If",
+    "Map",
+    "Merge",
+    "OrDefault",
+    "OrNull",
+    "Resample",
+    "SimpleState",
+    "State",
+];
+
 /// What may stand in front of a parenthesis and is no function.
 const KEYWORDS: [&str; 22] = [
     "ALL", "AND", "AS", "ASSUME", "BETWEEN", "BY", "CHECK", "ELSE", "EXISTS", "FROM", "HAVING", "ILIKE", "IN", "LIKE",
@@ -36,8 +53,9 @@ const KEYWORDS: [&str; 22] = [
 
 /// Functions that make rows of a view others in a batch than in the insert itself, in small letters and without what
 /// underscores some of their names have. (That a view sees blocks of several inserts is what gathering is.)
-const OF_REQUEST: [&str; 22] = [
+const OF_REQUEST: [&str; 23] = [
     "authenticateduser",
+    "authuser",
     "connectionid",
     "currentdatabase",
     "currentprofiles",
@@ -77,8 +95,12 @@ struct Names {
 }
 
 impl Names {
+    /// `sumIf`, `uniqState` and the like are what `sum` and `uniq` are.
     fn have(&self, function: &str) -> bool {
-        self.exact.contains(function) || self.in_any_case.contains(function.to_ascii_lowercase().as_str())
+        let of = |suffix: &&str| function.strip_suffix(suffix).is_some_and(|function| self.have(function));
+        self.exact.contains(function)
+            || self.in_any_case.contains(function.to_ascii_lowercase().as_str())
+            || COMBINATORS.iter().any(of)
     }
 }
 
@@ -133,7 +155,10 @@ fn calls_only(text: &str, may_call: impl Fn(&str) -> bool, may_be_bare: impl Fn(
         match token.kind {
             TokenKind::Error => false,
             TokenKind::Word | TokenKind::QuotedIdentifier if is_called => {
-                is_type(before, text) || is_keyword(token, text) || name(token, text).is_some_and(|it| may_call(&it))
+                is_type(before, text)
+                    || is_table(before, text)
+                    || is_keyword(token, text)
+                    || name(token, text).is_some_and(|it| may_call(&it))
             }
             TokenKind::Word if !before.last().is_some_and(|before| before.is_symbol(b'.')) => {
                 may_be_bare(token.text(text))
@@ -169,6 +194,22 @@ pub(super) fn constraints(definition: &str) -> &str {
 
 fn is_keyword(token: &Token, text: &str) -> bool {
     KEYWORDS.iter().any(|keyword| token.is_keyword(text, keyword))
+}
+
+/// Whether a table function is what comes. In `trim('x' FROM f())` it is none.
+fn is_table(before: &[Token], text: &str) -> bool {
+    let is = |token: &Token, keywords: [&str; 2]| keywords.iter().any(|keyword| token.is_keyword(text, keyword));
+    let mut depth = 0;
+    let is_outside = |token: &Token| {
+        match token.kind {
+            TokenKind::Symbol(b'(') => depth -= 1,
+            TokenKind::Symbol(b')') => depth += 1,
+            _ => {}
+        }
+        depth < 0
+    };
+    before.last().is_some_and(|last| is(last, ["FROM", "JOIN"]))
+        && before.iter().rposition(is_outside).is_some_and(|at| is(&before[at + 1], ["SELECT", "WITH"]))
 }
 
 /// Whether a type's name is what comes: `x::T`, `CAST(x AS T)`, `{x:T}`.
@@ -236,10 +277,13 @@ mod tests {
         for text in [
             "({x:Array(UInt64)}, concat(currentUser(), CURRENT_DATABASE, timezone()))",
             "((SELECT count() + 1 FROM t WHERE (a > 1)))",
+            "((SELECT uniqState(number), sumArrayIf(a, b) FROM numbers(10) AS t JOIN url('x') AS u USING (a)))",
         ] {
             assert!(may_be_asked(text), "{text}");
         }
-        assert!(!may_be_asked("(queryID())") && !may_be_asked("(rowNumberInBlock())"));
+        for text in ["(queryID())", "(rowNumberInBlock())", "((SELECT trim(LEADING 'x' FROM queryID()) FROM t))"] {
+            assert!(!may_be_asked(text), "{text}");
+        }
     }
 
     #[test]
