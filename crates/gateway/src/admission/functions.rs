@@ -173,23 +173,25 @@ fn names(text: &str, wanted: &str) -> bool {
     tokens(Dialect::ClickHouse, text).iter().any(|token| name(token, text).is_some_and(|name| name == wanted))
 }
 
-/// The constraints of a table, of its definition.
+/// The constraints of a table, of its definition, in which they stand behind the columns.
 pub(super) fn constraints(definition: &str) -> &str {
-    let tokens = tokens(Dialect::ClickHouse, definition);
-    let mut tokens = tokens.iter().skip_while(|token| !token.is_keyword(definition, "CONSTRAINT"));
-    let Some(start) = tokens.next().map(|token| token.start) else { return "" };
-    let mut depth = 0;
-    for token in tokens {
+    let (mut depth, mut start, mut is_behind_comma) = (0, None, false);
+    for token in tokens(Dialect::ClickHouse, definition) {
         match token.kind {
             TokenKind::Symbol(b'(') => depth += 1,
             TokenKind::Symbol(b')') => depth -= 1,
+            _ if depth == 1 && is_behind_comma && token.is_keyword(definition, "CONSTRAINT") => {
+                start = start.or(Some(token.start));
+            }
             _ => {}
         }
-        if depth < 0 || (depth == 0 && token.is_keyword(definition, "PROJECTION")) {
+        let is_end = depth < 1 || (depth == 1 && token.is_keyword(definition, "PROJECTION"));
+        if let Some(start) = start.filter(|_| is_end) {
             return &definition[start..token.start];
         }
+        is_behind_comma = token.is_symbol(b',');
     }
-    &definition[start..]
+    start.map_or("", |start| &definition[start..])
 }
 
 fn is_keyword(token: &Token, text: &str) -> bool {
@@ -288,7 +290,8 @@ mod tests {
 
     #[test]
     fn constraints_are_what_stands_between_the_columns_and_the_engine() {
-        let definition = "CREATE TABLE t (n Int8 DEFAULT f(' CONSTRAINT '), CONSTRAINT a CHECK (n > 0) AND f(n), \
+        let definition =
+            "CREATE TABLE constraint (n Int8 DEFAULT f(' CONSTRAINT '), CONSTRAINT a CHECK (n > 0) AND f(n), \
                           PROJECTION p (SELECT g(n))) ENGINE = h('x') ORDER BY n";
         assert_eq!(constraints(definition), "CONSTRAINT a CHECK (n > 0) AND f(n), ");
         assert_eq!(constraints("T (n Int8, CONSTRAINT a CHECK n) ENGINE = h('x')"), "CONSTRAINT a CHECK n");
