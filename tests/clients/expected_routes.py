@@ -116,14 +116,14 @@ CHGO = {
         " words_as_text",
     ),
     **forwarded("async_insert=0", "block_pinned_off constraint_off stream_pinned_off"),
-    **forwarded("setting", "logged"),
+    **forwarded("setting", "logged unknown_setting"),
     **forwarded("session", "scratch"),
     **forwarded("insert_form", "select"),
     **forwarded("columns", "left_out unknown_column"),
     **forwarded("too_large", "many_large"),
     **forwarded("value", "not_cast"),
     **forwarded("unknown_field", "superfluous_not_skipped"),
-    **forwarded("refused", "unknown_setting nowhere"),
+    **forwarded("refused", "nowhere"),
 }
 # clickhouse-driver and asynch speak the native protocol only.
 DRIVER = {
@@ -135,7 +135,7 @@ DRIVER = {
         " events_sent_new_waiting oldest_revision waiting not_waiting not_waiting_blocks important token named"
         " named_again quota all_named quoted of_database in_small_letters commented format_native format_values"
         " format_csv settings_clause turned some_named except values values_waiting values_not_waiting"
-        " values_substituted values_of_server text_of_json text_of_csv computed_all computed_id one_by_one"
+        " values_substituted values_of_server text_of_json text_of_csv computed_all computed_id computed_ephemeral one_by_one"
         " one_by_one_changing by_threads in_turns many many_packed dbapi_many dbapi_values constraint"
         " constraint_blocks constraint_waiting constraint_packed constraint_values",
     ),
@@ -145,12 +145,12 @@ DRIVER = {
         " values_off constraint_off",
     ),
     **forwarded("session", "after_use scratch"),
-    **forwarded("setting", "logged"),
+    **forwarded("setting", "logged unknown_setting important_setting"),
     **forwarded("insert_form", "selected selected_from_tables through_input of_temporary"),
-    **forwarded("columns", "computed_ephemeral unknown_column"),
+    **forwarded("columns", "unknown_column"),
     **forwarded("too_large", "many_large"),
     **forwarded("value", "bad_value bad_json"),
-    **forwarded("refused", "unknown_setting important_setting bad_setting nowhere"),
+    **forwarded("refused", "bad_setting nowhere"),
     **forwarded("unclear", "no_table"),
 }
 # A column of each type, as clickhouse-driver writes it.
@@ -180,7 +180,8 @@ ASYNCH = {
     **forwarded("async_insert=0", "pinned_off pinned_off_blocks events_none_off constraint_off"),
     **forwarded("session", "scratch"),
     **forwarded("insert_form", "of_temporary"),
-    **forwarded("refused", "important_setting nowhere"),
+    **forwarded("setting", "important_setting"),
+    **forwarded("refused", "nowhere"),
 }
 # The OpenTelemetry collector's exporter itself.
 COLLECTOR = {

@@ -165,7 +165,7 @@ CONVERSATIONS: dict[str, tuple[list[Step], list[int], int, dict[str, int]]] = {
     ),
     "of a server": ([*insert(1, secondary=True), *insert(2, OFF, secondary=True)], [1, 2], 1, {"async_insert=0": 1}),
     "the same id again": ([*insert(1, query_id="one"), *insert(2, query_id="one")], [1, 2], 2, {}),
-    "an unknown setting": ([*insert(1, {"no_such_setting": "1"}), *insert(2)], [1, 2], 1, {"refused": 1}),
+    "an unknown setting": ([*insert(1, {"no_such_setting": "1"}), *insert(2)], [1, 2], 1, {"setting": 1}),
     "statements of other kinds between": (
         [*insert(1), result("SELECT n FROM t"), *insert(2), statement("SELECT not_there"), *insert(3), result("SELECT sum(n) FROM t")],
         [1, 2, 3], 3, {},

@@ -1,4 +1,4 @@
-//! The names of ClickHouse's settings, for a backend that knows none of them.
+//! The names of ClickHouse's settings: for a backend that knows none of them, and to tell what nobody here knows.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -37,16 +37,20 @@ pub(crate) fn clickhouse_settings() -> impl Iterator<Item = (&'static str, &'sta
     CLICKHOUSE.lines().filter_map(|line| line.split_once('\t'))
 }
 
-fn is_known(name: &str) -> bool {
-    static KNOWN: LazyLock<HashSet<&'static str>> =
-        LazyLock::new(|| clickhouse_settings().map(|(name, _)| name).collect());
+/// Whether it is a setting of ClickHouse's, as far as they are known here. Some of those that the readers know came later.
+pub(crate) fn is_known_setting(name: &str) -> bool {
+    static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+        let of_readers = windrow_columns::reading_settings().map(|setting| setting.name);
+        clickhouse_settings().map(|(name, _)| name).chain(of_readers).collect()
+    });
     KNOWN.contains(name)
 }
 
 /// The first of some settings that nobody knows, of a query or an insert. Windrow's own are looked at elsewhere.
 pub(crate) fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Refusal> {
     let is_one = |name: &str| {
-        let is_known = NOT_SETTINGS.contains(&name) || is_known(name) || OutputSettings::default().set(name, "");
+        let is_known =
+            NOT_SETTINGS.contains(&name) || is_known_setting(name) || OutputSettings::default().set(name, "");
         is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))
     };
     let unknown = names.find(|name| !is_one(name))?;
@@ -59,8 +63,8 @@ mod tests {
 
     #[test]
     fn clickhouses_settings_are_known_by_name() {
-        assert!(is_known("max_threads") && is_known("async_insert"));
-        assert!(!is_known("max_thread") && !is_known(""));
+        assert!(is_known_setting("max_threads") && is_known_setting("async_insert"));
+        assert!(!is_known_setting("max_thread") && !is_known_setting(""));
         assert!(clickhouse_settings().count() > 1000);
     }
 }

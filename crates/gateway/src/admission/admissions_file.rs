@@ -88,6 +88,7 @@ pub(super) struct KeptTable {
     pub(super) partition_key: String,
     pub(super) computes: bool,
     pub(super) asks_for_rights: bool,
+    pub(super) reads_request: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -255,6 +256,7 @@ mod tests {
             partition_key: String::new(),
             computes: true,
             asks_for_rights: false,
+            reads_request: false,
         };
         let context = UserContext {
             database: "d".into(),

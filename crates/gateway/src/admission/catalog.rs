@@ -31,8 +31,9 @@ use windrow_sql::{quote_string, TableName};
 
 use super::account::Accounts;
 use super::doubted::is_named;
+use super::engine::EngineDefaults;
 use super::rounds::{Answers, Rounds};
-use super::schema::{self, EngineDefaults, Mark, Row, Stamp, TableSchema};
+use super::schema::{self, Mark, Row, Stamp, TableSchema};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
 use super::views::{self, Behind};
@@ -238,9 +239,9 @@ impl Core {
         let mut state = self.lock();
         for row in rows {
             let (key, mark) = (row.key(), row.mark());
-            let Behind { fed, marks } = behind.remove(&key).unwrap_or_default();
+            let Behind { fed, reads_request, marks } = behind.remove(&key).unwrap_or_default();
             let schema = row.schema(began, self.watch.clone(), defaults);
-            let schema = schema.map(|schema| TableSchema { said_by, fed, ..schema });
+            let schema = schema.map(|schema| TableSchema { said_by, ..schema.with_behind(fed, reads_request) });
             if let Some(schema) = schema.filter(|schema| schema.is_replicated || !is_first_passed_over) {
                 answers.insert(key.clone(), Ok(state.keep(key, schema, (mark, marks), began)));
             }
@@ -523,7 +524,7 @@ mod tests {
 
     fn row(table: &str, changed: u32, now: u32, column: &str) -> Row {
         let line = format!(
-            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,0,"",{changed},[[1,"{column}","UInt64","",""]],{now},[]]"#
+            r#"["d","{table}","MergeTree","MergeTree ORDER BY a","00000000-0000-0000-0000-000000000001",0,"","",{changed},[[1,"{column}","UInt64","",""]],{now},[]]"#
         );
         let row = Row::read(&line).expect("a row");
         for length in 0..line.len() {

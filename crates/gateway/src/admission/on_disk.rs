@@ -17,6 +17,7 @@ use windrow_clickhouse::{Credentials, ReplicaId};
 use super::account::{Account, AccountKey};
 use super::admissions_file::{KeptAccount, KeptAdmissions, KeptColumn, KeptInsert, KeptServer, KeptTable, Proof};
 use super::facts::BackendFacts;
+use super::functions;
 use super::schema::{Column, TableSchema};
 use super::standing::{Moment, Standing};
 use super::{Admission, Grounds, TableKey, UserKey};
@@ -230,14 +231,17 @@ impl KeptTable {
             partition_key: schema.partition_key.clone(),
             computes: schema.computes,
             asks_for_rights: schema.asks_for_rights,
+            reads_request: schema.reads_request,
         }
     }
 
     fn schema(&self) -> Option<TableSchema> {
+        let mut columns: Vec<Column> = self.columns.iter().map(KeptColumn::column).collect();
+        functions::find_those_that_read_the_request(&mut columns);
         Some(TableSchema {
             standing: Standing::default(),
             watch: None,
-            columns: self.columns.iter().map(KeptColumn::column).collect(),
+            columns: columns.into_boxed_slice(),
             gatherable: self.gatherable,
             async_insert: self.async_insert,
             marks: self.marks.clone(),
@@ -255,6 +259,7 @@ impl KeptTable {
             partition_key: self.partition_key.clone(),
             computes: self.computes,
             asks_for_rights: self.asks_for_rights,
+            reads_request: self.reads_request,
         })
     }
 }
@@ -371,6 +376,7 @@ mod tests {
             partition_key: "p".into(),
             computes: true,
             asks_for_rights: true,
+            reads_request: true,
         };
         let schema = table.schema().unwrap();
         assert_eq!(&schema.columns[..], columns);

@@ -1,15 +1,15 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use windrow_clickhouse::{Call, CallError, Client, Credentials, ReplicaId};
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, PartitionKey};
-use windrow_sql::{unquote_string, unquoted_names};
 
+use super::engine::{Engine, EngineDefaults};
+use super::functions::{self, CONSTRAINTS};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
-use super::views::{self, Behind, Fed};
-use super::windows::{Bounds, Window};
+use super::views::{self, Fed};
+use super::windows::Window;
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 
 /// A table, as far as inserts are concerned.
@@ -51,6 +51,8 @@ pub(crate) struct TableSchema {
     /// Whether ClickHouse may refuse an insert for what it computes, or does beside storing rows: then a yes to an
     /// insert into another table says nothing of this one.
     pub(crate) asks_for_rights: bool,
+    /// Whether a constraint or a view makes of a row something that depends on more than the row.
+    pub(super) reads_request: bool,
 }
 
 /// Where a Distributed table's rows go on to.
@@ -75,6 +77,8 @@ pub(crate) struct Column {
     /// What stands in it where it is left out, if that is a number that can be read here.
     pub(super) plain_default: Option<i64>,
     pub(crate) asks_for_rights: bool,
+    /// Whether what it is computed to depends on more than the row.
+    pub(super) reads_request: bool,
 }
 
 /// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows, or what
@@ -95,7 +99,7 @@ fn asks_for_rights(expression: &str) -> bool {
     MARKS.iter().any(|mark| expression.contains(mark))
 }
 
-/// A column that an insert writes.
+/// A column that an insert brings.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) name: String,
@@ -104,6 +108,8 @@ pub(crate) struct Target {
     /// Unless it is of a type that is not known here.
     pub(crate) spec: Option<ColumnSpec>,
     pub(crate) default_kind: DefaultKind,
+    /// Whether rows have to bring it, since it would be computed from more than them.
+    pub(crate) has_to_be_given: bool,
 }
 
 impl Target {
@@ -125,7 +131,7 @@ pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String 
          toUnixTimestamp(now()), dependents FROM (SELECT database, name, engine, engine_full, toString(uuid) AS id, \
          arrayZip(dependencies_database, dependencies_table) AS dependents, \
          if(notEmpty(dependencies_table), cityHash64(dependencies_database, dependencies_table), 0) AS views, \
-         position(create_table_query, ' CONSTRAINT ') > 0 AS constraints, partition_key, \
+         {CONSTRAINTS} AS constraints, partition_key, \
          toUnixTimestamp(metadata_modification_time) AS changed FROM system.tables WHERE {named_in_tables}) AS t \
          LEFT JOIN (SELECT database, table, arraySort(groupArray((position, name, type, default_kind, default_expression))) AS \
          columns FROM system.columns WHERE {named_in_columns} GROUP BY database, table) AS c \
@@ -140,20 +146,22 @@ pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials)
     let quoted = |name: &str| windrow_sql::backquote(name);
     let describe = format!("DESCRIBE TABLE {}.{} FORMAT JSONCompactEachRow", quoted(&key.database), quoted(&key.table));
     let describe = Call::new(asker, &describe).timeout(QUESTION_TIMEOUT);
-    let engine = "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), \
-                  toString(position(create_table_query, ' CONSTRAINT ') > 0), partition_key, \
-                  arrayZip(dependencies_database, dependencies_table) FROM system.tables WHERE database = {database:String} AND name = {table:String} FORMAT JSONCompactEachRow";
-    let engine = Call::new(asker, engine).param("param_database", &key.database).param("param_table", &key.table);
+    let engine = format!(
+        "SELECT engine, engine_full, toString(uuid), toString(notEmpty(dependencies_table)), {CONSTRAINTS}, partition_key, \
+         arrayZip(dependencies_database, dependencies_table) FROM system.tables WHERE database = {{database:String}} \
+         AND name = {{table:String}} FORMAT JSONCompactEachRow"
+    );
+    let engine = Call::new(asker, &engine).param("param_database", &key.database).param("param_table", &key.table);
     let engine = client.call(engine.timeout(QUESTION_TIMEOUT));
     let defaults = EngineDefaults::ask(client, asker);
     let (columns, engine, defaults) = tokio::try_join!(client.call(describe), engine, defaults)?;
     let said_by = engine.replica;
     let (engine, views) = Engine::read(engine.text(), defaults).unzip();
     let sources = [(key.clone(), views.unwrap_or_default())];
-    let Behind { fed, .. } =
-        views::behind(client, &UserKey::of(asker), &sources, defaults).await?.remove(key).unwrap_or_default();
+    let behind = views::behind(client, &UserKey::of(asker), &sources, defaults).await?.remove(key).unwrap_or_default();
     let columns: Vec<Column> = columns.text().lines().filter_map(read_column).collect();
-    Ok(TableSchema { said_by, fed, ..TableSchema::new(columns, engine, began, None) })
+    let schema = TableSchema::new(columns, engine, began, None);
+    Ok(TableSchema { said_by, ..schema.with_behind(behind.fed, behind.reads_request) })
 }
 
 fn read_column(line: &str) -> Option<Column> {
@@ -172,7 +180,8 @@ pub(super) struct Row {
     uuid: String,
     /// A hash of their names; zero: there is none.
     views: u64,
-    constraints: u8,
+    /// What the definition has from the first of them on; empty if there is none.
+    constraints: String,
     partition_key: String,
     /// Seconds since 1970; zero where its database keeps no such time.
     changed: u32,
@@ -238,7 +247,7 @@ impl Row {
             definition: self.engine_full,
             defaults,
             has_views: self.views != 0,
-            has_constraints: self.constraints > 0,
+            constraints: self.constraints,
             partition_key: self.partition_key,
         };
         let columns = self.columns.into_iter();
@@ -254,205 +263,15 @@ pub(super) fn uuid(text: &str) -> Option<u128> {
     u128::from_str_radix(&text.replace('-', ""), 16).ok()
 }
 
-/// The window of a table of this engine, and whether the engine shares its rows with replicas.
-pub(super) fn window(name: &str, definition: &str, defaults: EngineDefaults) -> (Window, bool) {
-    let engine = Engine {
-        name: name.to_owned(),
-        definition: definition.to_owned(),
-        defaults,
-        uuid: 0,
-        has_views: false,
-        has_constraints: false,
-        partition_key: String::new(),
-    };
-    (engine.window(), engine.is_replicated())
-}
-
-struct Engine {
-    name: String,
-    /// The engine with its parameters and settings, as in the table's definition.
-    definition: String,
-    defaults: EngineDefaults,
-    uuid: u128,
-    has_views: bool,
-    has_constraints: bool,
-    partition_key: String,
-}
-
-/// What the server sets for tables that set nothing themselves. Zero: there is no such window, or nobody says.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct EngineDefaults {
-    blocks: u64,
-    replicated_blocks: u64,
-    replicated_seconds: u64,
-    async_insert: bool,
-    replicated_async_insert: bool,
-    has_replicas: bool,
-}
-
-impl EngineDefaults {
-    /// Of each kind by itself: an account may be let see only one of them. A server that goes away in between has said
-    /// nothing: repeats into a table whose window is not known are stored again, and its shard is unlike the others.
-    pub(super) async fn ask(client: &Client, asker: &Credentials) -> Result<EngineDefaults, CallError> {
-        let value = async |table: &str, name: &str| -> Result<u64, CallError> {
-            let question = format!("SELECT value FROM system.{table} WHERE name = '{name}' FORMAT TSVRaw");
-            match client.call(Call::new(asker, &question).timeout(QUESTION_TIMEOUT)).await {
-                Ok(answer) => Ok(answer.text().trim().parse().unwrap_or(0)),
-                Err(error) => match NotAdmitted::of(&error) {
-                    NotAdmitted::Forward(_) => Ok(0),
-                    _ => Err(error),
-                },
-            }
-        };
-        let (blocks, replicated_blocks, replicated_seconds, async_insert, replicated_async_insert) = tokio::try_join!(
-            value("merge_tree_settings", "non_replicated_deduplication_window"),
-            value("replicated_merge_tree_settings", "replicated_deduplication_window"),
-            value("replicated_merge_tree_settings", "replicated_deduplication_window_seconds"),
-            value("merge_tree_settings", "async_insert"),
-            value("replicated_merge_tree_settings", "async_insert")
-        )?;
-        Ok(EngineDefaults {
-            blocks,
-            replicated_blocks,
-            replicated_seconds,
-            async_insert: async_insert > 0,
-            replicated_async_insert: replicated_async_insert > 0,
-            has_replicas: client.replicas().are_several(),
-        })
-    }
-}
-
-impl Engine {
-    /// With the views on the table.
-    fn read(text: &str, defaults: EngineDefaults) -> Option<(Engine, Vec<TableKey>)> {
-        type Fields = (String, String, String, String, String, String, Vec<(String, String)>);
-        let fields: Fields = serde_json::from_str(text.lines().next()?).ok()?;
-        let (name, definition, id, has_views, has_constraints, partition_key, views) = fields;
-        let engine = Engine {
-            name,
-            definition,
-            defaults,
-            uuid: uuid(&id)?,
-            has_views: has_views != "0",
-            has_constraints: has_constraints != "0",
-            partition_key,
-        };
-        Some((engine, views::keys(&views)))
-    }
-
-    fn is_gatherable(&self) -> bool {
-        const OTHERS: [&str; 7] = ["Null", "Memory", "Log", "TinyLog", "StripeLog", "Distributed", "Buffer"];
-        self.name.ends_with("MergeTree") || OTHERS.contains(&self.name.as_str())
-    }
-
-    fn hands_on(&self) -> bool {
-        matches!(self.name.as_str(), "Distributed" | "Buffer")
-    }
-
-    fn window(&self) -> Window {
-        let number = |name: &str, default: u64| {
-            self.setting(name).map_or(default, |text| text.trim().parse().unwrap_or(default))
-        };
-        if !self.name.ends_with("MergeTree") {
-            return Window::Never;
-        }
-        if !self.is_replicated() {
-            return Window::of_blocks(number("non_replicated_deduplication_window", self.defaults.blocks), None);
-        }
-        let seconds = number("replicated_deduplication_window_seconds", self.defaults.replicated_seconds);
-        let age = (seconds > 0).then(|| Duration::from_secs(seconds));
-        match number("replicated_deduplication_window", self.defaults.replicated_blocks) {
-            // Not Windrow's to give: the window would be every client's.
-            0 => Window::Never,
-            blocks => Window::Owners(Bounds { blocks, age }),
-        }
-    }
-
-    /// Others than MergeTree have no such setting.
-    fn async_insert(&self) -> bool {
-        let default = match self.is_replicated() {
-            true => self.defaults.replicated_async_insert,
-            false => self.defaults.async_insert,
-        };
-        let own = self.setting("async_insert").map(|value| matches!(value.trim(), "1" | "true"));
-        self.name.ends_with("MergeTree") && own.unwrap_or(default)
-    }
-
-    /// Whether each of several replicas can take its rows: it keeps them together with the others, or keeps none.
-    fn is_on_all_replicas(&self) -> bool {
-        let keeps_none = matches!(self.name.as_str(), "Distributed" | "Null");
-        self.defaults.has_replicas && (self.is_replicated() || keeps_none)
-    }
-
-    fn is_replicated(&self) -> bool {
-        self.name.starts_with("Replicated") || self.name.starts_with("Shared")
-    }
-
-    fn marks(&self, columns: &[Column]) -> Option<Marks> {
-        let names = self.named_columns()?;
-        let kind = self.name.trim_start_matches("Replicated").trim_start_matches("Shared");
-        let (column, allowed) = match (kind, names.as_slice()) {
-            ("CollapsingMergeTree", [sign]) | ("VersionedCollapsingMergeTree", [sign, _]) => (sign, [1, -1]),
-            ("ReplacingMergeTree", [_, is_deleted]) => (is_deleted, [0, 1]),
-            _ => return None,
-        };
-        let default = columns.iter().find(|known| known.name == *column)?.plain_default;
-        let has_allowed_default = default.is_some_and(|value| allowed.map(i64::from).contains(&value));
-        Some(Marks { column: column.clone(), allowed, has_allowed_default })
-    }
-
-    /// The columns among its parameters; `None` if they are not plain names, as in the old syntax.
-    fn named_columns(&self) -> Option<Vec<String>> {
-        // The others are where a replicated table is kept.
-        let names = self.parameters()?.into_iter().filter(|parameter| !parameter.starts_with('\''));
-        names.map(|name| <[String; 1]>::try_from(unquoted_names(name)?).ok().map(|[name]| name)).collect()
-    }
-
-    /// What stands in parentheses behind its name, each as it was written. Empty: nothing does.
-    fn parameters(&self) -> Option<Vec<&str>> {
-        let text = self.definition.strip_prefix(&self.name)?.strip_prefix('(')?;
-        let (mut parameters, mut start, mut quote, mut depth) = (Vec::new(), 0, None, 0);
-        let mut characters = text.char_indices();
-        while let Some((at, character)) = characters.next() {
-            match (quote, character) {
-                (Some(_), '\\') => drop(characters.next()),
-                (Some(mark), _) if mark == character => quote = None,
-                (Some(_), _) => {}
-                (None, '`' | '\'' | '"') => quote = Some(character),
-                (None, '(' | '[') => depth += 1,
-                (None, ')' | ']') if depth > 0 => depth -= 1,
-                (None, ',' | ')') if depth == 0 => {
-                    parameters.push(text[start..at].trim());
-                    if character == ')' {
-                        return Some(parameters);
-                    }
-                    start = at + 1;
-                }
-                (None, _) => {}
-            }
-        }
-        None
-    }
-
-    fn distributed(&self) -> Option<Distributed> {
-        let parameters = self.parameters().filter(|_| self.name == "Distributed")?;
-        let [cluster, database, table, more @ ..] = parameters.as_slice() else { return None };
-        let name = |text: &str| unquote_string(text).or_else(|| unquoted_names(text)?.pop());
-        let key = more.first().map(|key| (*key).to_owned());
-        Some(Distributed { cluster: name(cluster)?, database: name(database)?, table: name(table)?, key })
-    }
-
-    fn setting(&self, name: &str) -> Option<&str> {
-        let settings = &self.definition[self.definition.find(" SETTINGS ")?..];
-        let mut pairs = settings.trim_start_matches(" SETTINGS ").split(',').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(known, _)| known.trim() == name).map(|(_, value)| value)
-    }
-}
-
 impl Column {
     /// Whether an insert may bring it.
     pub(super) fn is_written(&self) -> bool {
         matches!(self.default_kind, DefaultKind::None | DefaultKind::Default)
+    }
+
+    /// Whether an insert may bring it that names it.
+    fn may_be_named(&self) -> bool {
+        self.is_written() || self.default_kind == DefaultKind::Ephemeral
     }
 
     pub(super) fn new(name: String, type_name: String, default_kind: &str, default_expression: &str) -> Column {
@@ -467,7 +286,16 @@ impl Column {
         let plain_default = if default_expression.is_empty() { Some(0) } else { default_expression.parse().ok() };
         let asks_for_rights = asks_for_rights(default_expression);
         let default_expression = default_expression.into();
-        Column { name, data_type, type_name, default_kind, default_expression, plain_default, asks_for_rights }
+        Column {
+            name,
+            data_type,
+            type_name,
+            default_kind,
+            default_expression,
+            plain_default,
+            asks_for_rights,
+            reads_request: false,
+        }
     }
 
     /// As the backend writes it.
@@ -482,24 +310,34 @@ impl Column {
     }
 
     fn target(&self) -> Target {
-        let spec = |data_type: &DataType| ColumnSpec {
-            name: self.name.clone(),
-            data_type: data_type.clone(),
-            default_kind: self.default_kind,
+        // What a row leaves out of an EPHEMERAL column is computed, as with a DEFAULT.
+        let default_kind = match self.default_kind {
+            DefaultKind::Ephemeral => DefaultKind::Default,
+            kind => kind,
         };
+        let spec =
+            |data_type: &DataType| ColumnSpec { name: self.name.clone(), data_type: data_type.clone(), default_kind };
         Target {
             name: self.name.clone(),
             type_name: self.type_name.clone(),
             spec: self.data_type.as_ref().ok().map(spec),
-            default_kind: self.default_kind,
+            default_kind,
+            has_to_be_given: self.reads_request,
         }
     }
 }
 
 impl TableSchema {
-    fn new(columns: Vec<Column>, engine: Option<Engine>, began: Moment, watch: Option<Arc<Standing>>) -> TableSchema {
+    fn new(
+        mut columns: Vec<Column>,
+        engine: Option<Engine>,
+        began: Moment,
+        watch: Option<Arc<Standing>>,
+    ) -> TableSchema {
+        functions::find_those_that_read_the_request(&mut columns);
         let computes_columns = columns.iter().any(|column| column.default_kind != DefaultKind::None);
-        let has_more = engine.as_ref().is_none_or(|engine| engine.has_views || engine.has_constraints);
+        let has_more = engine.as_ref().is_none_or(|engine| engine.has_views || !engine.constraints.is_empty());
+        let reads_request = engine.as_ref().is_some_and(|engine| engine.reads_request(&columns));
         let hands_on = engine.as_ref().is_none_or(Engine::hands_on);
         TableSchema {
             standing: Standing::confirmed_at(began),
@@ -507,6 +345,7 @@ impl TableSchema {
             computes: computes_columns || has_more,
             asks_for_rights: has_more || hands_on || columns.iter().any(|column| column.asks_for_rights),
             marks: engine.as_ref().and_then(|engine| engine.marks(&columns)),
+            reads_request,
             columns: columns.into_boxed_slice(),
             gatherable: engine.as_ref().is_some_and(Engine::is_gatherable),
             async_insert: engine.as_ref().is_some_and(Engine::async_insert),
@@ -524,11 +363,17 @@ impl TableSchema {
         }
     }
 
+    /// With what views do of its rows.
+    pub(super) fn with_behind(self, fed: Box<[Fed]>, views_read_request: bool) -> TableSchema {
+        TableSchema { fed, reads_request: self.reads_request || views_read_request, ..self }
+    }
+
     /// Whether it is the same for all that an insert can tell apart.
     pub(super) fn is_like(&self, other: &TableSchema) -> bool {
         let own = |it: &TableSchema| {
             let gathering = (it.gatherable, it.async_insert, it.window);
-            (gathering, it.uuid, it.has_views, it.hands_on, it.is_replicated, it.computes, it.asks_for_rights)
+            let computing = (it.computes, it.reads_request, it.asks_for_rights);
+            (gathering, it.uuid, it.has_views, it.hands_on, it.is_replicated, computing)
         };
         own(self) == own(other)
             && self.fed == other.fed
@@ -543,6 +388,28 @@ impl TableSchema {
     pub(crate) fn confirmed(&self) -> Moment {
         let watched = self.watch.as_ref().map_or(Moment::default(), |watch| watch.confirmed());
         self.standing.confirmed().max(watched)
+    }
+
+    /// Whether something is computed, for an insert of these columns, from more than its rows. Of columns that it may
+    /// bring itself it is not said here.
+    pub(crate) fn reads_request(&self, targets: &[Target]) -> bool {
+        let is_computed = |column: &Column| match column.default_kind {
+            DefaultKind::None | DefaultKind::Alias => false,
+            DefaultKind::Materialized => true,
+            DefaultKind::Default | DefaultKind::Ephemeral => !targets.iter().any(|it| it.name == column.name),
+        };
+        self.reads_request || self.columns.iter().any(|column| column.reads_request && is_computed(column))
+    }
+
+    /// Whether some column has times without a zone of its own.
+    pub(crate) fn has_local_times(&self) -> bool {
+        const TIME: &str = "DateTime";
+        let is_local = |rest: &str| {
+            let arguments =
+                rest.strip_prefix("64").unwrap_or(rest).strip_prefix('(').and_then(|it| it.split(')').next());
+            !arguments.is_some_and(|arguments| arguments.contains('\''))
+        };
+        self.columns.iter().any(|column| column.type_name.split(TIME).skip(1).any(is_local))
     }
 
     pub(crate) fn is_partitioned(&self) -> bool {
@@ -609,7 +476,7 @@ impl TableSchema {
         text
     }
 
-    /// The columns that an insert writes: those it names, with the name of its table before them or without, or all
+    /// The columns that an insert brings: those it names, with the name of its table before them or without, or all
     /// that can be written but for some.
     pub(crate) fn target_columns(
         &self,
@@ -617,13 +484,13 @@ impl TableSchema {
         named: Option<&[String]>,
         except: &[String],
     ) -> Result<Vec<Target>, NotAdmitted> {
-        let writable = |column: &&Column| column.is_written();
+        let (writable, namable) = (|column: &&Column| column.is_written(), |column: &&Column| column.may_be_named());
         let targets: Vec<&Column> = match named {
             None => self.columns.iter().filter(writable).filter(|column| !except.contains(&column.name)).collect(),
             Some(names) => {
                 let known = |name: &str| self.columns.iter().find(|column| column.name == name);
                 let behind_table = |name: &'_ String| known(name.strip_prefix(table)?.strip_prefix('.')?);
-                let find = |name: &String| known(name).or_else(|| behind_table(name)).filter(writable);
+                let find = |name: &String| known(name).or_else(|| behind_table(name)).filter(namable);
                 // A name that isn't there is the backend's to refuse; the other kinds of column have rules of their
                 // own.
                 names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward("columns"))?
@@ -657,104 +524,7 @@ fn push_escaped(out: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::windows::MARKED_WINDOW;
     use super::*;
-
-    const DEFAULTS: EngineDefaults = EngineDefaults {
-        blocks: 0,
-        replicated_blocks: 10_000,
-        replicated_seconds: 3_600,
-        async_insert: false,
-        replicated_async_insert: false,
-        has_replicas: false,
-    };
-
-    fn engine(name: &str, definition: &str, defaults: EngineDefaults) -> Engine {
-        let (name, definition) = (name.to_owned(), definition.to_owned());
-        let partition_key = String::new();
-        Engine { name, definition, defaults, uuid: 1, has_views: false, has_constraints: false, partition_key }
-    }
-
-    fn window(name: &str, definition: &str, default_blocks: u64) -> Window {
-        engine(name, definition, EngineDefaults { blocks: default_blocks, ..DEFAULTS }).window()
-    }
-
-    #[test]
-    fn rows_of_one_server_are_not_on_all_replicas() {
-        let is_on_all = |name: &str, has_replicas: bool| {
-            engine(name, name, EngineDefaults { has_replicas, ..DEFAULTS }).is_on_all_replicas()
-        };
-        for name in ["ReplicatedMergeTree", "ReplicatedReplacingMergeTree", "SharedMergeTree", "Distributed", "Null"] {
-            assert!(is_on_all(name, true) && !is_on_all(name, false), "{name}");
-        }
-        for name in ["MergeTree", "SummingMergeTree", "Memory", "Log", "Buffer", "unknown"] {
-            assert!(!is_on_all(name, true), "{name}");
-        }
-    }
-
-    #[test]
-    fn windows_are_found_where_they_are_set() {
-        let owners =
-            |blocks, seconds: Option<u64>| Window::Owners(Bounds { blocks, age: seconds.map(Duration::from_secs) });
-        let plain = "MergeTree ORDER BY a SETTINGS index_granularity = 8192";
-        assert_eq!(window("MergeTree", plain, 0), Window::None);
-        assert_eq!(window("MergeTree", plain, 100), owners(100, None));
-        assert_eq!(window("MergeTree", plain, MARKED_WINDOW), Window::Windrows);
-        let set = "MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 5, index_granularity = 8192";
-        assert_eq!(window("MergeTree", set, MARKED_WINDOW), owners(5, None));
-        let off = "MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 0";
-        assert_eq!(window("MergeTree", off, 100), Window::None);
-        let marked = format!("MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = {MARKED_WINDOW}");
-        assert_eq!(window("ReplacingMergeTree", &marked, 0), Window::Windrows);
-        assert_eq!(window("Null", "Null", 100), Window::Never);
-        let replicated = "ReplicatedMergeTree('/a', 'b') ORDER BY a";
-        assert_eq!(window("ReplicatedMergeTree", replicated, 0), owners(10_000, Some(3_600)));
-        let set = format!(
-            "{replicated} SETTINGS replicated_deduplication_window = 7, replicated_deduplication_window_seconds = 0"
-        );
-        assert_eq!(window("ReplicatedMergeTree", &set, 0), owners(7, None));
-        let off = format!("{replicated} SETTINGS replicated_deduplication_window = 0");
-        assert_eq!(window("ReplicatedMergeTree", &off, 0), Window::Never);
-    }
-
-    #[test]
-    fn marks_are_found_among_the_parameters() {
-        let marks = |name: &str, parameters: &str, default: &str| {
-            let definition = format!("{name}{parameters} ORDER BY a SETTINGS index_granularity = 8192");
-            let engine = engine(name, &definition, DEFAULTS);
-            let column = |name: &str| Column::new(name.to_owned(), "Int8".to_owned(), "DEFAULT", default);
-            engine.marks(&[column("v"), column("s"), column("x, `y)")]).map(|marks| {
-                let Marks { column, allowed, has_allowed_default } = marks;
-                (column, allowed[1], has_allowed_default)
-            })
-        };
-        let sign = |has_allowed_default| Some(("s".to_owned(), -1, has_allowed_default));
-        assert_eq!(marks("CollapsingMergeTree", "(s)", ""), sign(false));
-        assert_eq!(marks("CollapsingMergeTree", "(s)", "-1"), sign(true));
-        assert_eq!(marks("VersionedCollapsingMergeTree", "(s, v)", "rand()"), sign(false));
-        assert_eq!(marks("ReplicatedCollapsingMergeTree", "('/a(,', 'b', s)", "1"), sign(true));
-        let deleted = |column: &str| Some((column.to_owned(), 1, true));
-        assert_eq!(marks("ReplacingMergeTree", "(v, s)", ""), deleted("s"));
-        assert_eq!(marks("ReplacingMergeTree", "(v, `x, \\`y)`)", "0"), deleted("x, `y)"));
-        for parameters in ["", "(v)", "(d, (a), 8192, v, s)", "(v, s"] {
-            assert_eq!(marks("ReplacingMergeTree", parameters, ""), None, "{parameters}");
-        }
-        assert_eq!(marks("SummingMergeTree", "(s)", ""), None);
-    }
-
-    #[test]
-    fn the_engines_answer_is_read() {
-        let line =
-            r#"["MergeTree","MergeTree ORDER BY a","00000000-0000-0001-0000-000000000002","1","0","p",[["d","v"]]]"#;
-        let defaults = EngineDefaults { blocks: MARKED_WINDOW, ..DEFAULTS };
-        let (engine, views) = Engine::read(line, defaults).expect("all fields are there");
-        assert_eq!(views, [TableKey { database: "d".into(), table: "v".into() }]);
-        assert_eq!(engine.window(), Window::Windrows);
-        assert_eq!((engine.has_views, engine.partition_key.as_str()), (true, "p"));
-        for length in 0..line.len() {
-            assert!(Engine::read(&line[..length], defaults).is_none(), "cut after {length}");
-        }
-    }
 
     #[test]
     fn target_columns_are_those_that_can_be_written() {
@@ -778,7 +548,8 @@ mod tests {
         assert_eq!(names(Some(&["u.s".into()])), None, "another table");
         assert_eq!(names(None).as_deref(), Some("a,s"));
         assert_eq!(names(Some(&["s".into(), "a".into()])).as_deref(), Some("s,a"));
-        for refused in ["m", "e", "missing"] {
+        assert_eq!(names(Some(&["e".into(), "a".into()])).as_deref(), Some("e,a"));
+        for refused in ["m", "missing"] {
             assert_eq!(names(Some(&[refused.into()])), None, "{refused}");
         }
         assert_eq!(names(Some(&["a".into(), "a".into()])), None);

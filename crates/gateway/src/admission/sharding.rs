@@ -298,6 +298,8 @@ impl TableSchema {
         let all = || std::iter::once(distributed).chain(locals.clone());
         let confirmed = all().map(TableSchema::confirmed).min().unwrap_or_default();
         let model = locals.clone().next().unwrap_or(distributed);
+        // The Distributed table's own columns come with the rows.
+        let is_computed_from_request = |column: &Column| column.reads_request && !distributed.has_column(&column.name);
         TableSchema {
             standing: Standing::confirmed_at(confirmed),
             // Of several watches: only the time that has passed tells.
@@ -322,6 +324,8 @@ impl TableSchema {
             partition_key: model.partition_key.clone(),
             computes: all().any(|table| table.computes),
             asks_for_rights: all().any(|table| table.asks_for_rights),
+            reads_request: all().any(|table| table.reads_request)
+                || locals.clone().any(|local| local.columns.iter().any(is_computed_from_request)),
         }
     }
 }

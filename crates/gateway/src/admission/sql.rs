@@ -105,6 +105,7 @@ fn schema(backend: &SqlBackend, info: TableInfo, began: Moment) -> TableSchema {
             default_expression: "".into(),
             plain_default: None,
             asks_for_rights: false,
+            reads_request: false,
         }
     });
     TableSchema {
@@ -127,6 +128,7 @@ fn schema(backend: &SqlBackend, info: TableInfo, began: Moment) -> TableSchema {
         partition_key: String::new(),
         computes: false,
         asks_for_rights: false,
+        reads_request: false,
     }
 }
 

@@ -13,7 +13,9 @@ use windrow_clickhouse::{CallError, Client};
 use windrow_sql::{view_target, ViewTarget};
 
 use super::catalog::{ask_lines, named, TABLES_IN_A_QUESTION};
-use super::schema::{self, EngineDefaults, Mark, Stamp, TableSchema};
+use super::engine::{self, EngineDefaults};
+use super::functions;
+use super::schema::{self, Mark, Stamp, TableSchema};
 use super::sharding::Shards;
 use super::user::UserKey;
 use super::windows::{Settled, Window, Windows};
@@ -55,6 +57,8 @@ impl Fed {
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     pub(super) fed: Box<[Fed]>,
+    /// Whether some view makes rows of the request.
+    pub(super) reads_request: bool,
     /// The views, and the tables that they fill, with what each is known again by. `None`: it is not seen, or keeps no
     /// time of its changes.
     pub(super) marks: Vec<(TableKey, Option<Mark>)>,
@@ -82,6 +86,8 @@ struct Node {
     engine: String,
     window: Window,
     has_replicated_engine: bool,
+    /// Of a view: whether it reads the request.
+    reads_request: bool,
     /// Of a view, the table that it fills; of a table, the views on it.
     next: Vec<TableKey>,
 }
@@ -128,12 +134,14 @@ impl Row {
 
     fn node(self, defaults: EngineDefaults) -> Option<Node> {
         let stamp = Stamp { uuid: schema::uuid(&self.uuid)?, views: self.views, changed: self.changed };
-        let (window, has_replicated_engine) = schema::window(&self.engine, &self.engine_full, defaults);
+        let (window, has_replicated_engine) = engine::window(&self.engine, &self.engine_full, defaults);
         let next = match self.engine.ends_with("View") {
             true => self.target().into_iter().collect(),
             false => keys(&self.dependents),
         };
-        Some(Node { mark: Mark::of(stamp, self.now), engine: self.engine, window, has_replicated_engine, next })
+        let mark = Mark::of(stamp, self.now);
+        let reads_request = functions::view_reads_request(&self.create);
+        Some(Node { mark, engine: self.engine, window, has_replicated_engine, reads_request, next })
     }
 
     /// The table that this view fills.
@@ -163,13 +171,14 @@ pub(super) fn keys(names: &[(String, String)]) -> Vec<TableKey> {
 }
 
 fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> Behind {
-    let (mut fed, mut marks) = (BTreeMap::new(), BTreeMap::new());
+    let (mut fed, mut marks, mut reads_request) = (BTreeMap::new(), BTreeMap::new(), false);
     let mut waiting = views.to_vec();
     while let Some(view) = waiting.pop() {
         let node = nodes.get(&view);
         if marks.insert(view.clone(), node.and_then(|node| node.mark)).is_some() {
             continue;
         }
+        reads_request |= node.is_some_and(|node| node.reads_request);
         let Some(target) = node.and_then(|node| node.next.first()) else {
             // Nobody can say which table it is.
             fed.insert(view.clone(), Fed { table: view.clone(), view, window: None, has_replicated_engine: false });
@@ -186,7 +195,7 @@ fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> Behind {
             table.map_or((None, false), |table| (Some(table.window), table.has_replicated_engine));
         fed.entry(target.clone()).or_insert(Fed { table: target.clone(), view, window, has_replicated_engine });
     }
-    Behind { fed: fed.into_values().collect(), marks: marks.into_iter().collect() }
+    Behind { fed: fed.into_values().collect(), reads_request, marks: marks.into_iter().collect() }
 }
 
 /// A table that gets rows by a view, and may have those of a batch twice that is sent again.

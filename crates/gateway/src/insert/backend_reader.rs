@@ -14,6 +14,7 @@ use windrow_engine::{sink::Destination, InsertKind};
 
 use super::questions::{Leave, Questions, PATIENCE};
 use super::readers::{BatchCompatibility, Gatherable};
+use crate::admission::may_be_asked;
 use crate::backend_reading::{Answer, Reading};
 
 /// What a payload may become by being read, so many times its length within these bounds. What becomes more is
@@ -34,6 +35,8 @@ pub(crate) struct BackendReader {
     pub(super) database: Option<String>,
     /// Whether some column has a DEFAULT.
     pub(super) has_defaults: bool,
+    /// Whether there may be expressions in a payload.
+    pub(super) reads_expressions: bool,
     pub(super) max_payload_bytes: u64,
     /// Why no payload of the statement can be read here, if that is so.
     pub(super) not_parsed: Option<&'static str>,
@@ -79,6 +82,9 @@ impl BackendReader {
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
         if payload.len() as u64 > self.max_payload_bytes || self.has_defaults && names_default(payload) {
+            return None;
+        }
+        if self.reads_expressions && !std::str::from_utf8(payload).is_ok_and(may_be_asked) {
             return None;
         }
         let names_and_types = |columns: &[ColumnSpec]| {

@@ -14,7 +14,7 @@ use super::answer_form::AnswerForm;
 use super::backend_reader::memory_to_ask;
 use super::candidate::{query_id, Candidate, NotGathered};
 use super::prepared::Prepared;
-use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread};
+use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread, FUNCTION};
 use crate::admission::{NotAdmitted, ShardOfCut, Sharding, SHARDING_KEY};
 use crate::backend::Backend;
 use crate::cluster::{Cluster, GatewayId, InsertKey};
@@ -241,7 +241,7 @@ async fn ask_to_read(
     query_id: QueryId,
 ) -> Result<Parsed, NotGathered> {
     // Rows that were read, but can't be told apart or may be refused, would be no better known.
-    let may_ask = ![DEDUPLICATION, SIGN, SHARDING_KEY].contains(&unread.reason);
+    let may_ask = ![DEDUPLICATION, SIGN, SHARDING_KEY, FUNCTION].contains(&unread.reason);
     let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };

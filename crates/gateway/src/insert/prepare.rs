@@ -20,8 +20,8 @@ use super::prepare_backend_reader::{may_be_asked_for, BackendReaderRequest};
 use super::prepare_passthrough::PassthroughRequest;
 use super::prepared::Prepared;
 use super::query_settings::QuerySettings;
-use super::readers::{ParsingReader, PassthroughReader, Readers};
-use super::role::{role, Role};
+use super::readers::{ParsingReader, PassthroughReader, Readers, FUNCTION};
+use super::role::{is_surely_taken, role, Role};
 use crate::admission::{
     refuse_casts, Account, Admission, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, Sharding, TableKey,
     TableSchema, Target, UserContext, UserKey, Window,
@@ -127,6 +127,11 @@ async fn prepare_gathered(
 ) -> Result<Prepared, Unprepared> {
     let PrepareWith { settings, reloads, plans, kept } = with;
     let statement = &request.statement;
+    let alone_here = !admission.backend().takes_requests();
+    let names = request.settings.iter().map(|(name, _)| name.as_str());
+    if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
+        return Err(NotAdmitted::Refused(Arc::new(refusal)).into());
+    }
     let mut by_role = SettingsByRole::new(&request.settings)?;
     by_role.is_values_clause = statement.is_values_clause;
     let user_key = request.user_key();
@@ -136,10 +141,8 @@ async fn prepare_gathered(
         None => admission.account_at(&user_key, since).await?,
     };
     let user = account.context_in(request.database.as_deref());
-    let alone_here = !admission.backend().takes_requests();
-    let names = request.settings.iter().map(|(name, _)| name.as_str());
-    if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
-        return Err(NotAdmitted::Refused(Arc::new(refusal)).into());
+    if by_role.asks_for_serial_quorum(&user) {
+        return Err(NotAdmitted::Forward("setting").into());
     }
     let (format_name, logged_format) = match request.data_kind {
         DataKind::Parsed => by_role.query.format(statement, &user).map(|format| (format, format))?,
@@ -199,6 +202,15 @@ async fn prepare_gathered(
         by_role.shape.sort_unstable();
     }
     let mut targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
+    // What Windrow makes itself, of OTLP for instance, is nobody else's request.
+    let is_a_clients = !alone_here && request.sent_as.is_empty();
+    if is_a_clients && schema.reads_request(&targets) {
+        return Err(NotAdmitted::Forward(FUNCTION).into());
+    }
+    // Of two ways in, ClickHouse has a column's zone in one and the session's in the other when it computes with times.
+    if is_a_clients && schema.computes && schema.has_local_times() && by_role.is_in_another_zone(&user) {
+        return Err(NotAdmitted::Forward("setting").into());
+    }
     targets.iter_mut().zip(&request.sent_as).for_each(|(target, data_type)| target.is_sent_as(data_type));
     let destination = Destination {
         database: key.database.clone(),
@@ -411,6 +423,7 @@ impl<'a> SettingsByRole<'a> {
                 // Such names stand in a URL to say something else, and are no settings in a statement.
                 Role::Request => return Err(NotAdmitted::Forward("setting")),
                 Role::Query => {}
+                Role::Harmless if !is_surely_taken(name, value) => return Err(NotAdmitted::Forward("setting")),
                 Role::Private | Role::Harmless => by_role.others.push((name, value)),
                 Role::Windrow => by_role.gathering.push((name, value)),
                 Role::Gathering => {
@@ -435,6 +448,27 @@ impl<'a> SettingsByRole<'a> {
         keep_the_last(&mut by_role.shape);
         keep_the_last(&mut by_role.formatting);
         Ok(by_role)
+    }
+
+    /// Whether a replica is to have the rows of one INSERT before the next one begins, as ClickHouse's own asynchronous
+    /// inserts refuse it.
+    fn asks_for_serial_quorum(&self, user: &UserContext) -> bool {
+        const PARALLEL: &str = "insert_quorum_parallel";
+        let says_so = self.shape.iter().any(|(name, _)| name.starts_with("insert_quorum"));
+        let is_serial = matches!(self.setting(PARALLEL, user), Some("0" | "false"));
+        // One replica is no quorum.
+        says_so && is_serial && !matches!(self.setting("insert_quorum", user), None | Some("0" | "1"))
+    }
+
+    /// Whether local times mean something else for the session than for the server.
+    fn is_in_another_zone(&self, user: &UserContext) -> bool {
+        const ZONE: &str = "session_timezone";
+        let mut read = ReadSettings::default();
+        read.set_server_timezone(&user.timezone);
+        self.setting(ZONE, user).is_some_and(|zone| {
+            read.set(ZONE, zone);
+            read.is_in_another_zone()
+        })
     }
 
     /// What the profile and, over it, the request say about gathering. Whether to gather at all is not the profile's to
@@ -470,7 +504,10 @@ impl<'a> SettingsByRole<'a> {
             settings,
             ..destination.clone()
         });
-        Ok(ParsingReader { format, plan: plans.plan(columns, read_settings), destination, takes_any_size: false })
+        let has_to_be_given = targets.iter().enumerate().filter(|(_, target)| target.has_to_be_given);
+        let has_to_be_given = has_to_be_given.map(|(at, _)| at).collect();
+        let plan = plans.plan(columns, read_settings);
+        Ok(ParsingReader { format, plan, destination, has_to_be_given, takes_any_size: false })
     }
 
     /// Fails when a setting asks for a way of reading that is not implemented here.

@@ -66,7 +66,8 @@ impl BackendReaderRequest<'_> {
     pub(super) fn reader(&self, destination: &Destination) -> Option<BackendReader> {
         // Beside a SELECT a column has no DEFAULT. Only VALUES can be seen to leave none to it.
         let has_defaults = self.targets.iter().any(Target::has_default);
-        if has_defaults && !self.format_name.eq_ignore_ascii_case("Values") || self.may_drop_rows() {
+        let is_values = self.format_name.eq_ignore_ascii_case("Values");
+        if has_defaults && !is_values || self.may_drop_rows() {
             return None;
         }
         // The answer would have another form, and the request's own ones are left out.
@@ -89,6 +90,7 @@ impl BackendReaderRequest<'_> {
             settings: settings.collect(),
             database: self.database.map(str::to_owned),
             has_defaults,
+            reads_expressions: is_values,
             max_payload_bytes: self.kind.limits.max_data_size_bytes.min(MAX_PAYLOAD_BYTES),
             not_parsed: self.parsing.as_ref().err().copied(),
         })

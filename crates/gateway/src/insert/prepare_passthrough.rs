@@ -33,6 +33,10 @@ pub(super) struct PassthroughRequest<'a> {
 impl PassthroughRequest<'_> {
     /// `None`: payloads can't be joined, or need not be.
     pub(super) fn reader(&self, destination: &Destination) -> Option<PassthroughReader> {
+        // Whether rows bring a column does not show in a text.
+        if self.targets.iter().any(|target| target.has_to_be_given) {
+            return None;
+        }
         let instead_because = self.not_parsed.or_else(|| self.has_variants().then_some("type"));
         if instead_because.is_none() && !self.targets.iter().any(Target::has_default) {
             return None;

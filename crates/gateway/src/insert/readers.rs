@@ -16,6 +16,9 @@ use super::questions::Leave;
 use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
 
+/// The reason to forward an insert for which ClickHouse computes something that depends on more than its rows.
+pub(super) const FUNCTION: &str = "function";
+
 /// At least one of them is there. Which of them takes a payload is decided by what is in it.
 pub(crate) struct Readers {
     pub(crate) parsing: Option<ParsingReader>,
@@ -31,6 +34,8 @@ pub(crate) struct ParsingReader {
     pub(crate) plan: ReadPlan,
     /// With all of the plan's columns.
     pub(crate) destination: Arc<Destination>,
+    /// Columns of the plan that would be computed from more than the rows.
+    pub(crate) has_to_be_given: Vec<usize>,
     /// Nobody else could take what is larger than a batch is to be.
     pub(crate) takes_any_size: bool,
 }
@@ -122,6 +127,9 @@ impl Readers {
             return Err(NotGatherable::TooLarge);
         }
         match read_payload(parsing.format, payload, &parsing.plan) {
+            Ok(parsed) if !parsing.has_to_be_given.iter().all(|column| parsed.present.contains(*column)) => {
+                Err(NotGatherable::NotRead(Unread::because(FUNCTION, payload.len() as u64)))
+            }
             Ok(parsed) => Ok(Gatherable {
                 rows: Rows::Parsed(parsed.block),
                 compatibility: BatchCompatibility::Parsed(parsed.present),

@@ -1,6 +1,7 @@
 //! What a URL parameter or setting means for an insert: the one table that decides.
 
 use super::dedup_settings::is_dedup_setting;
+use crate::clickhouse_settings::is_known_setting;
 
 /// What to do about a parameter of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +24,8 @@ pub(crate) enum Role {
     Query,
     /// Makes the insert something that can't share a batch: forwarded.
     Alone,
-    /// Anything else: inserts with the same values share a batch and the backend is told. Those that change how
-    /// payloads are read are known to the readers.
+    /// Any other setting that is known here: inserts with the same values share a batch and the backend is told. Those
+    /// that change how payloads are read are known to the readers; a setting that nobody here knows may do so, too.
     Shape,
 }
 
@@ -50,10 +51,28 @@ pub(crate) fn role(name: &str) -> Role {
         _ if is_dedup_setting(name) => Role::Deduplication,
         _ if is_alone(name) => Role::Alone,
         "log_comment" => Role::Private,
-        _ if ["param_", "opentelemetry_"].iter().any(|prefix| name.starts_with(prefix)) => Role::Private,
+        _ if name.starts_with("param_") => Role::Private,
         _ if name.starts_with("output_format_") => Role::Formatting,
         _ if is_harmless(name) => Role::Harmless,
-        _ => Role::Shape,
+        _ if is_known_setting(name) || name.starts_with(CUSTOM) => Role::Shape,
+        _ => Role::Alone,
+    }
+}
+
+/// What an administrator lets users name as they like begins so by default. Nothing but `getSetting` reads it.
+const CUSTOM: &str = "SQL_";
+
+/// Of a setting that the backend takes from the INSERT of no rows by which it is asked, and would refuse of the client:
+/// over the native protocol, or for the answer's sake. What is not surely taken is no.
+pub(super) fn is_surely_taken(name: &str, value: &str) -> bool {
+    let is_level = |most: u8| value.parse::<u8>().is_ok_and(|level| level <= most);
+    match name {
+        "network_compression_method" => {
+            ["LZ4", "LZ4HC", "ZSTD", "NONE"].iter().any(|method| method.eq_ignore_ascii_case(value))
+        }
+        "network_zstd_compression_level" => is_level(22),
+        "http_zlib_compression_level" => is_level(9),
+        _ => true,
     }
 }
 
@@ -74,22 +93,27 @@ fn is_gathering(name: &str) -> bool {
     )
 }
 
-/// A transaction, a session that has to exist, a profile; an answer of another make than ours.
+/// A transaction, a session that has to exist, a profile; an answer of another make than ours; how the statement itself
+/// is read, and how large it may be: that of a batch is another one.
 fn is_alone(name: &str) -> bool {
     matches!(
         name,
-        "implicit_transaction"
-            | "session_check"
+        "session_check"
             | "close_session"
             | "profile"
             | "stacktrace"
             | "compression"
             | "compatibility"
             | "readonly"
-            | "insert_quorum_parallel"
             | "http_response_headers"
             | "http_write_exception_in_output_format"
-    ) || name.starts_with("implicit_")
+            | "allow_settings_after_format_in_insert"
+            | "dialect"
+            | "limit"
+            | "offset"
+            | "max_query_size"
+            | "max_expanded_ast_elements"
+    ) || ["implicit_", "max_ast_", "max_parser_", "max_temporary_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn is_harmless(name: &str) -> bool {
@@ -124,7 +148,7 @@ fn is_harmless(name: &str) -> bool {
             | "http_receive_timeout"
             | "http_send_timeout"
             | "output_format"
-    ) || ["max_result_", "result_"].iter().any(|prefix| name.starts_with(prefix))
+    ) || ["max_result_", "result_", "opentelemetry_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -140,15 +164,14 @@ mod tests {
 
     #[test]
     fn what_may_change_the_rows_splits_batches() {
-        for name in ["insert_null_as_default", "max_partitions_per_insert_block", "session_timezone", "never_heard_of"]
-        {
+        for name in ["insert_null_as_default", "max_partitions_per_insert_block", "session_timezone", "SQL_tenant"] {
             assert_eq!(role(name), Role::Shape, "{name}");
         }
     }
 
     #[test]
     fn what_needs_an_insert_of_its_own_is_forwarded() {
-        for name in ["implicit_transaction", "compression", "session_check"] {
+        for name in ["implicit_transaction", "compression", "session_check", "max_ast_depth", "never_heard_of"] {
             assert_eq!(role(name), Role::Alone, "{name}");
         }
     }
