@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::committer::Committer;
@@ -14,6 +15,9 @@ use super::format::{
 use super::index::{Index, Segment, SharedFile};
 use super::queue::{Entry, Room};
 use crate::disk::{Disk, DiskFile};
+
+/// No smaller segment is made than a disk's smallest block, unless that is the usual size.
+const SMALLEST_BYTES: u64 = 4 << 10;
 
 pub(super) struct Active {
     pub(super) number: u64,
@@ -129,7 +133,7 @@ struct Needed {
 impl<D: Disk> Committer<D> {
     /// Sees to it that the active segment has room for the entries.
     pub(super) fn make_room(&mut self, entries: &[&Entry]) -> Result<(), CommitError> {
-        if self.has_room(entries) {
+        if entries.is_empty() || self.has_room(entries) {
             return Ok(());
         }
         let frees_room = entries.iter().all(|entry| entry.room == Room::Reserve);
@@ -144,9 +148,12 @@ impl<D: Disk> Committer<D> {
         active.end + self.needed(entries).here_bytes + kept <= active.bytes
     }
 
-    /// What a segment keeps for records that free room, when no other can be had.
+    /// What a segment keeps for records that free room, when no other can be had: enough to be done with any segment,
+    /// so that this one goes and room comes back.
     fn kept_bytes(&self) -> u64 {
-        self.options.reserve_bytes.min(self.options.segment_bytes / 8)
+        let ends_bytes = self.shared.index().most_live_records() * self.end_bytes;
+        let least = self.options.reserve_bytes.min(self.options.segment_bytes / 8);
+        least.max(ends_bytes.min(self.options.segment_bytes / 2))
     }
 
     fn needed(&self, entries: &[&Entry]) -> Needed {
@@ -171,11 +178,12 @@ impl<D: Disk> Committer<D> {
 
     /// Begins a segment with room for a group of so many bytes. If that fails, the one before stays in use if it may.
     pub(super) fn begin_segment(&mut self, group_bytes: u64, room: Room) -> Result<(), CommitError> {
-        let bytes = self.bytes_of_new(group_bytes, room)?;
+        let sizes = self.sizes_of_new(group_bytes, room)?;
         let number = self.next_number;
         self.next_number += 1;
-        let header = self.header_of_new(number, bytes).map_err(|error| CommitError::io(&error, true))?;
-        let file = self.disk.create(&file_name(number), bytes).map_err(|error| not_begun(&error))?;
+        let mut header = self.header_of_new(number).map_err(|error| CommitError::io(&error, true))?;
+        let (file, bytes) = self.create(number, sizes).map_err(|error| not_begun(&error))?;
+        header.file_bytes = bytes;
         if let Err(error) = self.write_header(&file, &header) {
             // It may stand there, and would say where the one before ends: that must not be written to, unless this is
             // gone.
@@ -200,9 +208,21 @@ impl<D: Disk> Committer<D> {
         let mut index = self.shared.index();
         index.segments.push_back(Segment::new(header, file, bytes, end));
         index.has_active = true;
+        index.uncertain.clear();
         drop(index);
         self.note_used();
         Ok(())
+    }
+
+    /// As large as the disk has room for. With its size.
+    fn create(&self, number: u64, sizes: RangeInclusive<u64>) -> io::Result<(D::File, u64)> {
+        let mut bytes = *sizes.end();
+        loop {
+            match self.disk.create(&file_name(number), bytes) {
+                Err(error) if is_full(&error) && bytes > *sizes.start() => bytes = (bytes / 2).max(*sizes.start()),
+                outcome => return outcome.map(|file| (file, bytes)),
+            }
+        }
     }
 
     fn write_header(&self, file: &D::File, header: &SegmentHeader) -> io::Result<()> {
@@ -211,7 +231,8 @@ impl<D: Disk> Committer<D> {
         self.disk.sync_directory()
     }
 
-    fn header_of_new(&self, number: u64, file_bytes: u64) -> io::Result<SegmentHeader> {
+    /// Its size is still to be told.
+    fn header_of_new(&self, number: u64) -> io::Result<SegmentHeader> {
         let salt = self.disk.salt()?;
         let index = self.shared.index();
         let last = index.segments.back();
@@ -223,11 +244,12 @@ impl<D: Disk> Committer<D> {
             first_id: index.indexed_below(),
             salt,
             sealed_bytes: 0,
-            file_bytes,
+            file_bytes: 0,
         })
     }
 
-    fn bytes_of_new(&self, group_bytes: u64, room: Room) -> Result<u64, CommitError> {
+    /// From the least that will do to what is usual.
+    fn sizes_of_new(&self, group_bytes: u64, room: Room) -> Result<RangeInclusive<u64>, CommitError> {
         let bounds = self.shared.queue.bounds();
         let kept = match room {
             Room::Ordinary => self.kept_bytes(),
@@ -241,15 +263,18 @@ impl<D: Disk> Committer<D> {
             let text = format!("the log's bound of {} bytes is reached", bounds.max_bytes);
             return Err(CommitError::DiskFull(text.into()));
         }
-        Ok(bytes)
+        Ok(least.max(SMALLEST_BYTES).min(bytes)..=bytes)
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 fn not_begun(error: &io::Error) -> CommitError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            CommitError::DiskFull(error.to_string().into())
-        }
-        _ => CommitError::io(error, true),
+    match is_full(error) {
+        true => CommitError::DiskFull(error.to_string().into()),
+        false => CommitError::io(error, true),
     }
 }
