@@ -234,20 +234,19 @@ fn what_is_left_of_old_segments_is_copied_and_found_where_it_was() {
 /// The disk has room for so many bytes. Appended are records until one is refused; the ids of both kinds.
 fn fill(disk: &MemoryDisk, log: &Log, most_bytes: u64, payload_bytes: usize) -> (Vec<RecordId>, RecordId) {
     disk.fail(Faults { most_bytes: Some(most_bytes), ..Faults::default() });
-    let mut written = Vec::new();
-    loop {
-        let batch: Vec<_> =
-            (0..50).map(|_| log.append(KIND, None, vec![1; payload_bytes], Room::Ordinary).unwrap()).collect();
+    let (mut written, mut refused) = (Vec::new(), None);
+    while refused.is_none() {
+        let append = |_| log.append(KIND, None, vec![1; payload_bytes], Room::Ordinary).unwrap();
+        let batch: Vec<_> = (0..50).map(append).collect();
         for appended in batch {
             match appended.durable.wait() {
                 Ok(()) => written.push(appended.id),
-                Err(error) => {
-                    assert!(matches!(error, CommitError::DiskFull(_)), "{error}");
-                    return (written, appended.id);
-                }
+                Err(CommitError::DiskFull(_)) => _ = refused.get_or_insert(appended.id),
+                Err(error) => panic!("{error}"),
             }
         }
     }
+    (written, refused.unwrap())
 }
 
 fn says(log: &Log, payload: Vec<u8>, about: &[RecordId]) -> Result<(), CommitError> {
