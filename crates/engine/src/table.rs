@@ -14,7 +14,6 @@ use crate::policy::{
 use crate::sink::{BatchId, PartCount, PhysicalTable, TableKey};
 use tokio::sync::{oneshot, Notify};
 use windrow_clickhouse::Exception;
-use windrow_columns::Rows;
 use windrow_log::RecordId;
 
 use crate::backlog::Backlog;

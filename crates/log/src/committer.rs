@@ -212,7 +212,7 @@ impl<D: Disk> Committer<D> {
             index.has_active = false;
             drop(index);
             self.skip(entries);
-            let certain = self.begin_segment(0, Room::Reserve).is_ok();
+            let certain = self.begin_segment(0, 0).is_ok();
             return Err(CommitError::io(&error, certain));
         }
         self.shared.counters.written_bytes.fetch_add(self.buffer.len() as u64, Ordering::Relaxed);
@@ -239,7 +239,7 @@ impl<D: Disk> Committer<D> {
         let is_uncertain = !self.shared.index().uncertain.is_empty();
         if is_uncertain {
             // The last chance to tell the next opening where the segment before ends.
-            let _ = self.begin_segment(0, Room::Reserve);
+            let _ = self.begin_segment(0, 0);
         }
         if self.active.is_some() {
             let mark = Entry {

@@ -136,24 +136,24 @@ impl<D: Disk> Committer<D> {
         if entries.is_empty() || self.has_room(entries) {
             return Ok(());
         }
-        let frees_room = entries.iter().all(|entry| entry.room == Room::Reserve);
-        let room = if frees_room { Room::Reserve } else { Room::Ordinary };
-        self.begin_segment(self.needed(entries).anew_bytes, room)
+        self.begin_segment(self.needed(entries).anew_bytes, self.kept_bytes(entries))
     }
 
     pub(super) fn has_room(&self, entries: &[&Entry]) -> bool {
         let Some(active) = &self.active else { return false };
-        let is_ordinary = entries.iter().any(|entry| entry.room == Room::Ordinary);
-        let kept = if is_ordinary { self.kept_bytes() } else { 0 };
-        active.end + self.needed(entries).here_bytes + kept <= active.bytes
+        active.end + self.needed(entries).here_bytes + self.kept_bytes(entries) <= active.bytes
     }
 
-    /// What a segment keeps for records that free room, when no other can be had: enough to be done with any segment,
-    /// so that this one goes and room comes back.
-    fn kept_bytes(&self) -> u64 {
-        let ends_bytes = self.shared.index().most_live_records() * self.end_bytes;
+    /// What a segment keeps beside these entries for records that free room, when no other can be had: enough to be done
+    /// with any segment, so that this one goes and room comes back.
+    fn kept_bytes(&self, entries: &[&Entry]) -> u64 {
+        let ordinary = entries.iter().filter(|entry| entry.room == Room::Ordinary).count() as u64;
+        if ordinary == 0 {
+            return 0;
+        }
+        let ends_bytes = (self.shared.index().most_live_records() + ordinary) * self.end_bytes;
         let least = self.options.reserve_bytes.min(self.options.segment_bytes / 8);
-        least.max(ends_bytes.min(self.options.segment_bytes / 2))
+        least.max(ends_bytes.min(self.options.segment_bytes / 4 * 3))
     }
 
     fn needed(&self, entries: &[&Entry]) -> Needed {
@@ -176,9 +176,10 @@ impl<D: Disk> Committer<D> {
         needed
     }
 
-    /// Begins a segment with room for a group of so many bytes. If that fails, the one before stays in use if it may.
-    pub(super) fn begin_segment(&mut self, group_bytes: u64, room: Room) -> Result<(), CommitError> {
-        let sizes = self.sizes_of_new(group_bytes, room)?;
+    /// Begins a segment with room for a group of so many bytes, and for what is kept beside it. If that fails, the one
+    /// before stays in use if it may.
+    pub(super) fn begin_segment(&mut self, group_bytes: u64, kept_bytes: u64) -> Result<(), CommitError> {
+        let sizes = self.sizes_of_new(group_bytes + kept_bytes)?;
         let number = self.next_number;
         self.next_number += 1;
         let mut header = self.header_of_new(number).map_err(|error| CommitError::io(&error, true))?;
@@ -249,13 +250,9 @@ impl<D: Disk> Committer<D> {
     }
 
     /// From the least that will do to what is usual.
-    fn sizes_of_new(&self, group_bytes: u64, room: Room) -> Result<RangeInclusive<u64>, CommitError> {
+    fn sizes_of_new(&self, needed_bytes: u64) -> Result<RangeInclusive<u64>, CommitError> {
         let bounds = self.shared.queue.bounds();
-        let kept = match room {
-            Room::Ordinary => self.kept_bytes(),
-            Room::Reserve => 0,
-        };
-        let least = SEGMENT_HEADER_BYTES as u64 + group_bytes + kept;
+        let least = SEGMENT_HEADER_BYTES as u64 + needed_bytes;
         let taken = self.shared.index().totals().file_bytes + self.rewrite_bytes();
         let left = bounds.reserve_bytes.saturating_sub(taken);
         let bytes = self.options.segment_bytes.max(least).min(left).min(MAX_SEGMENT_BYTES);
