@@ -114,12 +114,13 @@ def test_duckdb_on_a_disk_that_fills_up(tmp_path: Path) -> None:
 class Flood:
     """Large inserts at level `disk`, each of one row, for as long as it is open."""
 
-    ROW_BYTES = 50_000
+    ROW_BYTES = 400_000
     WRITERS = 4
     table = "flooded"
 
     def __init__(self, where: Callable[[], Endpoint | None], direct: Endpoint, first: int):
-        direct.sql(f"CREATE TABLE IF NOT EXISTS {self.table} (number UInt64, text String) ENGINE = MergeTree ORDER BY number")
+        columns, window = "(number UInt64, text String)", "SETTINGS non_replicated_deduplication_window = 10000"
+        direct.sql(f"CREATE TABLE IF NOT EXISTS {self.table} {columns} ENGINE = MergeTree ORDER BY number {window}")
         self.where, self.direct, self.first = where, direct, first
         self.acknowledged: list[int] = []
         self.refused_bytes = 0
@@ -196,8 +197,8 @@ def a_round(stage: Behind, disk: SmallDisk, kinds: tuple[Kind, ...], number: int
     first = (number + 1) * 1000
     flood = Flood(stage.where, stage.direct, first * 100_000)
     with Load(stage.where, SEED, first, kinds) as load:
-        eventually(load.every_writer_more(5), "every writer is served")
         flood.begin()
+        eventually(load.every_writer_more(5), "every writer is served")
         stage.relay.go_away()
         away_until = time.monotonic() + AWAY_SECONDS
         eventually(load.every_writer_more(20), "every writer is served without a backend")
