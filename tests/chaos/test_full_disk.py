@@ -34,7 +34,7 @@ SMALL_BUFFERS = f'[gather]\nmax_buffer_bytes = "{BUFFER_BYTES >> 20}MiB"\n'
 FLOOD_BYTES = 10 * BUFFER_BYTES
 # What may come on top of what the program takes when it has begun to work: the buffers, which grow by doubling, as much again for
 # bodies on their way, and what the allocator keeps.
-MOST_GROWTH_BYTES = 4 * BUFFER_BYTES
+MOST_GROWTH_BYTES = 6 * BUFFER_BYTES
 # Less than a segment.
 A_LITTLE_BYTES = 256 << 10
 # Its write-ahead log is written there too.
