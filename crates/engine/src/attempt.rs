@@ -117,16 +117,17 @@ fn again_of(members: &[Member], is_pushed: bool) -> Again {
 
 /// For those who come after a crash. Members whose own records are not written leave.
 async fn write_down<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece) -> Result<(), String> {
-    while !piece.contents.members.is_empty() {
-        aloft.write_down(piece).await?;
-        let unkept = aloft.take_unkept(piece);
-        if unkept.is_empty() {
-            break;
+    loop {
+        leave_unkept(aloft, piece);
+        if piece.contents.members.is_empty() {
+            return Ok(());
         }
-        leave(aloft, piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
-        aloft.answer();
+        let written = aloft.write_down(piece).await;
+        // The records of its inserts stand before it: by now it is known of each whether it does.
+        if !leave_unkept(aloft, piece) {
+            return written;
+        }
     }
-    Ok(())
 }
 
 fn still_running(text: &str) -> Exception {
@@ -229,6 +230,17 @@ fn refuse_for_parts<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error:
         let refused = piece.contents.extract(has_waited);
         leave(aloft, piece, refused, error);
     }
+}
+
+/// An insert that is to be on the disk before it is sent, and isn't, is told so. True: some were.
+fn leave_unkept<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece) -> bool {
+    let unkept = aloft.take_unkept(piece);
+    if unkept.is_empty() {
+        return false;
+    }
+    leave(aloft, piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
+    aloft.answer();
+    true
 }
 
 /// Members leave the piece, which goes on as another one.

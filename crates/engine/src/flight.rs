@@ -25,17 +25,17 @@ use crate::experience::{Experience, Judgement};
 use crate::feeder::FEEDER;
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
-use crate::insert::{AckLevel, InsertError, Outcome, Withdrawal};
+use crate::insert::{AckLevel, InsertError, Outcome};
 use crate::isolate::{Piece, Pieces, Refusal, Scope};
 use crate::journaling::PieceRecords;
 use crate::line::Position;
-use crate::member::{Contents, Member};
+use crate::member::{Cleared, Contents, Member};
 use crate::part_counts::count_parts;
 use crate::settle::{failed, held_bytes, settle, Settled};
 use crate::signal::Signal;
 #[cfg(test)]
 use crate::simulation::sabotage::{self, Sabotage};
-use crate::table::{Launch, Sealed, Table};
+use crate::table::{Launch, Sealed, Size, Table};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -63,6 +63,13 @@ struct FlightState {
     ends: Vec<oneshot::Sender<()>>,
 }
 
+/// A member that has left between two attempts.
+pub(crate) struct Left {
+    pub(crate) size: Size,
+    pub(crate) last_error: Option<InsertError>,
+    pub(crate) cleared: Option<Cleared>,
+}
+
 impl Flight {
     pub(crate) fn new(oldest_arrival: Micros, unkept_inserts: u64) -> Flight {
         let (records, steps_aside, state) = (PieceRecords::default(), Signal::default(), Mutex::default());
@@ -79,13 +86,23 @@ impl Flight {
     }
 
     /// Takes a member out if its piece is between two attempts. `None`: not here, or not now.
-    pub(crate) fn withdraw(&self, table: &Table, member: u64) -> Option<Withdrawal> {
+    pub(crate) fn withdraw(&self, member: u64) -> Option<Left> {
         let mut state = self.lock();
         let state = &mut *state;
-        let gone = state.on_ground.iter_mut().find_map(|contents| contents.withdraw(member))?;
-        state.left_bytes += gone.held_bytes;
-        table.withdrawn(gone);
-        Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
+        let withdraw = |contents: &mut Contents| {
+            let size = Size::of(contents.withdraw(member)?);
+            Some((size, contents.clear_left()))
+        };
+        let (size, cleared) = state.on_ground.iter_mut().find_map(withdraw)?;
+        state.left_bytes += cleared.as_ref().map_or(0, |cleared| cleared.bytes);
+        Some(Left { size, last_error: state.last_error.clone(), cleared })
+    }
+
+    /// What is between two attempts. `None`: nothing is.
+    #[cfg(test)]
+    pub(crate) fn measure_ground(&self, measure: impl Fn(&Contents) -> u64) -> Option<u64> {
+        let state = self.lock();
+        (!state.on_ground.is_empty()).then(|| state.on_ground.iter().map(measure).sum())
     }
 
     fn rest(&self, on_ground: Vec<Contents>, last_error: Option<InsertError>) {
@@ -99,7 +116,7 @@ impl Flight {
     }
 
     /// Members have come to their end while the others fly on.
-    fn leave(&self, held_bytes: u64) {
+    pub(crate) fn leave(&self, held_bytes: u64) {
         self.lock().left_bytes += held_bytes;
     }
 
@@ -170,16 +187,17 @@ impl<S: Sink> Aloft<'_, S> {
         }
     }
 
-    /// Members of a piece that was written down whose own records are not: they can't be sent. Who was acknowledged at
-    /// level `memory` is not among them.
+    /// Members whose records could not be written: they are not sent. Who was acknowledged at level `memory` is not
+    /// among them.
     pub(crate) fn take_unkept(&self, piece: &mut Piece) -> Vec<Member> {
-        let Some(journal) = &self.core.journal else { return Vec::new() };
-        let unkept = journal.take_unkept(&piece.contents.members);
-        if unkept.is_empty() {
+        let Some(journal) = self.core.journal.as_ref().filter(|journal| journal.has_failed()) else {
             return Vec::new();
+        };
+        let is_unkept = |member: &Member| member.ack != AckLevel::Memory && journal.is_unkept(member);
+        match piece.contents.members.iter().any(is_unkept) {
+            true => piece.contents.extract(is_unkept),
+            false => Vec::new(),
         }
-        let is_unkept = |member: &Member| member.journaled.is_some_and(|journaled| unkept.contains(&journaled.record));
-        piece.contents.extract(|member| member.ack != AckLevel::Memory && is_unkept(member))
     }
 
     /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again
@@ -302,16 +320,21 @@ impl<S: Sink> Aloft<'_, S> {
             .filter_map(|piece| Some(piece.experience.next_pause(self.pause, piece.last_error.as_ref()?, for_parts)));
         let length = pauses.max();
         let resting = pieces.resting().filter(|piece| piece.experience.surely_not_stored);
-        let on_ground = resting.map(|piece| piece.contents.take()).collect();
+        let on_ground: Vec<Contents> = resting.map(|piece| piece.contents.take()).collect();
+        let counts: Vec<usize> = on_ground.iter().map(|contents| contents.members.len()).collect();
         self.flight.rest(on_ground, error);
         match length {
             Some(length) if !self.position.has_to_follow() => tokio::time::sleep(length).await,
             _ => self.position.follow().await,
         }
         let resting = pieces.resting().filter(|piece| piece.experience.surely_not_stored);
-        for (piece, contents) in resting.zip(self.flight.take_off()) {
+        for ((piece, contents), before) in resting.zip(self.flight.take_off()).zip(counts) {
             piece.contents = contents;
-            if piece.contents.drop_withdrawn() {
+            if let Some(cleared) = piece.contents.drop_left() {
+                self.flight.leave(cleared.bytes);
+                self.table().give_back([cleared]);
+            }
+            if piece.contents.members.len() < before {
                 piece.rename(self.sealed.id);
             }
         }
@@ -337,7 +360,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         let table = sealed.shape.table.clone();
         let started = Instant::now();
         let mut contents = sealed.contents.take();
-        contents.drop_withdrawn();
+        table.give_back(contents.drop_left());
         observe_sealed(&table, &sealed, &contents);
         sealed.trace = FlushTrace::begin(core.stores.tracer.as_ref(), &contents.members);
         let left_over = contents.members.iter().filter(|member| member.left_over).count() as u64;
