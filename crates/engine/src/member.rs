@@ -24,8 +24,7 @@ const MOST_LEFT: u64 = 4;
 pub(crate) struct Contents {
     pub(crate) rows: Rows,
     pub(crate) members: Vec<Member>,
-    /// Members that have left while their rows lie here, and what these hold: the budget gets it back with them.
-    left: usize,
+    /// What members hold that have left while their rows lie here: the budget gets it back with them.
     left_bytes: u64,
 }
 
@@ -147,7 +146,7 @@ pub(crate) struct Arriving {
 
 impl Contents {
     pub(crate) fn new(rows: Rows, members: Vec<Member>) -> Contents {
-        Contents { rows, members, left: 0, left_bytes: 0 }
+        Contents { rows, members, left_bytes: 0 }
     }
 
     /// Adds an insert's rows, and its entry under a higher number than all before.
@@ -190,7 +189,6 @@ impl Contents {
         if std::mem::replace(&mut member.withdrawn, true) {
             return None;
         }
-        self.left += 1;
         self.left_bytes += member.held_bytes;
         Some(member)
     }
@@ -199,7 +197,6 @@ impl Contents {
     pub(crate) fn dismiss(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
         let mut dismissed = Vec::new();
         for member in self.members.iter_mut().filter(|member| !member.withdrawn && picked(member)) {
-            self.left += 1;
             self.left_bytes += member.held_bytes;
             dismissed.push(member.leave_rows());
         }
@@ -230,7 +227,7 @@ impl Contents {
 
     /// As [`clear_left`](Self::clear_left), however little that is. `None`: nobody has left.
     pub(crate) fn drop_left(&mut self) -> Option<Cleared> {
-        if std::mem::take(&mut self.left) == 0 {
+        if !self.members.iter().any(|member| member.withdrawn) {
             return None;
         }
         let (members, rows) = self.take_out(|member| member.withdrawn);
