@@ -77,6 +77,7 @@ class Table:
         """The culprit first, with neighbours that its gateway may send in the same batch; then others, of whom some wait."""
         for text in ("good", self.marker, "good"):
             self.insert(text, DISK)
+        eventually(lambda: self.marker.encode() in self.stage.middle.met, f"{self.name}: the culprit is on its way")
         for _ in range(BATCHES):
             self.insert("good", DISK)
             self.insert("good", STORED)

@@ -17,7 +17,7 @@ from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER, User
 
 EVERYTHING = ("GRANT ALL ON *.*",)
-LITTLE = User("little", "l", EVERYTHING, profile=f"<max_memory_usage_for_user>{24 << 20}</max_memory_usage_for_user>")
+LITTLE = User("little", "l", EVERYTHING, profile=f"<max_memory_usage_for_user>{16 << 20}</max_memory_usage_for_user>")
 BRIEF = User("brief", "b", EVERYTHING, profile="<max_execution_time>1</max_execution_time>")
 DISK = {"async_insert": 1, "wait_for_async_insert": 0}
 STORED = {"async_insert": 1, "wait_for_async_insert": 1}

@@ -70,6 +70,8 @@ class Middle(Relay):
         self.cuts: bytes | None = None
         #: Batches that hold one of these are refused with its code, and never reach the engine.
         self.refused: dict[bytes, int] = {}
+        #: Of those the ones that have come.
+        self.met: set[bytes] = set()
         #: What has come, once a test has put a list here.
         self.seen: list[bytes] | None = None
         self.most_requests: int | None = None
@@ -149,9 +151,11 @@ class Middle(Relay):
     def _refusal(self, request: bytes) -> bytes | None:
         if not self.refused or not IS_BATCH.search(request, 0, request.index(END_OF_HEAD)):
             return None
-        code = next((code for marker, code in self.refused.items() if marker in request), None)
-        if code is None:
+        found = next(((marker, code) for marker, code in self.refused.items() if marker in request), None)
+        if found is None:
             return None
+        marker, code = found
+        self.met.add(marker)
         text = f"Code: {code}. DB::Exception: Injected. (INJECTED) (version 26.7.2.1)\n".encode()
         fields = f"X-ClickHouse-Exception-Code: {code}\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Length: {len(text)}"
         return f"HTTP/1.1 500 Internal Server Error\r\nConnection: Keep-Alive\r\n{fields}\r\n\r\n".encode() + text

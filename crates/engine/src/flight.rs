@@ -302,11 +302,34 @@ impl<S: Sink> Aloft<'_, S> {
     async fn begin_suspects(&mut self, pieces: &mut Pieces) {
         let writers = pieces.writers();
         self.may_step_aside(&writers);
+        let counts = self.put_down(pieces, None);
         self.position.writers_before_ended(&writers).await;
         if self.position.has_to_follow() {
             self.position.follow().await;
         }
+        self.take_up(pieces, counts);
         pieces.begin_suspects();
+    }
+
+    /// From now on members can leave what is surely not stored. How many there are of each piece is for `take_up`.
+    fn put_down(&self, pieces: &mut Pieces, error: Option<InsertError>) -> Vec<usize> {
+        let on_ground: Vec<Contents> = pieces.surely_not_stored().map(|piece| piece.contents.take()).collect();
+        let counts = on_ground.iter().map(|contents| contents.members.len()).collect();
+        self.flight.rest(on_ground, error);
+        counts
+    }
+
+    fn take_up(&self, pieces: &mut Pieces, counts: Vec<usize>) {
+        for ((piece, contents), before) in pieces.surely_not_stored().zip(self.flight.take_off()).zip(counts) {
+            piece.contents = contents;
+            if let Some(cleared) = piece.contents.drop_left() {
+                self.flight.leave(cleared.bytes);
+                self.table().give_back([cleared]);
+            }
+            if piece.contents.members.len() < before {
+                piece.rename(self.sealed.id);
+            }
+        }
     }
 
     /// The pause between two rounds, in which members can leave what is surely not stored.
@@ -319,25 +342,12 @@ impl<S: Sink> Aloft<'_, S> {
             .resting()
             .filter_map(|piece| Some(piece.experience.next_pause(self.pause, piece.last_error.as_ref()?, for_parts)));
         let length = pauses.max();
-        let resting = pieces.resting().filter(|piece| piece.experience.surely_not_stored);
-        let on_ground: Vec<Contents> = resting.map(|piece| piece.contents.take()).collect();
-        let counts: Vec<usize> = on_ground.iter().map(|contents| contents.members.len()).collect();
-        self.flight.rest(on_ground, error);
+        let counts = self.put_down(pieces, error);
         match length {
             Some(length) if !self.position.has_to_follow() => tokio::time::sleep(length).await,
             _ => self.position.follow().await,
         }
-        let resting = pieces.resting().filter(|piece| piece.experience.surely_not_stored);
-        for ((piece, contents), before) in resting.zip(self.flight.take_off()).zip(counts) {
-            piece.contents = contents;
-            if let Some(cleared) = piece.contents.drop_left() {
-                self.flight.leave(cleared.bytes);
-                self.table().give_back([cleared]);
-            }
-            if piece.contents.members.len() < before {
-                piece.rename(self.sealed.id);
-            }
-        }
+        self.take_up(pieces, counts);
         if length.is_some() {
             self.table().metrics.retries.inc();
         }

@@ -259,6 +259,13 @@ impl Pieces {
         self.held.iter_mut().chain(self.waiting.iter_mut().rev())
     }
 
+    /// All of it that no attempt can have stored.
+    pub(crate) fn surely_not_stored(&mut self) -> impl Iterator<Item = &mut Piece> {
+        let suspects = self.suspects.iter_mut().map(|suspects| &mut suspects.piece);
+        let all = self.held.iter_mut().chain(self.waiting.iter_mut().rev()).chain(suspects);
+        all.filter(|piece| piece.experience.surely_not_stored)
+    }
+
     /// Nothing is left but suspects.
     pub(crate) fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.held.is_empty()

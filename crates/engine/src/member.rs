@@ -247,8 +247,8 @@ impl Contents {
 
     /// Hands out all, and leaves nothing.
     pub(crate) fn take(&mut self) -> Contents {
-        let (left, left_bytes) = (std::mem::take(&mut self.left), std::mem::take(&mut self.left_bytes));
-        Contents { rows: self.rows.take(), members: std::mem::take(&mut self.members), left, left_bytes }
+        let left_bytes = std::mem::take(&mut self.left_bytes);
+        Contents { rows: self.rows.take(), members: std::mem::take(&mut self.members), left_bytes }
     }
 
     /// Cuts before the member at `index`; the second half is returned.
