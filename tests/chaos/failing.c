@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { NONE, SYNC_FAILS, WRITE_FAILS, FULL, READ_ONLY, NO_DESCRIPTORS, SYNC_WAITS, RENAME_WAITS };
+enum { NONE, SYNC_FAILS, WRITE_FAILS, FULL, READ_ONLY, NO_DESCRIPTORS, SYNC_WAITS, RENAME_WAITS, NO_NEW_ROOM };
 enum { OPEN = 1, WRITE = 2, GROW = 4, SYNC = 8, NAME = 16, RENAME = 32 };
 
 static struct {
@@ -60,6 +60,7 @@ static const struct {
     [NO_DESCRIPTORS] = {OPEN, EMFILE},
     [SYNC_WAITS] = {SYNC, 0},
     [RENAME_WAITS] = {RENAME, 0},
+    [NO_NEW_ROOM] = {GROW, ENOSPC},
 };
 
 /* Whether such a call fails; errno says how. */

@@ -22,6 +22,8 @@ class DiskFault(IntEnum):
     NO_DESCRIPTORS = 5
     SYNC_WAITS = 6
     RENAME_WAITS = 7
+    # What was taken before can be written to.
+    NO_NEW_ROOM = 8
 
 
 class FailingDisk:

@@ -38,6 +38,14 @@ class SmallDisk:
             self.ballast.touch()
             os.truncate(self.ballast, self.limit_bytes)
 
+    def leave(self, free_bytes: int) -> None:
+        """The file takes so much less than all."""
+        if self.way == "mount":
+            os.truncate(self.ballast, max(0, self.ballast.stat().st_size - free_bytes))
+        else:
+            others = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file() and path != self.ballast)
+            os.truncate(self.ballast, max(0, self.limit_bytes - others - free_bytes))
+
     def make_room(self) -> None:
         self.ballast.unlink()
 

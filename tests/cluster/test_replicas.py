@@ -173,6 +173,8 @@ def test_a_replica_without_its_keeper_gets_no_inserts(replicas: list[Replica], s
         assert gateway.http.insert(INTO_T, rows(number)).status == 200
     assert numbers(second) == list(range(1, 30)), "all have gone there"
     assert gateway.http.sql(WHICH) == "1", "the first one is up, and answers"
+    # Until it has seen that its Keeper is away, it tries for minutes.
+    eventually(lambda: is_read_only(first), "it has seen that its Keeper is away")
     for number in range(30, 32):
         # The first of them hears it from the first replica.
         eventually(lambda number=number: gateway.http.request(f"INSERT INTO t SELECT {number}").status == 200, "it is forwarded")

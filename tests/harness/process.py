@@ -83,5 +83,14 @@ def wait_gone(pid: int, deadline_seconds: float = 180) -> None:
 
 
 def resident_bytes(pid: int) -> int:
+    return _status_bytes(pid, "VmRSS")
+
+
+def most_resident_bytes(pid: int) -> int:
+    """Since it began."""
+    return _status_bytes(pid, "VmHWM")
+
+
+def _status_bytes(pid: int, field: str) -> int:
     with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))

@@ -114,14 +114,13 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
     };
     experience.surely_not_stored = !was_sent_before;
     while !piece.contents.members.is_empty() {
+        if leave_unkept(aloft, &mut piece) {
+            continue;
+        }
         let written = aloft.write_down(&piece).await;
-        if written.is_ok() {
-            let unkept = aloft.take_unkept(&mut piece);
-            if !unkept.is_empty() {
-                leave(aloft, &mut piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
-                aloft.answer();
-                continue;
-            }
+        // The records of its inserts stand before it: by now it is known of each whether it does.
+        if leave_unkept(aloft, &mut piece) {
+            continue;
         }
         let sent = match written {
             Ok(()) => send(aloft.core, aloft.sealed, &mut piece).await,
@@ -300,6 +299,17 @@ fn refuse_for_parts<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error:
     }
 }
 
+/// An insert that is to be on the disk before it is sent, and isn't, is told so. True: some were.
+fn leave_unkept<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece) -> bool {
+    let unkept = aloft.take_unkept(piece);
+    if unkept.is_empty() {
+        return false;
+    }
+    leave(aloft, piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
+    aloft.answer();
+    true
+}
+
 /// Members leave the piece, which goes on as another one.
 fn leave<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, members: Vec<Member>, error: &InsertError) {
     if !members.is_empty() {
@@ -321,10 +331,15 @@ async fn pause<S: Sink>(
     }
     let length = experience.next_pause(&error, aloft.core.options.too_many_parts_wait);
     if experience.surely_not_stored {
+        let members = piece.contents.members.len();
         aloft.flight.attempt_failed(piece.contents, error);
         tokio::time::sleep(length).await;
         piece.contents = aloft.flight.take_off()?;
-        if piece.contents.drop_withdrawn() {
+        if let Some(cleared) = piece.contents.drop_left() {
+            aloft.flight.leave(cleared.bytes);
+            aloft.table().give_back([cleared]);
+        }
+        if piece.contents.members.len() < members {
             piece.rename(aloft.sealed.id);
         }
     } else {

@@ -154,7 +154,22 @@ impl TableBudget {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use fastrand::Rng;
+    use prometheus_client::registry::Registry;
+    use tokio::task::JoinSet;
+    use windrow_clickhouse::{Credentials, Exception};
+    use windrow_columns::{PassthroughRows, Rows};
+    use windrow_log::simulation::{DiskFaults, SimDisk};
+    use windrow_log::LogOptions;
+
     use super::*;
+    use crate::insert::{AckLevel, DataKind, Insert, InsertKind, QueryId, Ticket, Withdrawal};
+    use crate::member::Contents;
+    use crate::policy::FlushLimits;
+    use crate::sink::{Batch, Destination, Form, Sink, StoreError, Stored};
+    use crate::{open_journal, Gatherer, GathererOptions, Shape, Stores};
 
     #[tokio::test]
     async fn a_table_takes_its_share_and_no_more() {
@@ -188,5 +203,181 @@ mod tests {
         let table = Budget::new(10, 5).for_table();
         let refused = table.take(6, Duration::from_secs(3600)).await;
         assert_eq!(refused, Err(Exhausted::Table { max_bytes: 5 }));
+    }
+
+    /// Neither can it be reached, nor does it take what is sent, for as long as anybody tries.
+    struct Blocked {
+        refuses: AtomicBool,
+    }
+
+    impl Sink for Blocked {
+        async fn store(&self, _batch: &Batch) -> Result<Stored, StoreError> {
+            let too_many = "Code: 252. DB::Exception: Too many parts (3000).".into();
+            Err(match self.refuses.load(Ordering::Relaxed) {
+                true => StoreError::Refused(Exception { code: 252, line: too_many, before_writing: true }),
+                false => StoreError::NotSent("connection refused".into()),
+            })
+        }
+    }
+
+    fn shape(gatherer: &Gatherer<Blocked>, role: &str) -> Arc<Shape> {
+        gatherer.shape(Destination {
+            database: "default".into(),
+            table: "t".into(),
+            columns: vec!["line".into()],
+            form: Form::Text { format: "LineAsString", header: Vec::new() },
+            credentials: Credentials { user: "joe".into(), password: String::new() },
+            own_account: false,
+            roles: vec![role.into()],
+            quota_key: String::new(),
+            shard: None,
+            settings: Vec::new(),
+            deduplicates: true,
+            is_replicated: false,
+            has_views: false,
+            hands_on: false,
+            partitioning: None,
+        })
+    }
+
+    fn insert(random: &mut Rng, ack: AckLevel) -> Insert {
+        let bytes = if random.u32(0..8) == 0 { random.usize(1..40_000) } else { random.usize(1..2_000) };
+        let limits = FlushLimits { max_data_size_bytes: 100_000, max_query_number: 30, ..FlushLimits::default() };
+        let kind = InsertKind {
+            query: "INSERT INTO t".into(),
+            format: "LineAsString".into(),
+            data_kind: DataKind::Parsed,
+            limits,
+        };
+        Insert {
+            rows: Rows::Passthrough(PassthroughRows::piece(vec![b'x'; bytes], 1)),
+            payload_bytes: bytes as u64,
+            writer: random.u64(0..5),
+            back_after: None,
+            ack,
+            patience: Duration::from_secs(3600),
+            at_once: false,
+            dedup: None,
+            history: None,
+            query_id: QueryId::Random(0),
+            kind: Arc::new(kind),
+            trace: None,
+        }
+    }
+
+    /// A gatherer whose sink is blocked, and whose disk can be full.
+    struct Stage {
+        gatherer: Gatherer<Blocked>,
+        disk: SimDisk,
+        shapes: [Arc<Shape>; 2],
+        tickets: Vec<Ticket>,
+        random: Rng,
+    }
+
+    impl Stage {
+        fn new(seed: u64) -> Stage {
+            let disk = SimDisk::new(seed, 4 << 20);
+            let options = LogOptions { segment_bytes: 64 << 10, max_bytes: 64 << 20, reserve_bytes: 64 << 10 };
+            let (journal, mut committer) = open_journal(disk.clone(), options).unwrap();
+            let log = journal.log();
+            tokio::spawn(async move {
+                loop {
+                    log.work().await;
+                    committer.turn();
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+            let stores = Stores { journal: Some(journal), ..Stores::none() };
+            let options = GathererOptions {
+                max_buffer_bytes: 1 << 20,
+                max_table_bytes: 1 << 20,
+                overload_wait: Duration::ZERO,
+                ..GathererOptions::default()
+            };
+            let sink = Blocked { refuses: AtomicBool::new(false) };
+            let gatherer = Gatherer::open(sink, options, stores, &mut Registry::default(), |_| {});
+            let shapes = [shape(&gatherer, "a"), shape(&gatherer, "b")];
+            Stage { gatherer, disk, shapes, tickets: Vec::new(), random: Rng::with_seed(seed) }
+        }
+
+        async fn step(&mut self) {
+            let random = &mut self.random;
+            let shape = self.shapes[random.usize(0..2)].clone();
+            match random.u32(0..20) {
+                0..=7 => {
+                    // More than one at once: what is refused lies between others.
+                    let mut pushes = JoinSet::new();
+                    for _ in 0..random.usize(1..6) {
+                        let (gatherer, shape) = (self.gatherer.clone(), shape.clone());
+                        let insert = insert(random, AckLevel::Disk);
+                        pushes.spawn(async move { gatherer.push(&shape, insert).await.is_ok() });
+                    }
+                    pushes.join_all().await;
+                }
+                8..=13 => {
+                    let pushing = self.gatherer.push(&shape, insert(random, AckLevel::Stored));
+                    let pushed = tokio::time::timeout(Duration::from_millis(1), pushing).await;
+                    self.tickets.extend(pushed.ok().and_then(Result::ok).flatten());
+                }
+                14..=16 if !self.tickets.is_empty() => {
+                    let ticket = self.tickets.swap_remove(random.usize(0..self.tickets.len()));
+                    ticket.withdraw().await;
+                }
+                17 => {
+                    let is_full = random.bool();
+                    self.disk.set_faults(DiskFaults { is_full, ..DiskFaults::default() });
+                }
+                18 => self.gatherer.core.sink.refuses.store(random.bool(), Ordering::Relaxed),
+                _ => tokio::time::sleep(Duration::from_millis(random.u64(1..3000))).await,
+            }
+            while self.shapes[0].table.measure(|_| 0).is_none() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+
+        fn check(&self, which: &str) {
+            let table = &self.shapes[0].table;
+            let measure = |measure: &dyn Fn(&Contents) -> u64| table.measure(measure).expect("all is on the ground");
+            let accounted = measure(&Contents::held_bytes);
+            let holds = |contents: &Contents| contents.rows.bytes() as u64 + 256 * contents.members.len() as u64;
+            let measured = measure(&holds);
+            let stays = |contents: &Contents| contents.staying().map(|member| member.held_bytes).sum::<u64>();
+            let staying = measure(&stays);
+            let held = self.gatherer.held_bytes();
+            assert_eq!((held, held), (accounted, measured), "{which}: held, and what the buffers say and are");
+            let left = accounted - staying;
+            let batches = table.batches() as u64 + 2;
+            assert!(left <= accounted / 4 + batches * (64 << 10), "{which}: {left} of {accounted} is of nobody");
+            assert!(self.gatherer.held_bytes() <= self.gatherer.registry.budget.max_bytes(), "{which}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_budget_is_what_the_buffers_hold_whoever_comes_and_leaves() {
+        for seed in 0..20 {
+            let mut stage = Stage::new(seed);
+            for step in 0..400 {
+                stage.step().await;
+                stage.check(&format!("seed {seed}, step {step}"));
+            }
+        }
+    }
+
+    /// As clients do that are told of too many parts, again and again.
+    #[tokio::test(start_paused = true)]
+    async fn those_who_come_again_and_again_leave_nothing_behind() {
+        let mut stage = Stage::new(1);
+        stage.gatherer.push(&stage.shapes[0], insert(&mut stage.random, AckLevel::Disk)).await.unwrap();
+        let held_bytes = stage.gatherer.held_bytes();
+        for _ in 0..200 {
+            for _ in 0..20 {
+                let waits = insert(&mut stage.random, AckLevel::Stored);
+                stage.tickets.extend(stage.gatherer.push(&stage.shapes[0], waits).await.unwrap());
+            }
+            for ticket in stage.tickets.drain(..) {
+                assert!(matches!(ticket.withdraw().await, Withdrawal::Withdrawn { .. }));
+            }
+            assert_eq!((stage.gatherer.held_bytes(), stage.shapes[0].table.batches()), (held_bytes, 0));
+        }
     }
 }

@@ -18,13 +18,13 @@ use crate::attempt::{attempt, Refusal};
 use crate::cut::cut;
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
-use crate::insert::{AckLevel, InsertError, Outcome, Withdrawal};
+use crate::insert::{AckLevel, InsertError, Outcome};
 use crate::isolate::{Piece, Pieces, Unbroken};
 use crate::journaling::PieceRecords;
-use crate::member::{Contents, Member};
+use crate::member::{Cleared, Contents, Member};
 use crate::part_counts::count_parts;
 use crate::settle::{failed, held_bytes, settle, Settled};
-use crate::table::{Launch, Sealed, Table};
+use crate::table::{Launch, Sealed, Size, Table};
 
 /// The part of a flight that others may touch while it is under way.
 pub(crate) struct Flight {
@@ -46,6 +46,13 @@ struct FlightState {
     ends: Vec<oneshot::Sender<()>>,
 }
 
+/// A member that has left between two attempts.
+pub(crate) struct Left {
+    pub(crate) size: Size,
+    pub(crate) last_error: Option<InsertError>,
+    pub(crate) cleared: Option<Cleared>,
+}
+
 impl Flight {
     pub(crate) fn new(oldest_arrival: Micros, unkept_inserts: u64) -> Flight {
         Flight { oldest_arrival, unkept_inserts, records: PieceRecords::default(), state: Mutex::default() }
@@ -61,13 +68,20 @@ impl Flight {
     }
 
     /// Takes a member out if the batch is between two attempts. `None`: not here, or not now.
-    pub(crate) fn withdraw(&self, table: &Table, member: u64) -> Option<Withdrawal> {
+    pub(crate) fn withdraw(&self, member: u64) -> Option<Left> {
         let mut state = self.lock();
         let state = &mut *state;
-        let gone = state.on_ground.as_mut()?.withdraw(member)?;
-        state.left_bytes += gone.held_bytes;
-        table.withdrawn(gone);
-        Some(Withdrawal::Withdrawn { last_error: state.last_error.clone() })
+        let on_ground = state.on_ground.as_mut()?;
+        let size = Size::of(on_ground.withdraw(member)?);
+        let cleared = on_ground.clear_left();
+        state.left_bytes += cleared.as_ref().map_or(0, |cleared| cleared.bytes);
+        Some(Left { size, last_error: state.last_error.clone(), cleared })
+    }
+
+    /// What is between two attempts.
+    #[cfg(test)]
+    pub(crate) fn look_at_ground<T>(&self, look: impl FnOnce(&Contents) -> T) -> Option<T> {
+        self.lock().on_ground.as_ref().map(look)
     }
 
     pub(crate) fn attempt_failed(&self, contents: Contents, error: InsertError) {
@@ -81,7 +95,7 @@ impl Flight {
     }
 
     /// Members have come to their end while the others fly on.
-    fn leave(&self, held_bytes: u64) {
+    pub(crate) fn leave(&self, held_bytes: u64) {
         self.lock().left_bytes += held_bytes;
     }
 
@@ -139,16 +153,17 @@ impl<S: Sink> Aloft<'_, S> {
         }
     }
 
-    /// Members of a piece that was written down whose own records are not: they can't be sent. Who was acknowledged at
-    /// level `memory` is not among them.
+    /// Members whose records could not be written: they are not sent. Who was acknowledged at level `memory` is not
+    /// among them.
     pub(crate) fn take_unkept(&self, piece: &mut Piece) -> Vec<Member> {
-        let Some(journal) = &self.core.journal else { return Vec::new() };
-        let unkept = journal.take_unkept(&piece.contents.members);
-        if unkept.is_empty() {
+        let Some(journal) = self.core.journal.as_ref().filter(|journal| journal.has_failed()) else {
             return Vec::new();
+        };
+        let is_unkept = |member: &Member| member.ack != AckLevel::Memory && journal.is_unkept(member);
+        match piece.contents.members.iter().any(is_unkept) {
+            true => piece.contents.extract(is_unkept),
+            false => Vec::new(),
         }
-        let is_unkept = |member: &Member| member.journaled.is_some_and(|journaled| unkept.contains(&journaled.record));
-        piece.contents.extract(|member| member.ack != AckLevel::Memory && is_unkept(member))
     }
 
     /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again
@@ -172,9 +187,8 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
         let flushed = std::mem::take(&mut sealed.flushed);
         let table = sealed.shape.table.clone();
         let started = Instant::now();
-        let mut contents =
-            Contents { rows: sealed.contents.rows.take(), members: std::mem::take(&mut sealed.contents.members) };
-        contents.drop_withdrawn();
+        let mut contents = std::mem::take(&mut sealed.contents);
+        table.give_back(contents.drop_left());
         observe_sealed(&table, &sealed, &contents);
         sealed.trace = FlushTrace::begin(core.stores.tracer.as_ref(), &contents.members);
         let left_over = contents.members.iter().filter(|member| member.left_over).count() as u64;

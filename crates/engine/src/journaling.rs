@@ -1,14 +1,13 @@
 //! What the gatherer writes into the journal, and when: an insert before it is acknowledged, a piece before its first
 //! attempt, and at its end that an insert is done.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::records;
 use crate::sink::BatchId;
 use tokio::sync::Notify;
-use windrow_log::{CommitError, Context, Durable, Log, LogFull, RecordId, Room};
+use windrow_log::{Context, Durable, Log, LogFull, RecordId, Room};
 
 use crate::insert::{Insert, InsertKind};
 use crate::member::Member;
@@ -40,9 +39,6 @@ pub(crate) struct Journaling {
     /// again, under the id that they were stored under.
     unwritten: Mutex<Vec<RecordId>>,
     pub(crate) unwritten_grew: Arc<Notify>,
-    /// Inserts with keys whose records could not be written: they must not be sent. After a crash nobody would know of
-    /// them, and who sends one again would have it stored twice.
-    unkept: Mutex<HashSet<RecordId>>,
     /// Inserts that are damaged in the journal.
     pub(crate) damaged: AtomicU64,
 }
@@ -56,7 +52,6 @@ impl Journaling {
             bytes: AtomicU64::new(0),
             unwritten: Mutex::default(),
             unwritten_grew: Arc::default(),
-            unkept: Mutex::default(),
             damaged: AtomicU64::new(0),
         }
     }
@@ -91,50 +86,15 @@ impl Journaling {
         Ok(Appended { journaled: Journaled { record: appended.id, bytes }, durable: appended.durable })
     }
 
-    /// As `append`, for an insert with keys: it is not sent if it can't be written ([`take_unkept`](Self::take_unkept)).
-    pub(crate) fn append_keyed(
-        self: &Arc<Self>,
-        table: &Table,
-        insert: Encoded,
-        tell: impl FnOnce(Result<(), CommitError>) + Send + 'static,
-    ) -> Result<Journaled, LogFull> {
-        let (bytes, this) = (insert.bytes(), self.clone());
-        let then = move |record, written: Result<(), CommitError>| {
-            if written.is_err() {
-                this.lock_unkept().insert(record);
-            }
-            tell(written);
-        };
-        let context = Some(&insert.context);
-        let record = self.log.append_then(records::INSERT, context, insert.payload, Room::Ordinary, then)?;
-        self.count(table, 1, bytes);
-        #[cfg(test)]
-        if sabotage::is(Sabotage::DropsSegmentsEarly) {
-            self.log.release(record);
-        }
-        Ok(Journaled { record, bytes })
+    /// Whether there may be inserts whose records could not be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.log.has_failed()
     }
 
-    /// Those of a piece that is written down whose own records are not. Asked once: a piece is written before the first
-    /// attempt, and behind the records of its inserts.
-    pub(crate) fn take_unkept(&self, members: &[Member]) -> Vec<RecordId> {
-        let mut unkept = self.lock_unkept();
-        if unkept.is_empty() {
-            return Vec::new();
-        }
-        members.iter().filter_map(|member| unkept.take(&member.journaled?.record)).collect()
-    }
-
-    /// Of inserts that have come to their end, sent or not.
-    fn forget_unkept(&self, inserts: &[RecordId]) {
-        let mut unkept = self.lock_unkept();
-        if !unkept.is_empty() {
-            unkept.retain(|record| !inserts.contains(record));
-        }
-    }
-
-    fn lock_unkept(&self) -> MutexGuard<'_, HashSet<RecordId>> {
-        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether the insert's record could not be written: it must not be sent. After a crash nobody would know of it,
+    /// and who sends it again would have it stored twice.
+    pub(crate) fn is_unkept(&self, member: &Member) -> bool {
+        member.journaled.is_some_and(|journaled| self.log.is_missing(journaled.record))
     }
 
     /// An insert is in the journal and not at its end.
@@ -158,12 +118,11 @@ impl Journaling {
         }
         #[cfg(test)]
         if sabotage::is(Sabotage::WritesDoneEarly) {
-            let done = self.log.append(records::DONE, None, records::encode_done(&records), Room::Reserve);
+            let done = self.log.append_about(records::DONE, records::encode_done(&records), records.clone());
             done.into_iter().for_each(|done| self.log.release(done.id));
         }
-        let payload = records::encode_piece(&records::Piece { batch: id, members: records });
-        let appended =
-            self.log.append(records::PIECE, None, payload, Room::Reserve).map_err(|full| full.to_string())?;
+        let payload = records::encode_piece(&records::Piece { batch: id, members: records.clone() });
+        let appended = self.log.append_about(records::PIECE, payload, records).map_err(|full| full.to_string())?;
         match appended.durable.await {
             Ok(()) => Ok(Some(appended.id)),
             Err(error) => Err(error.to_string()),
@@ -173,18 +132,18 @@ impl Journaling {
     /// These inserts have come to their end. Nobody waits until that is on the disk.
     pub(crate) fn done(self: &Arc<Self>, table: &Table, inserts: &[Journaled]) {
         self.uncount(table, inserts.len() as u64, inserts.iter().map(|insert| insert.bytes).sum());
-        let records: Vec<RecordId> = inserts.iter().map(|insert| insert.record).collect();
-        self.forget_unkept(&records);
-        self.write_done(records);
+        self.write_done(inserts.iter().map(|insert| insert.record).collect());
     }
 
-    pub(crate) fn write_done(self: &Arc<Self>, inserts: Vec<RecordId>) {
+    /// Of an insert that was never written, or whose file is gone by now, nothing has to be said.
+    pub(crate) fn write_done(self: &Arc<Self>, mut inserts: Vec<RecordId>) {
+        self.log.retain_there(&mut inserts);
         if inserts.is_empty() {
             return;
         }
         let payload = records::encode_done(&inserts);
         let (this, ids) = (self.clone(), inserts.clone());
-        let appended = self.log.append_then(records::DONE, None, payload, Room::Reserve, move |_, written| {
+        let appended = self.log.append_about_then(records::DONE, payload, inserts.clone(), move |_, written| {
             if written.is_err() {
                 this.write_later(&ids);
             }
@@ -203,12 +162,11 @@ impl Journaling {
     /// after a crash. False: nobody knows.
     pub(crate) async fn done_for_sure(self: &Arc<Self>, table: &Table, insert: Journaled) -> bool {
         let payload = records::encode_done(&[insert.record]);
-        let Ok(appended) = self.log.append(records::DONE, None, payload, Room::Reserve) else {
+        let Ok(appended) = self.log.append_about(records::DONE, payload, vec![insert.record]) else {
             self.done(table, &[insert]);
             return false;
         };
         self.uncount(table, 1, insert.bytes);
-        self.forget_unkept(&[insert.record]);
         self.log.release(insert.record);
         self.log.release(appended.id);
         let written = appended.durable.await.is_ok();
@@ -221,7 +179,8 @@ impl Journaling {
     /// Writes once more that these inserts are done, and waits until that is on the disk. Fails with the reason.
     pub(crate) async fn ensure_done(&self, inserts: &[RecordId]) -> Result<(), String> {
         let payload = records::encode_done(inserts);
-        let appended = self.log.append(records::DONE, None, payload, Room::Reserve).map_err(|full| full.to_string())?;
+        let appended =
+            self.log.append_about(records::DONE, payload, inserts.to_vec()).map_err(|full| full.to_string())?;
         // Whoever has yet to end them does so again, which changes nothing.
         self.log.release_all(inserts.iter().copied());
         self.log.release(appended.id);

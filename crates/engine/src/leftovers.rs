@@ -31,7 +31,8 @@ impl OpenedJournal {
 /// does.
 pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJournal, Committer<D>), OpenError> {
     let mut scan = Scan::default();
-    let (log, committer) = windrow_log::open(disk, options, &mut |record| scan.visit(&record))?;
+    let (log, mut committer) = windrow_log::open(disk, options, &mut |record| scan.visit(&record))?;
+    committer.keep_room_for_ends(records::MOST_END_BYTES);
     Ok((OpenedJournal { log, max_bytes: options.max_bytes, scan }, committer))
 }
 

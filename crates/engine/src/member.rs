@@ -11,10 +11,29 @@ use windrow_columns::Rows;
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, Outcome, QueryId};
 use crate::journaling::Journaled;
 
+/// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
+pub(crate) const MEMBER_BYTES: u64 = 256;
+/// So little is copied whenever an insert leaves.
+const CHEAP_BYTES: u64 = 64 << 10;
+/// Where there is more, the rows of those who have left may be one part in so many before they are taken out: what is
+/// copied for that is a few times what goes.
+const MOST_LEFT: u64 = 4;
+
 /// Rows and whose they are.
+#[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) rows: Rows,
     pub(crate) members: Vec<Member>,
+    /// What members hold that have left while their rows lie here: the budget gets it back with them.
+    left_bytes: u64,
+}
+
+/// What members have left behind, now taken out: to be dropped where nobody waits for it, and given back then.
+#[must_use = "its bytes are given back to the budget"]
+pub(crate) struct Cleared {
+    pub(crate) bytes: u64,
+    _rows: Rows,
+    _members: Vec<Member>,
 }
 
 /// An insert within a batch.
@@ -36,7 +55,8 @@ pub(crate) struct Member {
     /// Its place in a batch that its source has put together.
     pub(crate) place: Option<u32>,
     pub(crate) left_over: bool,
-    /// Taken back by its sender. Its rows are left out when the batch takes off.
+    /// It has left: taken back by its sender, or dismissed. Its rows go when enough have left, or when the batch takes
+    /// off.
     pub(crate) withdrawn: bool,
 }
 
@@ -76,13 +96,13 @@ impl Member {
         self.waits() && self.place.is_none()
     }
 
-    /// The member itself; only what says which rows were its own stays.
+    /// The member itself; only what says which rows were its own stays, and what they hold.
     fn leave_rows(&mut self) -> Member {
         let stays = Member {
             id: self.id,
             rows: self.rows,
             payload_bytes: 0,
-            held_bytes: 0,
+            held_bytes: std::mem::take(&mut self.held_bytes),
             arrived_at: self.arrived_at,
             query_id: QueryId::Random(0),
             kind: self.kind.clone(),
@@ -122,6 +142,10 @@ pub(crate) struct Arriving {
 }
 
 impl Contents {
+    pub(crate) fn new(rows: Rows, members: Vec<Member>) -> Contents {
+        Contents { rows, members, left_bytes: 0 }
+    }
+
     /// Adds an insert's rows, and its entry under a higher number than all before.
     pub(crate) fn add(&mut self, id: u64, now: Micros, arriving: Arriving) {
         let Arriving { insert, held_bytes, outcome, journaled, left_over } = arriving;
@@ -154,20 +178,56 @@ impl Contents {
         });
     }
 
-    /// Marks an insert as taken back. Cheap: many may give up in the same moment, under the table's lock.
+    /// Marks an insert as taken back. [`clear_left`](Self::clear_left) is to follow.
     pub(crate) fn withdraw(&mut self, member: u64) -> Option<&Member> {
         let index = self.members.binary_search_by_key(&member, |member| member.id).ok()?;
         let member = &mut self.members[index];
         if std::mem::replace(&mut member.withdrawn, true) {
             return None;
         }
+        self.left_bytes += member.held_bytes;
         Some(member)
     }
 
-    /// Takes out members without their rows, as if each had been taken back. As cheap as that.
+    /// Takes out members without their rows, as if each had been taken back. What they hold goes with their rows.
     pub(crate) fn dismiss(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
-        let dismissed = self.members.iter_mut().filter(|member| !member.withdrawn && picked(member));
-        dismissed.map(Member::leave_rows).collect()
+        let mut dismissed = Vec::new();
+        for member in self.members.iter_mut().filter(|member| !member.withdrawn && picked(member)) {
+            self.left_bytes += member.held_bytes;
+            dismissed.push(member.leave_rows());
+        }
+        dismissed
+    }
+
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.members.iter().map(|member| member.held_bytes).sum()
+    }
+
+    /// Those who have not left.
+    pub(crate) fn staying(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.withdrawn)
+    }
+
+    /// Takes out the rows of those who have left if there is much of them. Many may give up in the same moment, under
+    /// the table's lock.
+    pub(crate) fn clear_left(&mut self) -> Option<Cleared> {
+        let holds_bytes = self.rows.bytes() as u64 + MEMBER_BYTES * self.members.len() as u64;
+        let is_due = holds_bytes <= CHEAP_BYTES || self.left_bytes >= holds_bytes / MOST_LEFT;
+        if is_due {
+            self.drop_left()
+        } else {
+            None
+        }
+    }
+
+    /// As [`clear_left`](Self::clear_left), however little that is. `None`: nobody has left.
+    pub(crate) fn drop_left(&mut self) -> Option<Cleared> {
+        if !self.members.iter().any(|member| member.withdrawn) {
+            return None;
+        }
+        let (members, rows) = self.take_out(|member| member.withdrawn);
+        Some(Cleared { bytes: std::mem::take(&mut self.left_bytes), _rows: rows, _members: members })
     }
 
     /// An attempt to store them has failed.
@@ -181,16 +241,11 @@ impl Contents {
         self.members.iter().filter(unkept).count() as u64
     }
 
-    /// Takes out what was taken back; true if there was anything.
-    pub(crate) fn drop_withdrawn(&mut self) -> bool {
-        self.members.iter().any(|member| member.withdrawn) && !self.extract(|member| member.withdrawn).is_empty()
-    }
-
     /// Cuts before the member at `index`; the second half is returned.
     pub(crate) fn split_off(&mut self, index: usize) -> Contents {
         let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
         let second = self.rows.split_off(start);
-        Contents { rows: second, members: self.members.split_off(index) }
+        Contents::new(second, self.members.split_off(index))
     }
 
     /// Takes out the member at `index` with its rows.
@@ -204,19 +259,27 @@ impl Contents {
 
     /// Takes out all members that `picked` says, rows and all.
     pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
+        self.take_out(picked).0
+    }
+
+    /// The members, and the rows that all of them lay in.
+    fn take_out(&mut self, picked: impl Fn(&Member) -> bool) -> (Vec<Member>, Rows) {
         let (mut out, mut kept, mut start) = (Vec::new(), Vec::<Range<usize>>::new(), 0);
         for member in std::mem::take(&mut self.members) {
             let end = start + member.rows;
             if picked(&member) {
                 out.push(member);
             } else {
-                kept.push(start..end);
+                match kept.last_mut().filter(|last| last.end == start) {
+                    Some(last) => last.end = end,
+                    None => kept.push(start..end),
+                }
                 self.members.push(member);
             }
             start = end;
         }
         let all = self.rows.take();
         self.rows.append_ranges(&all, &kept);
-        out
+        (out, all)
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::records;
 use crate::sink::Sink;
 use tokio::sync::oneshot;
-use windrow_log::{Bound, CommitError, Durable, LogFull, Room};
+use windrow_log::{Bound, CommitError, LogFull, Room};
 
 use crate::backlog::{Sender, Turn};
 use crate::budget::Exhausted;
@@ -72,8 +72,9 @@ impl<S: Sink> Gatherer<S> {
         }
         let journaled = match journal {
             None => None,
-            Some(journal) => match self.append_keyed(journal, shape, &insert, |_| {}) {
-                Ok(journaled) => Some(journaled),
+            Some(journal) => match self.append(journal, shape, &insert) {
+                // Nobody waits for it here: what could not be written is not sent.
+                Ok(Appended { journaled, durable: _ }) => Some(journaled),
                 Err(error) => {
                     table.budget.give_back(bytes);
                     return Err(error);
@@ -126,19 +127,7 @@ impl<S: Sink> Gatherer<S> {
         if table.has_backlog() || table.budget.try_take(bytes).is_err() {
             return self.park(journal, shape, insert).await.map(|()| None);
         }
-        let appended = match insert.dedup.is_some() {
-            true => {
-                let (tell, told) = oneshot::channel();
-                // Whoever waits may have gone.
-                let tell = |written| drop(tell.send(written));
-                self.append_keyed(journal, shape, &insert, tell).map(|journaled| (journaled, Written::Told(told)))
-            }
-            false => {
-                let appended = self.append(journal, shape, &insert);
-                appended.map(|Appended { journaled, durable }| (journaled, Written::Durable(durable)))
-            }
-        };
-        let (journaled, written) = match appended {
+        let Appended { journaled, durable } = match self.append(journal, shape, &insert) {
             Ok(appended) => appended,
             Err(error) => {
                 table.budget.give_back(bytes);
@@ -156,9 +145,8 @@ impl<S: Sink> Gatherer<S> {
         if sabotage::is(Sabotage::AcknowledgesEarly) {
             return Ok(None);
         }
-        if let Err(error) = written.wait().await {
-            // It is taken back; where that is too late, its end is what there is to be told. That may be far away: a
-            // batch that can't be written down is not sent. It is left between two of its attempts.
+        if let Err(error) = durable.await {
+            // It is taken back; where that is too late, its batch leaves it behind before it is sent.
             loop {
                 if table.withdraw(pushed.member).is_some() {
                     journal.done(table, &[journaled]);
@@ -187,17 +175,6 @@ impl<S: Sink> Gatherer<S> {
     fn append(&self, journal: &Journaling, shape: &Arc<Shape>, insert: &Insert) -> Result<Appended, PushError> {
         let encoded = self.encode(journal, shape, insert)?;
         journal.append(&shape.table, encoded).map_err(journal_full)
-    }
-
-    fn append_keyed(
-        &self,
-        journal: &Arc<Journaling>,
-        shape: &Arc<Shape>,
-        insert: &Insert,
-        tell: impl FnOnce(Result<(), CommitError>) + Send + 'static,
-    ) -> Result<Journaled, PushError> {
-        let encoded = self.encode(journal, shape, insert)?;
-        journal.append_keyed(&shape.table, encoded, tell).map_err(journal_full)
     }
 
     fn encode(&self, journal: &Journaling, shape: &Arc<Shape>, insert: &Insert) -> Result<Encoded, PushError> {
@@ -272,21 +249,6 @@ impl<S: Sink> Gatherer<S> {
         match self.closing.load(Ordering::Acquire) {
             true => Err(PushError::ShuttingDown),
             false => Ok(()),
-        }
-    }
-}
-
-/// Whether an insert's record is on the disk.
-enum Written {
-    Durable(Durable),
-    Told(oneshot::Receiver<Result<(), CommitError>>),
-}
-
-impl Written {
-    async fn wait(self) -> Result<(), CommitError> {
-        match self {
-            Written::Durable(durable) => durable.await,
-            Written::Told(told) => told.await.unwrap_or(Err(CommitError::Closed)),
         }
     }
 }

@@ -152,7 +152,7 @@ impl<S: Sink> Gatherer<S> {
             table.metrics.activity.arrived(members.len() as u64, rows.count() as u64, bytes);
         }
         let batch = Arc::new(SourceBatch { sent_before, progress: Mutex::default() });
-        self.launch(table.push_batch(shape, id, batch.clone(), Contents { rows, members }));
+        self.launch(table.push_batch(shape, id, batch.clone(), Contents::new(rows, members)));
         Ok(BatchTicket { members: receivers, batch, ended: self.core.ended.clone() })
     }
 }

@@ -36,7 +36,7 @@ impl Settled {
 
 /// All of a piece has failed. The rows of those whose senders don't wait are kept for their dead letters.
 pub(crate) fn failed(flush: BatchId, contents: Contents, error: &InsertError) -> Vec<Settled> {
-    let Contents { rows, members } = contents;
+    let Contents { rows, members, .. } = contents;
     let settled = |member, rows| Settled { member, outcome: Err(error.clone()), flush, rows };
     if members.iter().all(Member::waits) {
         return members.into_iter().map(|member| settled(member, None)).collect();

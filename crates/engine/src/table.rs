@@ -14,7 +14,6 @@ use crate::policy::{
 use crate::sink::{BatchId, PartCount, PhysicalTable, TableKey};
 use tokio::sync::{oneshot, Notify};
 use windrow_clickhouse::Exception;
-use windrow_columns::Rows;
 use windrow_log::RecordId;
 
 use crate::backlog::Backlog;
@@ -24,14 +23,11 @@ use crate::environment::Environment;
 use crate::flight::Flight;
 use crate::flush_trace::FlushTrace;
 use crate::insert::{AckLevel, Insert, InsertKind, QueryId, Withdrawal};
-use crate::member::{Arriving, Contents, Member};
+use crate::member::{Arriving, Cleared, Contents, Member, MEMBER_BYTES};
 use crate::metrics::{Held, TableMetrics};
 use crate::pushed::SourceBatch;
 use crate::schedule::Schedule;
 use crate::shape::Shape;
-
-/// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
-const MEMBER_BYTES: u64 = 256;
 
 pub(crate) struct Table {
     pub(crate) name: TableKey,
@@ -85,6 +81,13 @@ impl TableState {
         self.next_member += 1;
         self.next_member - 1
     }
+
+    /// A lane that waits for its turn is kept until then.
+    fn drop_if_empty(&mut self, shape: u64) {
+        if self.lanes.get(&shape).is_some_and(|lane| lane.is_empty() && lane.waiting.is_none()) {
+            self.lanes.remove(&shape);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -114,10 +117,54 @@ impl Lane {
         self.open.is_none() && self.queue.is_empty() && self.flight.is_none()
     }
 
-    /// What is not in flight.
-    fn waiting_contents(&mut self) -> impl Iterator<Item = &mut Contents> {
+    /// Takes back a member that is not in flight.
+    fn withdraw(&mut self, member: u64) -> Option<Size> {
+        if let Some(open) = &mut self.open {
+            if let Some(gone) = open.contents.withdraw(member) {
+                let (waited, size) = (gone.waits(), Size::of(gone));
+                open.policy.leave(waited, size.rows, size.payload_bytes);
+                return Some(size);
+            }
+        }
+        self.queue.iter_mut().find_map(|sealed| sealed.contents.withdraw(member).map(Size::of))
+    }
+
+    /// Hands out members that are not in flight.
+    fn dismiss(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
+        let mut dismissed = Vec::new();
+        if let Some(open) = &mut self.open {
+            dismissed = open.contents.dismiss(&picked);
+            dismissed.iter().for_each(|gone| open.policy.leave(gone.waits(), gone.rows as u64, gone.payload_bytes));
+        }
+        dismissed.extend(self.queue.iter_mut().flat_map(|sealed| sealed.contents.dismiss(&picked)));
+        dismissed
+    }
+
+    /// What those who have left held, where it can be given back by now.
+    fn clear_left(&mut self) -> Vec<Cleared> {
         let open = self.open.iter_mut().map(|open| &mut open.contents);
-        open.chain(self.queue.iter_mut().map(|sealed| &mut sealed.contents))
+        let waiting = open.chain(self.queue.iter_mut().map(|sealed| &mut sealed.contents));
+        let cleared: Vec<Cleared> = waiting.filter_map(Contents::clear_left).collect();
+        if !cleared.is_empty() {
+            self.drop_empty();
+        }
+        cleared
+    }
+
+    /// A batch that all have left is none. Whoever waits for its end waits for that of what is before it.
+    fn drop_empty(&mut self) {
+        let is_left = |open: &mut OpenBuffer| open.contents.members.is_empty();
+        let mut flushed = self.open.take_if(is_left).map_or_else(Vec::new, |open| open.flushed);
+        for mut sealed in std::mem::take(&mut self.queue).into_iter().rev() {
+            sealed.flushed.append(&mut flushed);
+            match sealed.contents.members.is_empty() {
+                true => flushed = sealed.flushed,
+                false => self.queue.push_front(sealed),
+            }
+        }
+        if let Some(flight) = &self.flight {
+            flushed.into_iter().for_each(|sender| flight.tell_end(sender));
+        }
     }
 
     fn shape(&self) -> Option<&Arc<Shape>> {
@@ -130,6 +177,18 @@ impl Lane {
             (true, Some(open)) => open.policy.urgency(),
             _ => Urgency::Urgent,
         }
+    }
+}
+
+/// Of a member that has left.
+pub(crate) struct Size {
+    rows: u64,
+    payload_bytes: u64,
+}
+
+impl Size {
+    pub(crate) fn of(member: &Member) -> Size {
+        Size { rows: member.rows as u64, payload_bytes: member.payload_bytes }
     }
 }
 
@@ -247,7 +306,7 @@ impl Table {
         let open = lane.open.get_or_insert_with(|| OpenBuffer {
             shape: shape.clone(),
             policy: state.policy.open_buffer(),
-            contents: Contents { rows: Rows::default(), members: Vec::new() },
+            contents: Contents::default(),
             opened_at: now,
             opened_wall_micros: self.world.wall_micros(),
             flushed: Vec::new(),
@@ -289,7 +348,7 @@ impl Table {
         let now = self.clock.now();
         let mut guard = self.lock();
         let state = &mut *guard;
-        let mut contents = Contents { rows: Rows::default(), members: Vec::new() };
+        let mut contents = Contents::default();
         for arriving in arriving {
             contents.add(state.next_member(), now, arriving);
         }
@@ -410,7 +469,11 @@ impl Table {
         let state = &mut *guard;
         let lane = state.lanes.get_mut(&shape.id)?;
         let due = lane.waiting.take()?;
-        self.take_off(now, lane, &mut state.policy, due.reason, flush)
+        let launch = self.take_off(now, lane, &mut state.policy, due.reason, flush);
+        if launch.is_none() {
+            state.drop_if_empty(shape.id);
+        }
+        launch
     }
 
     fn seal(&self, now: Micros, lane: &mut Lane, reason: SealReason) -> Option<Sealed> {
@@ -492,9 +555,7 @@ impl Table {
             }
             Verdict::HoldForFlush => None,
         };
-        if lane.is_empty() {
-            state.lanes.remove(&shape.id);
-        }
+        state.drop_if_empty(shape.id);
         next
     }
 
@@ -532,19 +593,35 @@ impl Table {
 
     /// Takes a member out, wherever it is. `None`: it is not under way any more.
     pub(crate) fn withdraw(&self, member: u64) -> Option<Withdrawal> {
+        let (withdrawal, cleared) = self.take_back(member)?;
+        self.give_back(cleared);
+        Some(withdrawal)
+    }
+
+    fn take_back(&self, member: u64) -> Option<(Withdrawal, Vec<Cleared>)> {
         let mut guard = self.lock();
-        for lane in guard.lanes.values_mut() {
-            for contents in lane.waiting_contents() {
-                if let Some(gone) = contents.withdraw(member) {
-                    self.withdrawn(gone);
-                    return Some(Withdrawal::Withdrawn { last_error: None });
-                }
+        let found = guard.lanes.iter_mut().find_map(|(shape, lane)| {
+            if let Some(gone) = lane.withdraw(member) {
+                return Some((*shape, gone, Withdrawal::Withdrawn { last_error: None }, lane.clear_left()));
             }
-            if let Some(withdrawal) = lane.flight.as_ref().and_then(|flight| flight.withdraw(self, member)) {
-                return Some(withdrawal);
-            }
+            let flight = lane.flight.as_ref()?;
+            let left = flight.withdraw(member)?;
+            let withdrawal = Withdrawal::Withdrawn { last_error: left.last_error };
+            Some((*shape, left.size, withdrawal, left.cleared.into_iter().collect()))
+        });
+        let (shape, gone, withdrawal, cleared) = found?;
+        guard.drop_if_empty(shape);
+        self.metrics.withdrawn.add(1, gone.rows, gone.payload_bytes);
+        Some((withdrawal, cleared))
+    }
+
+    /// Not under the lock: it may be a batch.
+    pub(crate) fn give_back(&self, cleared: impl IntoIterator<Item = Cleared>) {
+        for cleared in cleared {
+            let bytes = cleared.bytes;
+            drop(cleared);
+            self.budget.give_back(bytes);
         }
-        None
     }
 
     /// The table has too many parts. Hands out those behind the lane's flight whom `picked` says; the others go on
@@ -555,11 +632,15 @@ impl Table {
         exception: &Exception,
         picked: impl Fn(&Member) -> bool,
     ) -> Vec<Member> {
-        let mut guard = self.lock();
-        guard.too_many_parts = Some(exception.clone());
-        self.moved.notify_waiters();
-        let Some(lane) = guard.lanes.get_mut(&shape.id) else { return Vec::new() };
-        lane.waiting_contents().flat_map(|contents| contents.dismiss(&picked)).collect()
+        let (dismissed, cleared) = {
+            let mut guard = self.lock();
+            guard.too_many_parts = Some(exception.clone());
+            self.moved.notify_waiters();
+            let Some(lane) = guard.lanes.get_mut(&shape.id) else { return Vec::new() };
+            (lane.dismiss(picked), lane.clear_left())
+        };
+        self.give_back(cleared);
+        dismissed
     }
 
     /// A flush has failed for another reason.
@@ -570,11 +651,6 @@ impl Table {
     /// What the sink's system said, if it was the last that was heard of the table.
     pub(crate) fn too_many_parts(&self) -> Option<Exception> {
         self.lock().too_many_parts.clone()
-    }
-
-    pub(crate) fn withdrawn(&self, member: &Member) {
-        self.budget.give_back(member.held_bytes);
-        self.metrics.withdrawn.add(1, member.rows as u64, member.payload_bytes);
     }
 
     pub(crate) fn buffers(&self) -> Vec<BufferView> {
@@ -620,14 +696,32 @@ impl Table {
         lanes.sum()
     }
 
+    /// What `measure` says of all that is here. `None`: something is in the air.
+    #[cfg(test)]
+    pub(crate) fn measure(&self, measure: impl Fn(&Contents) -> u64) -> Option<u64> {
+        let guard = self.lock();
+        let of_lane = |lane: &Lane| {
+            let open = lane.open.iter().map(|open| measure(&open.contents));
+            let waiting = open.chain(lane.queue.iter().map(|sealed| measure(&sealed.contents)));
+            let on_ground = lane.flight.as_ref().map_or(Some(0), |flight| flight.look_at_ground(&measure));
+            Some(waiting.sum::<u64>() + on_ground?)
+        };
+        guard.lanes.values().map(|lane| of_lane(lane)).sum()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn batches(&self) -> usize {
+        self.lock().lanes.values().map(|lane| lane.queue.len() + usize::from(lane.open.is_some())).sum()
+    }
+
     pub(crate) fn held(&self) -> Held {
         let (oldest, (backlog_inserts, backlog_bytes)) = {
             let guard = self.lock();
             let lanes = guard.lanes.values();
             let arrivals = lanes.flat_map(|lane| {
                 let flying = lane.flight.as_ref().map(|flight| flight.oldest_arrival);
-                let queued = lane.queue.iter().filter_map(|sealed| sealed.contents.members.first());
-                let open = lane.open.iter().filter_map(|open| open.contents.members.first());
+                let queued = lane.queue.iter().filter_map(|sealed| sealed.contents.staying().next());
+                let open = lane.open.iter().filter_map(|open| open.contents.staying().next());
                 flying.into_iter().chain(queued.chain(open).map(|member| member.arrived_at))
             });
             let backlog = guard.backlog.as_ref().map_or((0, 0), |backlog| (backlog.inserts(), backlog.bytes()));
@@ -648,8 +742,7 @@ impl Table {
 impl BufferView {
     fn of(shape: &Arc<Shape>, contents: &Contents, opened_wall_micros: u64) -> Option<BufferView> {
         let first = contents.members.first()?;
-        let held = contents.members.iter().filter(|member| !member.withdrawn);
-        let entries = held.map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
+        let entries = contents.staying().map(|member| (member.query_id.clone(), member.payload_bytes)).collect();
         Some(BufferView { shape: shape.clone(), kind: first.kind.clone(), opened_wall_micros, entries })
     }
 }

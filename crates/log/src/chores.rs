@@ -47,7 +47,7 @@ impl<D: Disk> Committer<D> {
 
     /// Removes the files whose records are in another now, as soon as that one surely has its name.
     pub(super) fn remove_covered(&mut self) -> io::Result<bool> {
-        if !self.names_unsynced && self.covered.is_empty() {
+        if !self.shared.index().names_unsynced && self.covered.is_empty() {
             return Ok(false);
         }
         self.disk.sync_directory()?;
@@ -56,7 +56,7 @@ impl<D: Disk> Committer<D> {
             self.covered.pop_front();
         }
         self.disk.sync_directory()?;
-        self.names_unsynced = false;
+        self.shared.index().names_unsynced = false;
         Ok(true)
     }
 

@@ -35,9 +35,9 @@ pub struct Committer<D: Disk> {
     pub(super) damaged_from: u64,
     /// Files whose records are in another one.
     pub(super) covered: VecDeque<String>,
-    /// A file has got a name that is not yet sure to be on the disk.
-    pub(super) names_unsynced: bool,
     pub(super) marked_closed: bool,
+    /// See [`keep_room_for_ends`](Self::keep_room_for_ends).
+    pub(super) end_bytes: u64,
     /// How many records the last group had.
     last_records: usize,
 }
@@ -71,10 +71,16 @@ impl<D: Disk> Committer<D> {
             rewrite_pause: 0,
             damaged_from: u64::MAX,
             covered: VecDeque::new(),
-            names_unsynced: false,
             marked_closed: false,
+            end_bytes: 0,
             last_records: 0,
         }
+    }
+
+    /// What records about another one take at most, together: each segment keeps as much of its room as it takes to be
+    /// done with the segment that has most records.
+    pub fn keep_room_for_ends(&mut self, end_bytes: u64) {
+        self.end_bytes = end_bytes;
     }
 
     /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its
@@ -137,34 +143,58 @@ impl<D: Disk> Committer<D> {
         self.shared.queue.settle(group.bytes, self.used_bytes());
         for mut entry in group.entries {
             if let Some(then) = entry.then.take() {
-                then(entry.id, outcome.of(entry.room).clone());
+                then(entry.id, outcome.of(entry.id, entry.room));
             }
         }
         group.completion.complete(outcome);
     }
 
     fn write_group(&mut self, entries: &[Entry]) -> GroupOutcome {
-        let all: Vec<&Entry> = entries.iter().collect();
-        let full = match self.make_room(&all) {
-            Ok(()) => return GroupOutcome::all(self.write(&all)),
-            Err(error) => error,
+        let (needless, needed) = self.part_needless(entries.iter().collect(), &[]);
+        let outcome = match self.make_room(&needed) {
+            Ok(()) => self.write(&needed),
+            Err(full) => return self.write_reserve(needless, needed, full),
         };
-        // What frees room is written even so, if the active segment has kept some for it.
+        self.skip(&needless);
+        GroupOutcome { left_out: ids_of(&needless), ..GroupOutcome::all(outcome) }
+    }
+
+    /// What frees room is written even so, if the active segment has kept some for it.
+    fn write_reserve<'a>(
+        &mut self,
+        mut needless: Vec<&'a Entry>,
+        entries: Vec<&'a Entry>,
+        full: CommitError,
+    ) -> GroupOutcome {
         let (reserve, ordinary): (Vec<&Entry>, Vec<&Entry>) =
-            all.into_iter().partition(|entry| entry.room == Room::Reserve);
-        let reserve_outcome = match !reserve.is_empty() && self.make_room(&reserve).is_ok() {
-            true => self.write(&reserve),
-            false => Err(full.clone()),
+            entries.into_iter().partition(|entry| entry.room == Room::Reserve);
+        let (more, reserve) = self.part_needless(reserve, &ids_of(&ordinary));
+        needless.extend(more);
+        needless.sort_unstable_by_key(|entry| entry.id);
+        let outcome = match self.make_room(&reserve) {
+            Ok(()) => self.write(&reserve),
+            Err(error) => {
+                self.skip(&reserve);
+                Err(error)
+            }
         };
-        if reserve_outcome.is_err() {
-            self.skip(&reserve);
-        }
         self.skip(&ordinary);
-        GroupOutcome { ordinary: Err(full), reserve: reserve_outcome }
+        self.skip(&needless);
+        GroupOutcome { ordinary: Err(full), reserve: outcome, left_out: ids_of(&needless) }
+    }
+
+    /// Parts those off that say something about records of which none is there, or will be. `refused` can't be written.
+    fn part_needless<'a>(&self, entries: Vec<&'a Entry>, refused: &[RecordId]) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
+        let index = self.shared.index();
+        let may_be_there = |id: &RecordId| index.may_have(id.0) && refused.binary_search(id).is_err();
+        entries.into_iter().partition(|entry| !entry.about.is_empty() && !entry.about.iter().any(may_be_there))
     }
 
     /// Writes and syncs entries for which there is room.
     fn write(&mut self, entries: &[&Entry]) -> Result<(), CommitError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
         let Some(mut active) = self.active.take() else { return Err(CommitError::Closed) };
         let encoded = active.encode(entries, &mut self.buffer);
         let began = Instant::now();
@@ -175,11 +205,14 @@ impl<D: Disk> Committer<D> {
         if let Err(error) = written {
             tracing::error!(segment = %active.name(), %error, "the log's disk failed; the segment is left behind");
             active.forget(&encoded);
-            self.skip(entries);
-            self.shared.index().has_active = false;
             // The next segment says where this one ends. As long as it isn't there, a start might take the group for
             // valid.
-            let certain = self.begin_segment(0, Room::Reserve).is_ok();
+            let mut index = self.shared.index();
+            index.uncertain = entries.iter().map(|entry| entry.id.0).collect();
+            index.has_active = false;
+            drop(index);
+            self.skip(entries);
+            let certain = self.begin_segment(0, 0).is_ok();
             return Err(CommitError::io(&error, certain));
         }
         self.shared.counters.written_bytes.fetch_add(self.buffer.len() as u64, Ordering::Relaxed);
@@ -203,6 +236,11 @@ impl<D: Disk> Committer<D> {
             return false;
         }
         self.marked_closed = true;
+        let is_uncertain = !self.shared.index().uncertain.is_empty();
+        if is_uncertain {
+            // The last chance to tell the next opening where the segment before ends.
+            let _ = self.begin_segment(0, 0);
+        }
         if self.active.is_some() {
             let mark = Entry {
                 id: RecordId(0),
@@ -210,6 +248,7 @@ impl<D: Disk> Committer<D> {
                 room: Room::Reserve,
                 context: None,
                 payload: Vec::new(),
+                about: Vec::new(),
                 then: None,
             };
             if self.has_room(&[&mark]) {
@@ -244,4 +283,8 @@ impl<D: Disk> Drop for Committer<D> {
             group.completion.complete(GroupOutcome::all(Err(CommitError::Closed)));
         }
     }
+}
+
+fn ids_of(entries: &[&Entry]) -> Vec<RecordId> {
+    entries.iter().map(|entry| entry.id).collect()
 }

@@ -58,6 +58,11 @@ impl Contents {
         self.live_bytes
     }
 
+    /// Whether it has the record, live or not.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.rank(id).is_some()
+    }
+
     /// What the record took, if it was live.
     pub(crate) fn release(&mut self, id: u64) -> Option<u64> {
         let rank = self.rank(id)?;

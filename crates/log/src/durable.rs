@@ -9,23 +9,27 @@ use std::thread::{self, Thread};
 
 use super::error::CommitError;
 use super::queue::Room;
+use super::RecordId;
 
 /// What became of a group. When the disk is full, records that free room may still have been written.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupOutcome {
     pub(crate) ordinary: Result<(), CommitError>,
     pub(crate) reserve: Result<(), CommitError>,
+    /// What had nothing to say any more, ascending.
+    pub(crate) left_out: Vec<RecordId>,
 }
 
 impl GroupOutcome {
     pub(crate) fn all(outcome: Result<(), CommitError>) -> GroupOutcome {
-        GroupOutcome { ordinary: outcome.clone(), reserve: outcome }
+        GroupOutcome { ordinary: outcome.clone(), reserve: outcome, left_out: Vec::new() }
     }
 
-    pub(crate) fn of(&self, room: Room) -> &Result<(), CommitError> {
+    pub(crate) fn of(&self, id: RecordId, room: Room) -> Result<(), CommitError> {
         match room {
-            Room::Ordinary => &self.ordinary,
-            Room::Reserve => &self.reserve,
+            _ if self.left_out.binary_search(&id).is_ok() => Ok(()),
+            Room::Ordinary => self.ordinary.clone(),
+            Room::Reserve => self.reserve.clone(),
         }
     }
 }
@@ -56,19 +60,20 @@ impl Completion {
 #[must_use = "a record is only sure to be kept when this says so"]
 pub struct Durable {
     completion: Arc<Completion>,
+    id: RecordId,
     room: Room,
     /// Its place among those who are to be woken.
     slot: Option<usize>,
 }
 
 impl Durable {
-    pub(crate) fn new(completion: Arc<Completion>, room: Room) -> Durable {
-        Durable { completion, room, slot: None }
+    pub(crate) fn new(completion: Arc<Completion>, id: RecordId, room: Room) -> Durable {
+        Durable { completion, id, room, slot: None }
     }
 
     /// The outcome, if it is known.
     pub fn now(&self) -> Option<Result<(), CommitError>> {
-        Some(self.completion.outcome.get()?.of(self.room).clone())
+        Some(self.completion.outcome.get()?.of(self.id, self.room))
     }
 
     /// Blocks until it is known.

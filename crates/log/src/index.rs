@@ -39,6 +39,11 @@ pub(crate) struct Index {
     released_early: BTreeSet<u64>,
     /// Whether the last segment is the one that is written to.
     pub(crate) has_active: bool,
+    /// A file has got a name that is not yet sure to be on the disk: those in whose place it is may be back after a
+    /// crash.
+    pub(crate) names_unsynced: bool,
+    /// Of a group that failed: a start may find them, until there is a segment behind theirs.
+    pub(crate) uncertain: BTreeSet<u64>,
 }
 
 /// Where to look for a record.
@@ -79,7 +84,8 @@ impl Index {
 
     /// Adds a record of the active segment.
     pub(crate) fn add(&mut self, id: u64, offset: u32, bytes: usize) {
-        self.indexed_below = id + 1;
+        // What could not be written of its group may have come after it.
+        self.indexed_below = self.indexed_below.max(id + 1);
         let was_released = self.released_early.remove(&id);
         let Some(active) = self.segments.back_mut() else { return };
         active.contents.push(id, offset, bytes);
@@ -104,6 +110,22 @@ impl Index {
 
     pub(crate) fn is_live(&self, id: u64) -> bool {
         self.segment_of(id).is_some_and(|at| self.segments[at].contents.is_live(id))
+    }
+
+    /// Whether a record that was not released could not be written.
+    pub(crate) fn is_missing(&self, id: u64) -> bool {
+        let is_there = |at: usize| self.segments.get(at).is_some_and(|segment| segment.contents.has(id));
+        id < self.indexed_below && !self.segment_of(id).is_some_and(is_there)
+    }
+
+    /// Whether a record, released or not, is in a file, or may yet be.
+    pub(crate) fn may_have(&self, id: u64) -> bool {
+        self.names_unsynced || self.uncertain.contains(&id) || !self.is_missing(id)
+    }
+
+    /// The most records of one segment that are still needed.
+    pub(crate) fn most_live_records(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.contents.live_records()).max().unwrap_or(0)
     }
 
     pub(crate) fn place(&self, id: u64) -> Option<RecordLocation> {

@@ -16,6 +16,12 @@
 //! same reason, what makes records done is to be released after them. Where little is needed of old segments, that is
 //! copied (`rewrite.rs`).
 //!
+//! # When there is no room
+//!
+//! Each segment keeps a part for records that free room, as much as it takes to be done with the segment that has most
+//! records. Where the disk has no room for a whole segment, a smaller one will do for them. What is said about records
+//! that could not be written is left out (`append_about`): it would take of what others need.
+//!
 //! # After a crash
 //!
 //! Each group bears a number, and is written only after the one before was synced. So a bad record with a later group
@@ -74,7 +80,7 @@ pub use usage::Usage;
 
 use durable::{Completion, GroupOutcome};
 use index::Index;
-use queue::{Bounds, Entry, Placed, Queue, Then};
+use queue::{Bounds, Entry, Placed, Queue};
 
 /// Names a record for ever; later records have higher ones, also after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -185,11 +191,25 @@ impl Log {
         payload: Vec<u8>,
         room: Room,
     ) -> Result<Appended, LogFull> {
-        let placed = match self.push(kind, context, payload, room, None)? {
+        self.append_entry(self.entry(kind, context, payload, room))
+    }
+
+    /// Appends a record that says something about others, and so frees room. If none of them is in the log, because
+    /// they could not be written, or are gone already, it is left out, and counts as durable.
+    ///
+    /// # Panics
+    /// If the kind is none of [`KINDS`].
+    pub fn append_about(&self, kind: u8, payload: Vec<u8>, about: Vec<RecordId>) -> Result<Appended, LogFull> {
+        self.append_entry(Entry { about, ..self.entry(kind, None, payload, Room::Reserve) })
+    }
+
+    fn append_entry(&self, entry: Entry) -> Result<Appended, LogFull> {
+        let room = entry.room;
+        let placed = match self.shared.queue.push(entry)? {
             Ok(placed) => placed,
             Err(_) => closed(),
         };
-        Ok(Appended { id: placed.id, durable: Durable::new(placed.completion, room) })
+        Ok(Appended { id: placed.id, durable: Durable::new(placed.completion, placed.id, room) })
     }
 
     /// Appends a record, and calls `then` when it is on the disk or surely isn't: on the committer's thread, in the
@@ -205,7 +225,26 @@ impl Log {
         room: Room,
         then: impl FnOnce(RecordId, Result<(), CommitError>) + Send + 'static,
     ) -> Result<RecordId, LogFull> {
-        match self.push(kind, context, payload, room, Some(Box::new(then)))? {
+        self.append_entry_then(Entry { then: Some(Box::new(then)), ..self.entry(kind, context, payload, room) })
+    }
+
+    /// As [`append_about`](Self::append_about), and calls `then` as [`append_then`](Self::append_then) does.
+    ///
+    /// # Panics
+    /// If the kind is none of [`KINDS`].
+    pub fn append_about_then(
+        &self,
+        kind: u8,
+        payload: Vec<u8>,
+        about: Vec<RecordId>,
+        then: impl FnOnce(RecordId, Result<(), CommitError>) + Send + 'static,
+    ) -> Result<RecordId, LogFull> {
+        let entry = self.entry(kind, None, payload, Room::Reserve);
+        self.append_entry_then(Entry { about, then: Some(Box::new(then)), ..entry })
+    }
+
+    fn append_entry_then(&self, entry: Entry) -> Result<RecordId, LogFull> {
+        match self.shared.queue.push(entry)? {
             Ok(placed) => Ok(placed.id),
             Err(entry) => {
                 let id = closed().id;
@@ -215,17 +254,26 @@ impl Log {
         }
     }
 
-    fn push(
-        &self,
-        kind: u8,
-        context: Option<&Context>,
-        payload: Vec<u8>,
-        room: Room,
-        then: Option<Then>,
-    ) -> Result<Result<Placed, Entry>, LogFull> {
+    fn entry(&self, kind: u8, context: Option<&Context>, payload: Vec<u8>, room: Room) -> Entry {
         assert!(KINDS.contains(&kind), "{kind} is a kind of record that the log keeps for itself");
-        let entry = Entry { id: RecordId::default(), kind, room, context: context.cloned(), payload, then };
-        self.shared.queue.push(entry)
+        let id = RecordId::default();
+        Entry { id, kind, room, context: context.cloned(), payload, about: Vec::new(), then: None }
+    }
+
+    /// Whether a record could not be written since the log was opened.
+    pub fn has_failed(&self) -> bool {
+        self.shared.counters.failed_groups.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a record that was not released is not in the log, since it could not be written.
+    pub fn is_missing(&self, id: RecordId) -> bool {
+        self.shared.index().is_missing(id.0)
+    }
+
+    /// Leaves out records that are in none of the log's files and never will be.
+    pub fn retain_there(&self, ids: &mut Vec<RecordId>) {
+        let index = self.shared.index();
+        ids.retain(|id| index.may_have(id.0));
     }
 
     /// A record is not needed any more. Release what makes records done after those records.

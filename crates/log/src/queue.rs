@@ -29,6 +29,8 @@ pub(crate) struct Entry {
     pub(crate) room: Room,
     pub(crate) context: Option<Context>,
     pub(crate) payload: Vec<u8>,
+    /// The records that it says something about: without any of them it says nothing.
+    pub(crate) about: Vec<RecordId>,
     pub(crate) then: Option<Then>,
 }
 

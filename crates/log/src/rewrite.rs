@@ -310,10 +310,10 @@ impl<D: Disk> Committer<D> {
 
     /// The new file has its name. Whether that is so on the disk, too, is seen to before anything is removed.
     fn replace(&mut self, part: &Part, output: Output) {
-        self.names_unsynced = true;
         let numbers = part.inputs.iter().map(|input| input.header.number);
         self.covered.extend(numbers.filter(|number| *number != output.header.number).map(file_name));
         let mut index = self.shared.index();
+        index.names_unsynced = true;
         let mut segment = Segment::new(output.header, output.file, output.end, output.end);
         segment.contexts = output.contexts;
         segment.contents = output.contents;

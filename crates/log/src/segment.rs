@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::committer::Committer;
@@ -14,6 +15,9 @@ use super::format::{
 use super::index::{Index, Segment, SharedFile};
 use super::queue::{Entry, Room};
 use crate::disk::{Disk, DiskFile};
+
+/// No smaller segment is made than a disk's smallest block, unless that is the usual size.
+const SMALLEST_BYTES: u64 = 4 << 10;
 
 pub(super) struct Active {
     pub(super) number: u64,
@@ -129,24 +133,27 @@ struct Needed {
 impl<D: Disk> Committer<D> {
     /// Sees to it that the active segment has room for the entries.
     pub(super) fn make_room(&mut self, entries: &[&Entry]) -> Result<(), CommitError> {
-        if self.has_room(entries) {
+        if entries.is_empty() || self.has_room(entries) {
             return Ok(());
         }
-        let frees_room = entries.iter().all(|entry| entry.room == Room::Reserve);
-        let room = if frees_room { Room::Reserve } else { Room::Ordinary };
-        self.begin_segment(self.needed(entries).anew_bytes, room)
+        self.begin_segment(self.needed(entries).anew_bytes, self.kept_bytes(entries))
     }
 
     pub(super) fn has_room(&self, entries: &[&Entry]) -> bool {
         let Some(active) = &self.active else { return false };
-        let is_ordinary = entries.iter().any(|entry| entry.room == Room::Ordinary);
-        let kept = if is_ordinary { self.kept_bytes() } else { 0 };
-        active.end + self.needed(entries).here_bytes + kept <= active.bytes
+        active.end + self.needed(entries).here_bytes + self.kept_bytes(entries) <= active.bytes
     }
 
-    /// What a segment keeps for records that free room, when no other can be had.
-    fn kept_bytes(&self) -> u64 {
-        self.options.reserve_bytes.min(self.options.segment_bytes / 8)
+    /// What a segment keeps beside these entries for records that free room, when no other can be had: enough to be done
+    /// with any segment, so that this one goes and room comes back.
+    fn kept_bytes(&self, entries: &[&Entry]) -> u64 {
+        let ordinary = entries.iter().filter(|entry| entry.room == Room::Ordinary).count() as u64;
+        if ordinary == 0 {
+            return 0;
+        }
+        let ends_bytes = (self.shared.index().most_live_records() + ordinary) * self.end_bytes;
+        let least = self.options.reserve_bytes.min(self.options.segment_bytes / 8);
+        least.max(ends_bytes.min(self.options.segment_bytes / 4 * 3))
     }
 
     fn needed(&self, entries: &[&Entry]) -> Needed {
@@ -169,13 +176,15 @@ impl<D: Disk> Committer<D> {
         needed
     }
 
-    /// Begins a segment with room for a group of so many bytes. If that fails, the one before stays in use if it may.
-    pub(super) fn begin_segment(&mut self, group_bytes: u64, room: Room) -> Result<(), CommitError> {
-        let bytes = self.bytes_of_new(group_bytes, room)?;
+    /// Begins a segment with room for a group of so many bytes, and for what is kept beside it. If that fails, the one
+    /// before stays in use if it may.
+    pub(super) fn begin_segment(&mut self, group_bytes: u64, kept_bytes: u64) -> Result<(), CommitError> {
+        let sizes = self.sizes_of_new(group_bytes + kept_bytes)?;
         let number = self.next_number;
         self.next_number += 1;
-        let header = self.header_of_new(number, bytes).map_err(|error| CommitError::io(&error, true))?;
-        let file = self.disk.create(&file_name(number), bytes).map_err(|error| not_begun(&error))?;
+        let mut header = self.header_of_new(number).map_err(|error| CommitError::io(&error, true))?;
+        let (file, bytes) = self.create(number, sizes).map_err(|error| not_begun(&error))?;
+        header.file_bytes = bytes;
         if let Err(error) = self.write_header(&file, &header) {
             // It may stand there, and would say where the one before ends: that must not be written to, unless this is
             // gone.
@@ -200,9 +209,21 @@ impl<D: Disk> Committer<D> {
         let mut index = self.shared.index();
         index.segments.push_back(Segment::new(header, file, bytes, end));
         index.has_active = true;
+        index.uncertain.clear();
         drop(index);
         self.note_used();
         Ok(())
+    }
+
+    /// As large as the disk has room for. With its size.
+    fn create(&self, number: u64, sizes: RangeInclusive<u64>) -> io::Result<(D::File, u64)> {
+        let mut bytes = *sizes.end();
+        loop {
+            match self.disk.create(&file_name(number), bytes) {
+                Err(error) if is_full(&error) && bytes > *sizes.start() => bytes = (bytes / 2).max(*sizes.start()),
+                outcome => return outcome.map(|file| (file, bytes)),
+            }
+        }
     }
 
     fn write_header(&self, file: &D::File, header: &SegmentHeader) -> io::Result<()> {
@@ -211,7 +232,8 @@ impl<D: Disk> Committer<D> {
         self.disk.sync_directory()
     }
 
-    fn header_of_new(&self, number: u64, file_bytes: u64) -> io::Result<SegmentHeader> {
+    /// Its size is still to be told.
+    fn header_of_new(&self, number: u64) -> io::Result<SegmentHeader> {
         let salt = self.disk.salt()?;
         let index = self.shared.index();
         let last = index.segments.back();
@@ -223,17 +245,14 @@ impl<D: Disk> Committer<D> {
             first_id: index.indexed_below(),
             salt,
             sealed_bytes: 0,
-            file_bytes,
+            file_bytes: 0,
         })
     }
 
-    fn bytes_of_new(&self, group_bytes: u64, room: Room) -> Result<u64, CommitError> {
+    /// From the least that will do to what is usual.
+    fn sizes_of_new(&self, needed_bytes: u64) -> Result<RangeInclusive<u64>, CommitError> {
         let bounds = self.shared.queue.bounds();
-        let kept = match room {
-            Room::Ordinary => self.kept_bytes(),
-            Room::Reserve => 0,
-        };
-        let least = SEGMENT_HEADER_BYTES as u64 + group_bytes + kept;
+        let least = SEGMENT_HEADER_BYTES as u64 + needed_bytes;
         let taken = self.shared.index().totals().file_bytes + self.rewrite_bytes();
         let left = bounds.reserve_bytes.saturating_sub(taken);
         let bytes = self.options.segment_bytes.max(least).min(left).min(MAX_SEGMENT_BYTES);
@@ -241,15 +260,18 @@ impl<D: Disk> Committer<D> {
             let text = format!("the log's bound of {} bytes is reached", bounds.max_bytes);
             return Err(CommitError::DiskFull(text.into()));
         }
-        Ok(bytes)
+        Ok(least.max(SMALLEST_BYTES).min(bytes)..=bytes)
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 fn not_begun(error: &io::Error) -> CommitError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            CommitError::DiskFull(error.to_string().into())
-        }
-        _ => CommitError::io(error, true),
+    match is_full(error) {
+        true => CommitError::DiskFull(error.to_string().into()),
+        false => CommitError::io(error, true),
     }
 }

@@ -108,6 +108,14 @@ impl BufferPolicy {
         capped.then_some(SealReason::Count)
     }
 
+    /// An insert has left that was added before, and counts no longer.
+    pub(crate) fn leave(&mut self, waited: bool, rows: u64, bytes: u64) {
+        self.inserts = self.inserts.saturating_sub(1);
+        self.waiting = self.waiting.saturating_sub(u64::from(waited));
+        self.rows = self.rows.saturating_sub(rows);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
     pub(crate) fn count_is_due(&self) -> bool {
         self.inserts >= self.count_trigger
     }
@@ -128,6 +136,19 @@ mod tests {
         assert_eq!(buffer.add(Micros(1), &arrival(99), &limits), None);
         assert_eq!(buffer.add(Micros(2), &arrival(1), &limits), Some(SealReason::Size));
         assert_eq!((buffer.inserts(), buffer.rows(), buffer.bytes()), (2, 2, 100));
+    }
+
+    #[test]
+    fn who_has_left_counts_no_longer() {
+        let limits = FlushLimits { max_data_size_bytes: 100, ..FlushLimits::default() };
+        let mut buffer = BufferPolicy::new(BufferId(0));
+        for _ in 0..50 {
+            assert_eq!(buffer.add(Micros(1), &arrival(60), &limits), None);
+            buffer.leave(true, 1, 60);
+            assert!(buffer.is_empty() && !buffer.is_waited_for());
+        }
+        assert_eq!(buffer.add(Micros(2), &arrival(60), &limits), None);
+        assert_eq!(buffer.add(Micros(2), &arrival(60), &limits), Some(SealReason::Size));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub use bytes::RecordError;
 pub use context::{decode_context, encode_context, ContextRecord, RecordedContext};
 pub use insert::{decode_insert, decode_insert_head, encode_insert, AckLevel, InsertHead, InsertRecord, QueryId};
 pub use message::{decode_message, decode_stream, encode_message, encode_stream, MessageRecord, StreamRecord};
-pub use progress::{decode_done, decode_piece, encode_done, encode_piece, Done, Piece};
+pub use progress::{decode_done, decode_piece, encode_done, encode_piece, Done, Piece, MOST_END_BYTES};
 
 /// Kinds of the journal's records.
 pub const INSERT: u8 = 1;

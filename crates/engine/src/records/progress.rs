@@ -7,6 +7,10 @@ use windrow_log::RecordId;
 
 const VERSION: u8 = 1;
 
+/// What it takes in the log to be done with an insert that is sent alone: its piece, and that it is done, each with what
+/// the log puts before it. For each of several that share these it is less.
+pub const MOST_END_BYTES: u64 = 56 + 40;
+
 /// Inserts that go to the sink together, under an id that stays theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {

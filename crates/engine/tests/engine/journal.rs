@@ -305,8 +305,9 @@ fn a_full_disk_refuses_until_there_is_room() {
     machine.live(async |life| {
         let shape = life.world.deduplicating_shape("t");
         life.world.sink.set_gate(Gate::Closed);
+        life.world.keep(&shape, 0).await.unwrap();
         machine.faults.fill_up(true);
-        let mut kept = 0;
+        let mut kept = 1;
         let refused = loop {
             match life.world.keep(&shape, kept).await {
                 Ok(()) => kept += 1,
@@ -320,6 +321,66 @@ fn a_full_disk_refuses_until_there_is_room() {
         assert_eq!(life.world.sink.stored(), (0..kept).collect::<Vec<u64>>());
         machine.faults.fill_up(false);
         life.world.keep(&shape, kept).await.unwrap();
+    });
+}
+
+/// Refusals without end take nothing of what is kept for the ends of others.
+#[test]
+fn however_many_a_full_disk_refuses_what_it_has_is_stored() {
+    for mut machine in [Machine::new(2), Machine::new(u64::MAX), cramped()] {
+        machine.log.segment_bytes = 8 << 10;
+        let (kept, keyed) = machine.live(async |life| {
+            let shape = life.world.deduplicating_shape("t");
+            life.world.sink.set_gate(Gate::Closed);
+            life.world.keep(&shape, 0).await.unwrap();
+            machine.faults.fill_up(true);
+            let mut kept = 1;
+            while life.world.keep(&shape, kept).await.is_ok() {
+                kept += 1;
+            }
+            let held_bytes = life.world.gatherer.held_bytes();
+            for row in 0..2000 {
+                life.world.keep(&shape, 10_000 + row).await.expect_err("the disk is full");
+            }
+            assert_eq!(life.world.gatherer.held_bytes(), held_bytes, "what is refused holds nothing");
+            // Unless what is stored meanwhile has made room, nothing of it would be known after a crash: it is told so, and
+            // holds up nobody.
+            life.world.sink.open_gate();
+            let mut keyed = life.world.push_keyed(&shape, 20_000, 7).await;
+            let waits = life.world.push(&shape, 20_001).await;
+            life.world.flush().await;
+            let told = keyed.outcome().await;
+            assert!(matches!(told, Ok(()) | Err(InsertError::Unreachable(_))), "{told:?}");
+            assert_eq!(outcomes(vec![waits]).await, [Ok(())]);
+            (kept, told.is_ok().then_some(20_000))
+        });
+        assert!(kept > 10, "{kept}");
+        let mut stored = machine.sink.stored();
+        stored.sort_unstable();
+        assert_eq!(stored, (0..kept).chain(keyed).chain([20_001]).collect::<Vec<u64>>());
+        machine
+            .live(async |life| assert_eq!(life.world.gatherer.leftovers().inserts, 0, "all of it is said to be done"));
+    }
+}
+
+/// Sent, it could not be taken back while nobody knows what became of it, and its sender would wait as long.
+#[test]
+fn what_is_not_on_the_disk_is_not_sent() {
+    let machine = Machine::new(1);
+    machine.live(async |life| {
+        let shape = life.world.deduplicating_shape("t");
+        life.world.keep(&shape, 0).await.unwrap();
+        machine.faults.fill_up(true);
+        let mut kept = 1;
+        while life.world.keep(&shape, kept).await.is_ok() {
+            kept += 1;
+        }
+        life.world.flush().await;
+        life.world.sink.answer(|_, _| Answer::LostBeforeStoring);
+        let keeping = life.world.keep(&shape, 1000);
+        let refused = tokio::time::timeout(std::time::Duration::from_secs(1), keeping).await;
+        assert!(matches!(refused, Ok(Err(PushError::NotJournaled { .. }))), "{refused:?}");
+        assert!(life.world.sink.calls().iter().all(|call| !call.rows.contains(&1000)));
     });
 }
 

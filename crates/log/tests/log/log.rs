@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use crate::support::{open, open_and, small, Opened, TempFolder};
-use windrow_log::{Bound, Folder, Log, LogFull, ReadError, RecordId, Room};
+use crate::support::memory::{Faults, MemoryDisk};
+use crate::support::{open, open_and, open_disk, small, Opened, TempFolder};
+use windrow_log::{Bound, CommitError, Folder, Log, LogFull, ReadError, RecordId, Room};
 
 const KIND: u8 = 1;
+/// Of records that are about others.
+const ABOUT: u8 = 2;
 
 #[test]
 fn what_was_durable_is_there_after_a_restart() {
@@ -226,4 +229,110 @@ fn what_is_left_of_old_segments_is_copied_and_found_where_it_was() {
     assert!(found.len() < 2000, "{}", found.len());
     drop(log);
     thread.join().unwrap();
+}
+
+/// The disk has room for so many bytes. Appended are records until one is refused; the ids of both kinds.
+fn fill(disk: &MemoryDisk, log: &Log, most_bytes: u64, payload_bytes: usize) -> (Vec<RecordId>, RecordId) {
+    disk.fail(Faults { most_bytes: Some(most_bytes), ..Faults::default() });
+    let (mut written, mut refused) = (Vec::new(), None);
+    while refused.is_none() {
+        let append = |_| log.append(KIND, None, vec![1; payload_bytes], Room::Ordinary).unwrap();
+        let batch: Vec<_> = (0..50).map(append).collect();
+        for appended in batch {
+            match appended.durable.wait() {
+                Ok(()) => written.push(appended.id),
+                Err(CommitError::DiskFull(_)) => _ = refused.get_or_insert(appended.id),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    (written, refused.unwrap())
+}
+
+fn says(log: &Log, payload: Vec<u8>, about: &[RecordId]) -> Result<(), CommitError> {
+    log.append_about(ABOUT, payload, about.to_vec()).unwrap().durable.wait()
+}
+
+#[test]
+fn what_is_said_of_a_record_that_was_not_written_takes_no_room() {
+    let disk = MemoryDisk::default();
+    let Opened { log, thread, .. } = open_disk(disk.clone(), small());
+    let (written, refused) = fill(&disk, &log, 200 << 10, 500);
+    let before = log.usage();
+    assert!(log.is_missing(refused) && !log.is_missing(written[0]) && log.has_failed());
+    for _ in 0..1000 {
+        assert_eq!(says(&log, vec![2; 500], &[refused]), Ok(()));
+    }
+    assert_eq!(log.usage().written_bytes, before.written_bytes);
+    // With the record itself, in one group: it is refused, and so has nothing said about it.
+    let together = |log: &Log| {
+        let one = log.append(KIND, None, vec![1; 60 << 10], Room::Ordinary).unwrap();
+        let about = log.append_about(ABOUT, vec![2; 100], vec![one.id]).unwrap();
+        (one.durable.wait(), about.durable.wait())
+    };
+    assert!(matches!(together(&log), (Err(CommitError::DiskFull(_)), Ok(()))));
+    assert_eq!(log.usage().written_bytes, before.written_bytes);
+    // What is about one that is there is said.
+    assert_eq!(says(&log, vec![2; 500], &[refused, written[0]]), Ok(()));
+    assert!(log.usage().written_bytes > before.written_bytes);
+    drop(log);
+    thread.join().unwrap();
+    let found = open_disk(disk, small()).end();
+    let ids: Vec<RecordId> = found.iter().filter(|record| record.kind == KIND).map(|record| record.id).collect();
+    assert_eq!((ids, found.len()), (written.clone(), written.len() + 1));
+}
+
+#[test]
+fn a_disk_with_room_for_less_than_a_segment_gets_a_smaller_one() {
+    let disk = MemoryDisk::default();
+    let Opened { log, thread, .. } = open_disk(disk.clone(), small());
+    let (written, _) = fill(&disk, &log, 200 << 10, 500);
+    while says(&log, vec![2; 500], &written[..1]).is_ok() {}
+    // Somebody else has given a little back: for what frees room, not for more of what takes it.
+    disk.fail(Faults { most_bytes: Some(206 << 10), ..Faults::default() });
+    assert!(log.append(KIND, None, vec![1; 500], Room::Ordinary).unwrap().durable.wait().is_err());
+    for _ in 0..6 {
+        assert_eq!(says(&log, vec![2; 500], &written[..1]), Ok(()));
+    }
+    assert!(disk.files().values().map(Vec::len).sum::<usize>() <= 206 << 10);
+    drop(log);
+    thread.join().unwrap();
+    disk.fail(Faults::default());
+    let Opened { log, thread, found } = open_disk(disk, small());
+    assert_eq!(found.iter().filter(|record| record.kind == KIND).count(), written.len());
+    log.append(KIND, None, vec![1; 500], Room::Ordinary).unwrap().durable.wait().unwrap();
+    drop(log);
+    thread.join().unwrap();
+}
+
+/// However small the records are, and with nothing to be had of the disk.
+#[test]
+fn on_a_full_disk_there_is_room_to_be_done_with_the_oldest_segment() {
+    for payload_bytes in [1, 20, 100, 1000] {
+        let disk = MemoryDisk::default();
+        let (log, mut committer) = windrow_log::open(disk.clone(), small(), &mut |_| ()).unwrap();
+        committer.keep_room_for_ends(96);
+        let thread = std::thread::spawn(move || committer.run());
+        let (written, _) = fill(&disk, &log, 200 << 10, payload_bytes);
+        disk.fail(Faults { most_bytes: Some(0), ..Faults::default() });
+        let segments = log.usage().segments;
+        let mut left = written.as_slice();
+        while log.usage().segments == segments {
+            let (some, others) = left.split_at(100.min(left.len()));
+            left = others;
+            // As the journal does it: what they are sent with, then that they are done.
+            for _ in 0..2 {
+                assert_eq!(
+                    says(&log, vec![2; 21 + 8 * some.len()], some),
+                    Ok(()),
+                    "{payload_bytes}, {} left",
+                    left.len()
+                );
+            }
+            log.release_all(some.iter().copied());
+            log.append_about(ABOUT, Vec::new(), vec![written[written.len() - 1]]).unwrap().durable.wait().unwrap();
+        }
+        drop(log);
+        thread.join().unwrap();
+    }
 }

@@ -23,6 +23,8 @@ pub struct Faults {
     pub sync: Option<io::ErrorKind>,
     pub read: Option<io::ErrorKind>,
     pub remove: Option<io::ErrorKind>,
+    /// What all files may take together: a new one that would take more is not to be had.
+    pub most_bytes: Option<u64>,
 }
 
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -63,6 +65,9 @@ impl Disk for MemoryDisk {
 
     fn create(&self, name: &str, bytes: u64) -> io::Result<MemoryFile> {
         check(self.faults().create)?;
+        let taken: u64 = self.files().values().map(|bytes| bytes.len() as u64).sum();
+        let is_full = self.faults().most_bytes.is_some_and(|most| taken + bytes > most);
+        check(is_full.then_some(io::ErrorKind::StorageFull))?;
         let file = Arc::new(Mutex::new(vec![0; bytes as usize]));
         self.0.lock().unwrap().files.insert(name.to_owned(), file.clone());
         Ok(MemoryFile { disk: self.clone(), bytes: file })
