@@ -78,7 +78,7 @@ impl Flight {
         Some(Left { size, last_error: state.last_error.clone(), cleared })
     }
 
-    /// What is between two attempts.
+    /// Looks at what is between two attempts.
     #[cfg(test)]
     pub(crate) fn look_at_ground<T>(&self, look: impl FnOnce(&Contents) -> T) -> Option<T> {
         self.lock().on_ground.as_ref().map(look)
