@@ -91,8 +91,8 @@ impl Journaling {
         self.log.has_failed()
     }
 
-    /// Tells whether the insert's record could not be written: it must not be sent. After a crash nobody would know of it,
-    /// and who sends it again would have it stored twice.
+    /// Tells whether the insert's record could not be written: it must not be sent. After a crash nobody would know
+    /// of it, and who sends it again would have it stored twice.
     pub(crate) fn is_unkept(&self, member: &Member) -> bool {
         member.journaled.is_some_and(|journaled| self.log.is_missing(journaled.record))
     }
