@@ -12,7 +12,7 @@ use windrow_kafka::{
 fuzz_target!(|bytes: &[u8]| {
     let Some((api, frame)) = bytes.split_first() else { return };
     let frame = Bytes::copy_from_slice(frame);
-    match api % 13 {
+    match api % 14 {
         0 => drop(decode_response::<MetadataRequest>(&frame, 9)),
         1 => drop(decode_response::<MetadataRequest>(&frame, 12)),
         2 => drop(decode_response::<JoinGroupRequest>(&frame, 6)),
@@ -24,12 +24,13 @@ fuzz_target!(|bytes: &[u8]| {
         8 => drop(decode_response::<OffsetFetchRequest>(&frame, 6)),
         9 => drop(decode_response::<ListOffsetsRequest>(&frame, 5)),
         10 => drop(decode_response::<OffsetForLeaderEpochRequest>(&frame, 3)),
-        _ => fetch(&frame),
+        11 => fetch(&frame, 13),
+        _ => fetch(&frame, 11),
     }
 });
 
-fn fetch(frame: &Bytes) {
-    let Ok(answer) = decode_response::<FetchRequest>(frame, 11) else { return };
+fn fetch(frame: &Bytes, version: i16) {
+    let Ok(answer) = decode_response::<FetchRequest>(frame, version) else { return };
     for partition in answer.response.topics.iter().flat_map(|topic| &topic.partitions) {
         let mut batches = VisibleBatches::new(partition, Isolation::ReadCommitted, 0);
         let mut position = batches.position();

@@ -118,10 +118,10 @@ class Topics:
 
         return eventually(probe, f"the broker says what {group} has committed", 60) if asked else {}
 
-    def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
+    def commit(self, group: str, topic: str, partition: int, offset: int, metadata: str | None = None) -> None:
         """As a group's administrator sets it."""
         with self._reading(group_id=group) as consumer:
-            consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+            consumer.commit(offsets=[TopicPartition(topic, partition, offset, metadata)], asynchronous=False)
 
     @contextmanager
     def _reading(self, **config: object) -> Iterator[Consumer]:

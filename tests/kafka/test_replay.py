@@ -32,8 +32,9 @@ def gate(direct: Endpoint, target: Target) -> Iterator[Gate]:
 
 
 def records(topics: Topics, group: str) -> dict[int, str]:
-    """What stands beside the group's offsets, where something does."""
-    return {partition: found.metadata for partition, found in topics.committed(group, group).items() if found.metadata}
+    """The batches that stand beside the group's offsets, where one does."""
+    found = {partition: found.metadata or "" for partition, found in topics.committed(group, group).items()}
+    return {partition: text for partition, text in found.items() if text.startswith("windrow:")}
 
 
 def recorded(topics: Topics, group: str) -> dict[int, str]:

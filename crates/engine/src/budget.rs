@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    /// As clients do that are told of too many parts, again and again.
+    /// Clients that are told of too many parts come again and again.
     #[tokio::test(start_paused = true)]
     async fn those_who_come_again_and_again_leave_nothing_behind() {
         let mut stage = Stage::new(1);

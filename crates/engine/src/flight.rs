@@ -98,7 +98,7 @@ impl Flight {
         Some(Left { size, last_error: state.last_error.clone(), cleared })
     }
 
-    /// What is between two attempts. `None`: nothing is.
+    /// Measures what is between two attempts. `None`: nothing is.
     #[cfg(test)]
     pub(crate) fn measure_ground(&self, measure: impl Fn(&Contents) -> u64) -> Option<u64> {
         let state = self.lock();

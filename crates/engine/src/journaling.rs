@@ -86,13 +86,13 @@ impl Journaling {
         Ok(Appended { journaled: Journaled { record: appended.id, bytes }, durable: appended.durable })
     }
 
-    /// Whether there may be inserts whose records could not be written.
+    /// Tells whether there may be inserts whose records could not be written.
     pub(crate) fn has_failed(&self) -> bool {
         self.log.has_failed()
     }
 
-    /// Whether the insert's record could not be written: it must not be sent. After a crash nobody would know of it,
-    /// and who sends it again would have it stored twice.
+    /// Tells whether the insert's record could not be written: it must not be sent. After a crash nobody would know
+    /// of it, and who sends it again would have it stored twice.
     pub(crate) fn is_unkept(&self, member: &Member) -> bool {
         member.journaled.is_some_and(|journaled| self.log.is_missing(journaled.record))
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use windrow_kafka::{
-    ByTopic, Client, ClientOptions, Connection, Decompressor, ErrorCode, FetchPartition, FetchRequest,
+    ByTopic, Client, ClientOptions, Connection, Decompressor, ErrorCode, FetchPartition, FetchRequest, FetchTopic,
     FetchedPartition, Isolation, OffsetAt, Purpose, ReadOptions, Sasl, ScramHash, TlsOptions, TokenSource, TopicId,
     TopicPartition, VisibleBatches,
 };
@@ -169,7 +169,10 @@ async fn fetch(
         min_bytes: 1,
         max_bytes: FETCH_BYTES,
         isolation,
-        topics: vec![ByTopic { topic: topic.clone(), partitions: vec![wanted] }],
+        topics: vec![ByTopic {
+            topic: FetchTopic { name: topic.clone(), id: TopicId::default() },
+            partitions: vec![wanted],
+        }],
     };
     let answer = connection.call(&request).await?;
     let fetched = answer.topics.into_iter().flat_map(|topic| topic.partitions).next().ok_or("an empty answer")?;

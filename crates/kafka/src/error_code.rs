@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ErrorCode(pub i16);
 
 /// Names of the codes from 0 on.
-const NAMES: [&str; 90] = [
+const NAMES: [&str; 104] = [
     "NONE",
     "OFFSET_OUT_OF_RANGE",
     "CORRUPT_MESSAGE",
@@ -98,6 +98,20 @@ const NAMES: [&str; 90] = [
     "INVALID_RECORD",
     "UNSTABLE_OFFSET_COMMIT",
     "THROTTLING_QUOTA_EXCEEDED",
+    "PRODUCER_FENCED",
+    "RESOURCE_NOT_FOUND",
+    "DUPLICATE_RESOURCE",
+    "UNACCEPTABLE_CREDENTIAL",
+    "INCONSISTENT_VOTER_SET",
+    "INVALID_UPDATE_VERSION",
+    "FEATURE_UPDATE_FAILED",
+    "PRINCIPAL_DESERIALIZATION_FAILURE",
+    "SNAPSHOT_NOT_FOUND",
+    "POSITION_OUT_OF_RANGE",
+    "UNKNOWN_TOPIC_ID",
+    "DUPLICATE_BROKER_REGISTRATION",
+    "BROKER_ID_NOT_REGISTERED",
+    "INCONSISTENT_TOPIC_ID",
 ];
 
 impl ErrorCode {
@@ -128,6 +142,8 @@ impl ErrorCode {
     pub const OFFSET_NOT_AVAILABLE: ErrorCode = ErrorCode(78);
     pub const MEMBER_ID_REQUIRED: ErrorCode = ErrorCode(79);
     pub const FENCED_INSTANCE_ID: ErrorCode = ErrorCode(82);
+    pub const UNKNOWN_TOPIC_ID: ErrorCode = ErrorCode(100);
+    pub const INCONSISTENT_TOPIC_ID: ErrorCode = ErrorCode(103);
 
     pub fn is_error(&self) -> bool {
         *self != Self::NONE
@@ -140,7 +156,8 @@ impl ErrorCode {
 
     /// The same request can succeed later, or when it is sent to the right broker.
     pub fn is_retriable(self) -> bool {
-        matches!(self.0, 2 | 3 | 5..=7 | 9 | 13..=16 | 19 | 20 | 41 | 51 | 56 | 70..=72 | 74 | 75 | 78 | 80 | 88 | 89)
+        matches!(self.0, 2 | 3 | 5..=7 | 9 | 13..=16 | 19 | 20 | 41 | 51 | 56 | 70..=72 | 74 | 75 | 78 | 80 | 88 | 89
+            | 100 | 103)
     }
 
     /// What is known of who leads a partition is out of date.
@@ -154,6 +171,8 @@ impl ErrorCode {
                 | Self::KAFKA_STORAGE_ERROR
                 | Self::FENCED_LEADER_EPOCH
                 | Self::UNKNOWN_LEADER_EPOCH
+                | Self::UNKNOWN_TOPIC_ID
+                | Self::INCONSISTENT_TOPIC_ID
         )
     }
 

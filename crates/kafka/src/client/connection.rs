@@ -76,7 +76,7 @@ impl Connection {
 
     /// Sends a request and waits for its answer. What the answer says of errors is the caller's to look at.
     pub async fn call<R: Request>(&self, request: &R) -> Result<R::Response, Error> {
-        let version = self.version_of::<R>()?;
+        let version = self.version_of(request)?;
         self.call_version(request, version).await
     }
 
@@ -98,11 +98,13 @@ impl Connection {
         *lock(&self.inner.versions) = Some(Arc::new(versions));
     }
 
-    fn version_of<R: Request>(&self) -> Result<i16, Error> {
+    fn version_of<R: Request>(&self, request: &R) -> Result<i16, Error> {
         let versions = lock(&self.inner.versions).clone();
-        versions.and_then(|versions| versions.common(&R::API)).ok_or_else(|| Error::Unsupported {
-            broker: self.inner.settings.broker.clone(),
-            what: format!("no version of {} is known to both sides; Kafka 2.4 to 4.1 are spoken", R::API.name),
+        versions.and_then(|versions| versions.common(&R::API, request.newest_version())).ok_or_else(|| {
+            Error::Unsupported {
+                broker: self.inner.settings.broker.clone(),
+                what: format!("no version of {} is known to both sides; Kafka 2.4 to 4.1 are spoken", R::API.name),
+            }
         })
     }
 

@@ -26,7 +26,9 @@ use crate::consumer::shared::{claim, Partition, Shared, State};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
-use crate::wire::{ByTopic, FetchPartition, FetchRequest, FetchResponse, FetchedPartition, Isolation};
+use crate::wire::{
+    ByTopic, FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition, Isolation, TopicId,
+};
 
 /// Held for what surrounds records, so that many small answers are bounded too.
 const OVERHEAD_BYTES: usize = 512;
@@ -92,6 +94,7 @@ struct Asking<'s> {
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub partition: TopicPartition,
+    pub topic_id: TopicId,
     pub epoch: u64,
     pub start: u64,
     pub offset: i64,
@@ -178,7 +181,7 @@ impl Fetcher {
         let mut brought = Brought::default();
         let UnderWay { number, asked, .. } = &asking.under_way;
         let mut state = self.shared.state();
-        for ByTopic { topic, partitions } in answer.topics {
+        for ByTopic { topic, partitions } in asking.request.by_name(answer) {
             for fetched in partitions {
                 let named = TopicPartition { topic: topic.clone(), partition: fetched.partition };
                 if let Ok(at) = asked.binary_search_by(|asked| asked.partition.cmp(&named)) {
@@ -301,7 +304,7 @@ impl Shared {
             let (partition, offset) = (asked.partition.partition, asked.offset);
             let max_bytes = size(sizes.max_partition_bytes);
             let fetch = FetchPartition { partition, current_leader_epoch: asked.leader_epoch, offset, max_bytes };
-            wanted.push((asked.partition.topic.clone(), fetch));
+            wanted.push((FetchTopic { name: asked.partition.topic.clone(), id: asked.topic_id }, fetch));
         }
         // Of thousands each is looked for when the answer comes.
         under_way.asked.sort_unstable_by(|one, other| one.partition.cmp(&other.partition));
@@ -328,7 +331,8 @@ impl<'s> UnderWay<'s> {
         let (offset, leader) = (partition.position?, partition.leader?);
         partition.asked_in = Some(self.number);
         let (epoch, start, leader_epoch) = (partition.epoch, partition.start, leader.epoch);
-        self.asked.push(Asked { partition: named, epoch, start, offset, leader_epoch });
+        let topic_id = partition.topic_id;
+        self.asked.push(Asked { partition: named, topic_id, epoch, start, offset, leader_epoch });
         self.asked.last()
     }
 }

@@ -29,6 +29,8 @@ pub const MAX_TEXT_BYTES: usize = 4096;
 pub const MAX_TEXTS_BYTES: usize = 512 << 10;
 
 const MARK: &str = "windrow:";
+/// Foreign to those who know only [`MARK`].
+const TOPIC_MARK: &str = "windrow-topic:";
 const VERSION: u8 = 2;
 const WITHOUT_EPOCHS: u8 = 1;
 /// Kafka's own limit.
@@ -70,6 +72,21 @@ impl fmt::Display for Range {
 pub fn token(ranges: &[Range]) -> String {
     let ranges: Vec<String> = ranges.iter().map(Range::to_string).collect();
     ranges.join(",")
+}
+
+/// What stands beside an offset at which no batch begins: which topic it is of. Who commits may not know yet that the
+/// topic was deleted and made anew; then the offset means nothing in the new one.
+pub fn encode_topic(id: TopicId) -> String {
+    match id.is_known() {
+        true => format!("{TOPIC_MARK}{}", STANDARD_NO_PAD.encode(id.0)),
+        false => String::new(),
+    }
+}
+
+/// Unknown if it is no such text.
+pub fn decode_topic(text: &str) -> TopicId {
+    let bytes = text.strip_prefix(TOPIC_MARK).and_then(|text| STANDARD_NO_PAD.decode(text).ok());
+    bytes.and_then(|bytes| bytes.try_into().ok()).map_or_else(TopicId::default, TopicId)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,6 +245,20 @@ mod tests {
         ];
         ranges.iter_mut().zip(leader_epochs).for_each(|(range, leader_epoch)| range.leader_epoch = leader_epoch);
         BatchRecord { id, ranges }
+    }
+
+    #[test]
+    fn a_topic_beside_an_offset() {
+        let id = TopicId(*b"0123456789abcdef");
+        let text = encode_topic(id);
+        assert_eq!(text, "windrow-topic:MDEyMzQ1Njc4OWFiY2RlZg");
+        assert_eq!(decode_topic(&text), id);
+        assert_eq!(BatchRecord::decode(&text), Err(RecordError::Foreign));
+        assert_eq!(encode_topic(TopicId::default()), "", "where brokers have no ids there is nothing to say");
+        for end in 0..text.len() {
+            assert!(!decode_topic(&text[..end]).is_known(), "cut at {end}");
+        }
+        assert!(!decode_topic(&sample([-1; 3]).encode().unwrap()).is_known());
     }
 
     /// Written by version 1: has to be read for ever.

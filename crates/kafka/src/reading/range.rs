@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{
-    ByTopic, EpochQuery, FetchPartition, FetchRequest, FetchedPartition, Isolation, OffsetAt,
+    ByTopic, EpochQuery, FetchPartition, FetchRequest, FetchTopic, FetchedPartition, Isolation, OffsetAt,
     OffsetForLeaderEpochRequest, TopicId,
 };
 
@@ -287,12 +287,13 @@ impl RangeReader {
             offset: self.position,
             max_bytes,
         };
+        let topic = FetchTopic { name: self.partition.topic.clone(), id: self.topic_id };
         FetchRequest {
             max_wait_ms: MAX_WAIT_MS,
             min_bytes: 1,
             max_bytes,
             isolation: self.options.isolation,
-            topics: vec![ByTopic { topic: self.partition.topic.clone(), partitions: vec![partition] }],
+            topics: vec![ByTopic { topic, partitions: vec![partition] }],
         }
     }
 
@@ -307,7 +308,7 @@ impl RangeReader {
             }
             None => return Err(self.refused(code).into()),
         };
-        if topic.id.is_known() && self.topic_id.is_known() && topic.id != self.topic_id {
+        if topic.id.is_other(self.topic_id) {
             return Err(RangeError::AnotherTopic { found: Some(topic.id) });
         }
         let partition = topic.partitions.iter().find(|partition| partition.partition == self.partition.partition);

@@ -22,10 +22,10 @@ pub(crate) struct ApiRange {
 }
 
 impl ApiVersionsResponse {
-    /// The newest version that both sides know.
-    pub(crate) fn common(&self, api: &Api) -> Option<i16> {
+    /// The newest version that both sides know, and no newer one than this.
+    pub(crate) fn common(&self, api: &Api, newest: i16) -> Option<i16> {
         let range = self.apis.iter().find(|range| range.key == api.key)?;
-        let newest = range.max.min(api.versions.1);
+        let newest = range.max.min(newest);
         (newest >= range.min.max(api.versions.0)).then_some(newest)
     }
 }

@@ -2,11 +2,18 @@
 //!
 //! In a *session* (an id, and an epoch that counts requests) a request names only partitions whose offset or limits changed, and an
 //! answer only those that have something to say. Session 0 with epoch 0 asks for a new one; epoch -1 goes without.
+//!
+//! From version 13 on topics have ids instead of names, so that an offset of a topic that was deleted is never
+//! taken for one of a topic that has its name since.
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error_code::ErrorCode;
 use crate::wire::by_topic::ByTopic;
+use crate::wire::metadata::TopicId;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
@@ -36,7 +43,14 @@ pub struct FetchRequest {
     /// Of the whole answer. A first batch that is larger comes all the same, or nothing ever would.
     pub max_bytes: i32,
     pub isolation: Isolation,
-    pub topics: Vec<ByTopic<FetchPartition>>,
+    pub topics: Vec<ByTopic<FetchPartition, FetchTopic>>,
+}
+
+/// Zeros if its id isn't known; then any topic of the name is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchTopic {
+    pub name: Arc<str>,
+    pub id: TopicId,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +65,29 @@ pub struct FetchPartition {
 #[derive(Debug, Clone)]
 pub struct FetchResponse {
     pub error: ErrorCode,
-    pub topics: Vec<ByTopic<FetchedPartition>>,
+    pub topics: Vec<ByTopic<FetchedPartition, FetchedTopic>>,
+}
+
+/// As the request was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchedTopic {
+    Name(Arc<str>),
+    Id(TopicId),
+}
+
+impl FetchRequest {
+    /// What an answer brought, by the names of topics.
+    pub fn by_name(&self, answer: FetchResponse) -> impl Iterator<Item = ByTopic<FetchedPartition>> {
+        let names: HashMap<TopicId, Arc<str>> =
+            self.topics.iter().map(|asked| (asked.topic.id, asked.topic.name.clone())).collect();
+        answer.topics.into_iter().filter_map(move |ByTopic { topic, partitions }| {
+            let topic = match topic {
+                FetchedTopic::Name(name) => name,
+                FetchedTopic::Id(id) => names.get(&id)?.clone(),
+            };
+            Some(ByTopic { topic, partitions })
+        })
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -76,15 +112,25 @@ pub struct AbortedTransaction {
     pub first_offset: i64,
 }
 
+const FLEXIBLE: i16 = 12;
+const WITH_IDS: i16 = 13;
+
 impl Request for FetchRequest {
-    const API: Api = Api { name: "Fetch", key: 1, versions: (11, 11), flexible_from: 12 };
+    const API: Api = Api { name: "Fetch", key: 1, versions: (11, WITH_IDS), flexible_from: FLEXIBLE };
     type Response = FetchResponse;
+
+    fn newest_version(&self) -> i16 {
+        match self.topics.iter().all(|asked| asked.topic.id.is_known()) {
+            true => WITH_IDS,
+            false => FLEXIBLE,
+        }
+    }
 
     fn wait_ms(&self) -> u64 {
         u64::try_from(self.max_wait_ms).unwrap_or_default()
     }
 
-    fn encode(&self, writer: &mut Writer, _version: i16) {
+    fn encode(&self, writer: &mut Writer, version: i16) {
         let (not_a_replica, no_follower) = (-1, -1);
         writer.i32(not_a_replica);
         writer.i32(self.max_wait_ms);
@@ -94,35 +140,55 @@ impl Request for FetchRequest {
         let (no_session, no_session_epoch) = (0, -1);
         writer.i32(no_session);
         writer.i32(no_session_epoch);
-        ByTopic::encode_all(&self.topics, writer, |writer, wanted| {
+        let topic = |writer: &mut Writer, topic: &FetchTopic| match version >= WITH_IDS {
+            true => writer.uuid(topic.id.0),
+            false => writer.string(&topic.name),
+        };
+        ByTopic::encode_named(&self.topics, writer, topic, |writer, wanted| {
             writer.i32(wanted.partition);
             writer.i32(wanted.current_leader_epoch);
             writer.i64(wanted.offset);
+            if version >= FLEXIBLE {
+                let unknown_last_fetched_epoch = -1;
+                writer.i32(unknown_last_fetched_epoch);
+            }
             writer.i64(no_follower);
             writer.i32(wanted.max_bytes);
+            writer.end_structure();
         });
         let (forgotten_by_the_session, no_rack): (&[ByTopic<i32>], &str) = (&[], "");
         ByTopic::encode_all(forgotten_by_the_session, writer, |writer, partition| writer.i32(*partition));
         writer.string(no_rack);
+        writer.end_structure();
     }
 }
 
 impl Decode for FetchResponse {
-    fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
+    fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
         let error = ErrorCode(reader.i16()?);
         let _session_id = reader.i32()?;
-        Ok(Self { error, topics: ByTopic::decode_all(reader, decode_partition)? })
+        let topic = |reader: &mut Reader<'_>| match version >= WITH_IDS {
+            true => Ok(FetchedTopic::Id(TopicId(reader.uuid()?))),
+            false => Ok(FetchedTopic::Name(reader.string()?.into())),
+        };
+        let topics = ByTopic::decode_named(reader, topic, decode_partition)?;
+        reader.end_structure()?;
+        Ok(Self { error, topics })
     }
 }
 
 fn decode_partition(reader: &mut Reader<'_>) -> Read<FetchedPartition> {
     let (partition, error) = (reader.i32()?, ErrorCode(reader.i16()?));
     let (high_watermark, last_stable_offset, log_start_offset) = (reader.i64()?, reader.i64()?, reader.i64()?);
-    let aborted_transactions =
-        reader.array(|reader| Ok(AbortedTransaction { producer_id: reader.i64()?, first_offset: reader.i64()? }))?;
+    let aborted_transactions = reader.array(|reader| {
+        let aborted = AbortedTransaction { producer_id: reader.i64()?, first_offset: reader.i64()? };
+        reader.end_structure()?;
+        Ok(aborted)
+    })?;
     // None is offered to who has no rack.
     let _preferred_read_replica = reader.i32()?;
     let records = reader.shared_bytes()?;
+    reader.end_structure()?;
     Ok(FetchedPartition {
         partition,
         error,

@@ -61,9 +61,9 @@ fn group_of(name: &str) -> String {
 fn api_versions() {
     let versions = answer::<ApiVersionsRequest>("api_versions_v3", 3);
     assert_eq!(versions.error, ErrorCode::NONE);
-    assert_eq!(versions.common(&FetchRequest::API), Some(11));
-    assert_eq!(versions.common(&MetadataRequest::API), Some(12));
-    assert_eq!(versions.common(&JoinGroupRequest::API), Some(7));
+    assert_eq!(versions.common(&FetchRequest::API, 13), Some(13));
+    assert_eq!(versions.common(&MetadataRequest::API, 12), Some(12));
+    assert_eq!(versions.common(&JoinGroupRequest::API, 7), Some(7));
     for api in [
         FindCoordinatorRequest::API,
         SyncGroupRequest::API,
@@ -74,17 +74,18 @@ fn api_versions() {
         ListOffsetsRequest::API,
         OffsetForLeaderEpochRequest::API,
     ] {
-        assert_eq!(versions.common(&api), Some(api.versions.1), "{}", api.name);
+        assert_eq!(versions.common(&api, api.versions.1), Some(api.versions.1), "{}", api.name);
     }
 }
 
 #[test]
 fn no_common_version_is_none() {
     let range = |min, max| api_versions::ApiRange { key: FetchRequest::API.key, min, max };
-    let common = |apis| ApiVersionsResponse { error: ErrorCode::NONE, apis }.common(&FetchRequest::API);
+    let common = |apis| ApiVersionsResponse { error: ErrorCode::NONE, apis }.common(&FetchRequest::API, 12);
     assert_eq!(common(vec![range(0, 10)]), None);
-    assert_eq!(common(vec![range(12, 20)]), None);
+    assert_eq!(common(vec![range(13, 20)]), None);
     assert_eq!(common(vec![range(11, 11)]), Some(11));
+    assert_eq!(common(vec![range(4, 17)]), Some(12), "this request can't be written newer");
     assert_eq!(common(Vec::new()), None);
 }
 
@@ -226,27 +227,50 @@ fn offsets_of_a_group() {
     assert_eq!((fetched[1].offset, fetched[1].metadata.as_str()), (-1, ""));
 }
 
-#[test]
-fn fetch() {
+/// Of the topic that Kafka was asked for in version 13.
+const GOLDEN_ID: [u8; 16] = 0x936129c30d6546b0b852c836b27a3145_u128.to_be_bytes();
+
+fn fetch_request(id: [u8; 16]) -> FetchRequest {
     let wanted = FetchPartition { partition: 0, current_leader_epoch: -1, offset: 0, max_bytes: 10_000_000 };
-    let request = FetchRequest {
+    let topic = FetchTopic { name: "golden-txn".into(), id: TopicId(id) };
+    FetchRequest {
         max_wait_ms: 500,
         min_bytes: 1,
         max_bytes: 10_000_000,
         isolation: Isolation::ReadCommitted,
-        topics: vec![ByTopic { topic: "golden-txn".into(), partitions: vec![wanted] }],
-    };
-    assert_eq!(request.wait_ms(), 500);
-    assert_written_as("fetch_v11_committed", 11, &request);
-    let fetched = |name: &str| answer::<FetchRequest>(name, 11).topics.remove(0).partitions.remove(0);
-    let committed = fetched("fetch_v11_committed");
-    assert_eq!(committed.error, ErrorCode::NONE);
-    assert_eq!(committed.aborted_transactions.len(), 2);
-    assert!(committed.last_stable_offset < committed.high_watermark);
-    let all = fetched("fetch_v11_uncommitted");
+        topics: vec![ByTopic { topic, partitions: vec![wanted] }],
+    }
+}
+
+#[test]
+fn fetch() {
+    for (version, id) in [(11, [0; 16]), (12, [0; 16]), (13, GOLDEN_ID)] {
+        let request = fetch_request(id);
+        assert_eq!(request.wait_ms(), 500);
+        assert_eq!(request.newest_version(), version.max(12), "without ids there are names");
+        let name = format!("fetch_v{version}_committed");
+        assert_written_as(&name, version, &request);
+        let mut named = request.by_name(answer::<FetchRequest>(&name, version));
+        let of_topic = named.next().unwrap();
+        assert_eq!(&*of_topic.topic, "golden-txn");
+        let committed = &of_topic.partitions[0];
+        assert_eq!(committed.error, ErrorCode::NONE);
+        assert_eq!(committed.aborted_transactions.len(), 2);
+        assert!(committed.last_stable_offset < committed.high_watermark);
+    }
+    let fetched = |name: &str, version| answer::<FetchRequest>(name, version).topics.remove(0).partitions.remove(0);
+    let (all, committed) = (fetched("fetch_v11_uncommitted", 11), fetched("fetch_v11_committed", 11));
     assert!(all.aborted_transactions.is_empty() && all.records.len() > committed.records.len());
-    assert_eq!(fetched("fetch_v11_out_of_range").error, ErrorCode::OFFSET_OUT_OF_RANGE);
-    assert_eq!(fetched("fetch_v11_unknown_topic").error, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!(fetched("fetch_v11_out_of_range", 11).error, ErrorCode::OFFSET_OUT_OF_RANGE);
+    assert_eq!(fetched("fetch_v13_out_of_range", 13).error, ErrorCode::OFFSET_OUT_OF_RANGE);
+    assert_eq!(fetched("fetch_v11_unknown_topic", 11).error, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!(fetched("fetch_v13_unknown_topic", 13).error, ErrorCode::UNKNOWN_TOPIC_ID);
+}
+
+#[test]
+fn an_answer_of_a_topic_that_was_not_asked_for_is_passed_over() {
+    let answered = answer::<FetchRequest>("fetch_v13_committed", 13);
+    assert_eq!(fetch_request([1; 16]).by_name(answered).count(), 0);
 }
 
 #[test]

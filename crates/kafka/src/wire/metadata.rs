@@ -16,6 +16,11 @@ impl TopicId {
     pub fn is_known(&self) -> bool {
         self.0 != [0; 16]
     }
+
+    /// Whether they are certainly two topics. Brokers that had no ids may have them by now.
+    pub fn is_other(&self, than: TopicId) -> bool {
+        *self != than && self.is_known() && than.is_known()
+    }
 }
 
 impl fmt::Display for TopicId {

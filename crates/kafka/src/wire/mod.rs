@@ -1,6 +1,7 @@
 //! Kafka's protocol on the wire: its primitives, and one file for each API.
 //!
-//! Of every API those versions are spoken that Kafka 2.4 knows and 4.1 still accepts; of Metadata newer ones too, for the ids of topics.
+//! Of every API those versions are spoken that Kafka 2.4 knows and 4.1 still accepts; of Metadata and Fetch newer
+//! ones too, for the ids of topics.
 //! What a broker sends is not trusted: a frame's size is capped by the connection, and nothing in it is allocated by a length that was
 //! only claimed.
 
@@ -24,7 +25,10 @@ mod writer;
 
 pub(crate) use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
 pub use by_topic::ByTopic;
-pub use fetch::{AbortedTransaction, FetchPartition, FetchRequest, FetchResponse, FetchedPartition, Isolation};
+pub use fetch::{
+    AbortedTransaction, FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition, FetchedTopic,
+    Isolation,
+};
 pub(crate) use find_coordinator::FindCoordinatorRequest;
 pub use group::{
     GroupMember, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,

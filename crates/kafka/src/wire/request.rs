@@ -30,6 +30,11 @@ pub trait Request {
 
     fn encode(&self, writer: &mut Writer, version: i16);
 
+    /// The newest version in which this request can be written.
+    fn newest_version(&self) -> i16 {
+        Self::API.versions.1
+    }
+
     /// For how long the broker may let it wait before it answers.
     fn wait_ms(&self) -> u64 {
         0

@@ -418,9 +418,7 @@ impl Conductor {
         let (mut claims, mut assigned, mut revoking) = (Vec::new(), Vec::new(), Vec::new());
         let mut state = self.shared.state();
         for (named, partition) in &state.partitions {
-            let is_there = self.topics.topic(&named.topic).is_some_and(|topic| {
-                topic.id == partition.topic_id || !topic.id.is_known() || !partition.topic_id.is_known()
-            });
+            let is_there = self.topics.topic(&named.topic).is_some_and(|topic| !topic.id.is_other(partition.topic_id));
             match partition.is_revoking {
                 _ if is_there => {}
                 true => revoking.push(named.clone()),

@@ -520,6 +520,8 @@ pub(crate) struct Shown {
     pub(crate) offset: i64,
     /// Of the leader that wrote the message before it; -1 if it isn't known.
     pub(crate) leader_epoch: i32,
+    /// The topic that it was committed for, if nothing begins there; unknown if nothing says so.
+    pub(crate) topic_id: TopicId,
     pub(crate) record: Option<BatchRecord>,
 }
 
@@ -555,8 +557,7 @@ pub(crate) fn judge(
     is_gone: impl Fn(&Range) -> bool,
 ) -> Result<(), Void> {
     let range = record.range_of(&partition.topic, partition.partition).ok_or(Void::Moved)?;
-    // Brokers that had no ids may have them by now.
-    if range.topic_id != topic_id && range.topic_id.is_known() && topic_id.is_known() {
+    if range.topic_id.is_other(topic_id) {
         return Err(Void::OtherTopic);
     }
     if shown(partition).is_none_or(|shown| shown.offset != range.first_offset) {

@@ -155,7 +155,12 @@ impl World {
         }
         if happens {
             for Entry { partition, offset, record, .. } in entries {
-                let shown = Shown { offset, leader_epoch: 0, record: record.map(|record| (*record).clone()) };
+                let shown = Shown {
+                    offset,
+                    leader_epoch: 0,
+                    topic_id: TopicId::default(),
+                    record: record.map(|record| (*record).clone()),
+                };
                 self.coordinator.entry(partition).or_default().shown = Some(shown);
             }
         }
@@ -324,7 +329,7 @@ fn batch_of_two_topics() -> BatchRecord {
 }
 
 fn shown_at(offset: i64, record: Option<BatchRecord>) -> Shown {
-    Shown { offset, leader_epoch: 4, record }
+    Shown { offset, leader_epoch: 4, topic_id: TopicId::default(), record }
 }
 
 /// What follows for the events, where the clicks show this.
@@ -351,7 +356,7 @@ fn a_record_counts_if_its_other_partitions_bear_it_out() {
 /// The clicks lost their last messages, after the batch was stored and their offset was behind it.
 #[test]
 fn a_record_counts_also_where_another_log_of_its_batch_was_cut_since() {
-    let at = |offset, leader_epoch| Some(Shown { offset, leader_epoch, record: None });
+    let at = |offset, leader_epoch| Some(Shown { offset, leader_epoch, topic_id: TopicId::default(), record: None });
     assert_eq!(judged(at(13, 6), false), Ok(()));
     let unbound = Err(Void::NotShownBy(TopicPartition::new("clicks", 0)));
     assert_eq!(judged(at(13, 4), false), unbound, "it was moved by hand");

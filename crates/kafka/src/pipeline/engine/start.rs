@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::pipeline::accounts::{judge, Shown, Void};
 use crate::pipeline::engine::endless_retries;
 use crate::pipeline::options::{StartAt, Topics};
-use crate::pipeline::record::{BatchRecord, Range, RecordError};
+use crate::pipeline::record::{decode_topic, BatchRecord, Range, RecordError};
 use crate::pipeline::view::View;
 
 /// A partition that was given to us.
@@ -68,10 +68,7 @@ impl Existing {
     /// A topic that was made anew was not there.
     fn has(&self, given: &Given) -> bool {
         let known = self.partitions.get().and_then(|counts| counts.get(&given.claim.topic));
-        known.is_some_and(|(count, id)| {
-            let is_other = *id != given.topic_id && id.is_known() && given.topic_id.is_known();
-            given.claim.partition < *count && !is_other
-        })
+        known.is_some_and(|(count, id)| given.claim.partition < *count && !id.is_other(given.topic_id))
     }
 }
 
@@ -142,8 +139,12 @@ async fn try_look_up(
         let partition = given.partition();
         let beginning = match shown.get(&partition).cloned().flatten() {
             None => first_offset(client, &partition, beginner.start(given)).await.map(Beginning::New),
-            Some(Shown { offset, leader_epoch, record: None }) => Ok(Beginning::At { offset, leader_epoch }),
-            Some(Shown { offset, leader_epoch, record: Some(record) }) => {
+            Some(Shown { topic_id, record: None, .. }) if topic_id.is_other(given.topic_id) => {
+                tracing::warn!(%partition, "the committed offset is of a former topic of this name");
+                first_offset(client, &partition, StartAt::Earliest).await.map(Beginning::New)
+            }
+            Some(Shown { offset, leader_epoch, record: None, .. }) => Ok(Beginning::At { offset, leader_epoch }),
+            Some(Shown { offset, leader_epoch, record: Some(record), .. }) => {
                 let at = Beginning::At { offset, leader_epoch };
                 let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
                 match judge(&record, &partition, given.topic_id, find, is_gone) {
@@ -172,7 +173,7 @@ async fn deleted(
     let metadata = client.metadata(Some(names.into_iter().collect())).await?;
     topics.retain(|(name, id)| {
         metadata.topics.iter().filter(|found| found.name == *name).any(|found| match found.error {
-            ErrorCode::NONE => found.id != *id && found.id.is_known() && id.is_known(),
+            ErrorCode::NONE => found.id.is_other(*id),
             code => code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         })
     });
@@ -205,7 +206,12 @@ fn keep(shown: &mut HashMap<TopicPartition, Option<Shown>>, offsets: Vec<Committ
                     None
                 }
             };
-            Shown { offset: committed.offset, leader_epoch: committed.leader_epoch, record }
+            Shown {
+                offset: committed.offset,
+                leader_epoch: committed.leader_epoch,
+                topic_id: decode_topic(&committed.metadata),
+                record,
+            }
         });
         shown.insert(partition, of_partition);
     }
