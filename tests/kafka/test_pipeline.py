@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 
+import pytest
+
 from harness.endpoint import Endpoint
 from harness.eventually import eventually
 from harness.kafka import Broker

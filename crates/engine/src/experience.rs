@@ -33,6 +33,7 @@ const HOPELESS_AFTER: u32 = 10;
 pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
 /// For an error whose text says that it is of this query or user alone: there, nobody else has to be stored.
 const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
+const PATIENCE_OF_OTHERS: Duration = Duration::from_secs(3);
 const MOST_UNKNOWN: u32 = 4;
 const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 
@@ -119,7 +120,16 @@ impl Experience {
     }
 
     pub(crate) fn is_stuck_for_long(&self) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| trouble.since.elapsed() >= LONGEST_HOPE)
+        self.has_failed_for(LONGEST_HOPE)
+    }
+
+    /// Whether inserts of others, of whom nobody can tell whether they are the same client's, wait behind it.
+    pub(crate) fn holds_up_others(&self) -> bool {
+        !self.is_proven() && !self.has_failed_for(PATIENCE_OF_OTHERS)
+    }
+
+    fn has_failed_for(&self, patience: Duration) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| trouble.since.elapsed() >= patience)
     }
 
     /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.

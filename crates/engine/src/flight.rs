@@ -22,13 +22,12 @@ use tokio::time::Instant;
 use crate::attempt::{attempt, Attempted};
 use crate::cut::cut;
 use crate::experience::{Experience, Judgement};
-use crate::feeder::FEEDER;
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
 use crate::insert::{AckLevel, InsertError, Outcome};
 use crate::isolate::{Piece, Pieces, Refusal, Scope};
 use crate::journaling::PieceRecords;
-use crate::line::Position;
+use crate::line::{Position, Senders};
 use crate::member::{Cleared, Contents, Member};
 use crate::part_counts::count_parts;
 use crate::settle::{failed, held_bytes, settle, Settled};
@@ -219,8 +218,8 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// The lane goes on without what is left of the batch. `in_doubt`: unless something of it has been proven to be to
     /// blame, it may be the backend.
-    fn step_aside(&mut self, writers: HashSet<u64>, in_doubt: bool) {
-        self.position.set_aside(writers, in_doubt && !self.has_suspected);
+    fn step_aside(&mut self, senders: Senders, in_doubt: bool) {
+        self.position.set_aside(senders, in_doubt && !self.has_suspected);
         if !std::mem::replace(&mut self.is_aside, true) {
             self.flight.steps_aside.happens();
         }
@@ -243,10 +242,8 @@ impl<S: Sink> Aloft<'_, S> {
             }
             Judgement::Waits | Judgement::GivenUp if can_be_cut && piece.stays_unknown() => pieces.halve_unknown(piece),
             Judgement::Suspected | Judgement::Stuck | Judgement::StuckWhole if self.may_leave_lane(&piece) => {
-                let mut writers = pieces.writers();
-                writers.extend(piece.contents.members.iter().map(|member| member.writer));
                 pieces.hold(piece, true);
-                self.step_aside(writers, true);
+                self.step_aside(pieces.senders(), true);
             }
             _ => {
                 let goes_on = self.sealed.source.is_none() && piece.experience.is_stuck(0);
@@ -293,17 +290,17 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// Those who wait behind the batch don't wait until its culprits are found; unless nobody can tell whose inserts
     /// would go before whose.
-    fn may_step_aside(&mut self, writers: &HashSet<u64>) {
-        if self.sealed.source.is_none() && !writers.is_empty() && (self.is_aside || !writers.contains(&FEEDER)) {
-            self.step_aside(writers.clone(), false);
+    fn may_step_aside(&mut self, senders: &Senders) {
+        if self.sealed.source.is_none() && !senders.is_nobody() && (self.is_aside || !senders.may_be_anybody()) {
+            self.step_aside(senders.clone(), false);
         }
     }
 
     async fn begin_suspects(&mut self, pieces: &mut Pieces) {
-        let writers = pieces.writers();
-        self.may_step_aside(&writers);
+        let senders = pieces.senders();
+        self.may_step_aside(&senders);
         let counts = self.put_down(pieces, None);
-        self.position.writers_before_ended(&writers).await;
+        self.position.until_none_is_before(&senders).await;
         if self.position.has_to_follow() {
             self.position.follow().await;
         }
@@ -334,8 +331,8 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// The pause between two rounds, in which members can leave what is surely not stored.
     async fn rest(&mut self, pieces: &mut Pieces) {
-        let has_failed_for_long = pieces.resting().any(|piece| piece.experience.is_stuck_for_long());
-        self.position.was_tried(has_failed_for_long);
+        let holds_up_others = !pieces.resting().any(|piece| !piece.experience.holds_up_others());
+        self.position.was_tried(holds_up_others);
         let error = pieces.resting().find_map(|piece| piece.last_error.clone());
         let for_parts = self.core.options.too_many_parts_wait;
         let pauses = pieces
@@ -511,7 +508,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
             aloft.answer();
         }
         if pieces.takes_long() {
-            aloft.may_step_aside(&pieces.writers());
+            aloft.may_step_aside(&pieces.senders());
         }
     }
     aloft.table().metrics.narrowings.inc_by(u64::from(pieces.narrowings));

@@ -31,7 +31,7 @@ use windrow_columns::Rows;
 
 use crate::experience::Experience;
 use crate::insert::InsertError;
-use crate::line::{Line, Waiting};
+use crate::line::{Line, Senders, Waiting};
 use crate::member::{Contents, Member};
 
 /// A batch, or a part of one, that is stored under an id of its own.
@@ -205,11 +205,11 @@ impl Pieces {
     fn put_behind_held(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
         let mut waiting = Waiting::default();
         for held in &self.held {
-            let is_stuck_for_long = held.experience.is_stuck_for_long();
+            let holds_up_others = held.experience.holds_up_others();
             for member in &held.contents.members {
-                match is_stuck_for_long {
-                    true => waiting.add_for_its_writer(member),
-                    false => waiting.add(member),
+                match holds_up_others {
+                    true => waiting.add(member),
+                    false => waiting.add_for_its_writer(member),
                 }
             }
         }
@@ -293,11 +293,11 @@ impl Pieces {
         self.narrowings > MAX_NARROWINGS_IN_LINE
     }
 
-    pub(crate) fn writers(&self) -> HashSet<u64> {
+    pub(crate) fn senders(&self) -> Senders {
         let refused_half = self.refused_half.iter().map(|refusal| &refusal.piece);
         let suspects = self.suspects.iter().map(|suspects| &suspects.piece);
         let pieces = self.waiting.iter().chain(&self.held).chain(suspects).chain(refused_half);
-        pieces.flat_map(|piece| &piece.contents.members).map(|member| member.writer).collect()
+        Senders::of(pieces.flat_map(|piece| &piece.contents.members))
     }
 
     /// Takes a refused piece apart. What can't be fails, each with its error.

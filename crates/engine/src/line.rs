@@ -4,9 +4,13 @@
 //! A batch that may never be stored, or whose culprits take long to find, is *set aside*: its lane goes on without it,
 //! and it is tried beside the lane. Order is kept where it can matter:
 //!
-//! - Nobody's inserts overtake each other: what a writer sends that has inserts aside waits behind them. Inserts that
-//!   come from the journal may be anybody's; for what may be somebody else's nobody waits once it has failed for half a
-//!   minute.
+//! - What a connection sends that has inserts aside waits behind them.
+//! - Nor does an insert that was acknowledged before it was stored (levels `memory` and `disk`) overtake another one
+//!   that was: one client may have sent both, on two connections. Who waits until his insert is stored sends what comes
+//!   behind it after that; so he waits for nobody else's.
+//! - Inserts that come from the journal may be anybody's: all wait behind them.
+//! - For what may be somebody else's nobody waits any more, once it is proven to be to blame itself or has failed for
+//!   some seconds (`Experience::holds_up_others`).
 //! - While nothing says that the batch itself is to blame (it is *in doubt*), the backend may be away. Then whatever
 //!   comes behind it is tried only directly after it has failed again: it is the first to be stored when the backend
 //!   is back. If what comes behind is stored instead, the batch is to blame.
@@ -23,12 +27,42 @@ use crate::shape::Shape;
 /// Writers whose latest end is remembered.
 const MOST_WRITERS: usize = 4096;
 
-/// Members of a batch that wait: what their writers have behind them in the batch waits as well.
+/// Who has sent some inserts.
+#[derive(Default, Clone)]
+pub(crate) struct Senders {
+    connections: HashSet<u64>,
+    /// Whether some of the inserts were acknowledged before they were stored.
+    are_some_acknowledged: bool,
+}
+
+impl Senders {
+    pub(crate) fn of<'m>(members: impl IntoIterator<Item = &'m Member>) -> Senders {
+        let mut senders = Senders::default();
+        members.into_iter().for_each(|member| senders.add(member));
+        senders
+    }
+
+    pub(crate) fn add(&mut self, member: &Member) {
+        self.connections.insert(member.writer);
+        self.are_some_acknowledged |= !member.is_asked();
+    }
+
+    pub(crate) fn is_nobody(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    pub(crate) fn may_be_anybody(&self) -> bool {
+        self.connections.contains(&FEEDER)
+    }
+}
+
+/// Members of a batch that wait: what has to stay behind them in the batch waits as well.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    /// Each writer's first one.
+    /// Each connection's first one.
     of_writers: HashMap<u64, u64>,
-    /// The first one that may be anybody's, and the first of all.
+    /// The first one that was acknowledged already, the first that may be anybody's, and the first of all.
+    acknowledged: Option<u64>,
     of_anybody: Option<u64>,
     first: Option<u64>,
 }
@@ -38,6 +72,9 @@ impl Waiting {
         let is_earlier = |first: &Option<u64>| first.is_none_or(|first| member.id < first);
         if is_earlier(&self.first) {
             self.first = Some(member.id);
+        }
+        if !member.is_asked() && is_earlier(&self.acknowledged) {
+            self.acknowledged = Some(member.id);
         }
         if member.writer == FEEDER && is_earlier(&self.of_anybody) {
             self.of_anybody = Some(member.id);
@@ -58,7 +95,8 @@ impl Waiting {
             FEEDER => self.first,
             writer => self.of_writers.get(&writer).copied(),
         };
-        [of_writer, self.of_anybody].into_iter().flatten().any(|first| first < member.id)
+        let acknowledged = self.acknowledged.filter(|_| !member.is_asked());
+        [of_writer, acknowledged, self.of_anybody].into_iter().flatten().any(|first| first < member.id)
     }
 
     /// Those who were picked, and what their writers have behind them.
@@ -93,18 +131,24 @@ struct State {
 }
 
 struct Aside {
-    writers: HashSet<u64>,
+    senders: Senders,
     in_doubt: bool,
-    has_failed_for_long: bool,
+    /// What may be of the same client, and may be of another one, waits behind it.
+    holds_up_others: bool,
     /// How often all of it has been tried.
     rounds: u64,
 }
 
 impl Aside {
-    /// Whether what this writer sends has to stay behind it.
-    fn is_before(&self, writer: u64) -> bool {
-        let may_be = writer == FEEDER || self.writers.contains(&FEEDER);
-        may_be && !self.has_failed_for_long || writer != FEEDER && self.writers.contains(&writer)
+    /// Whether what this connection sends has to stay behind it.
+    fn is_before(&self, writer: u64, is_acknowledged: bool) -> bool {
+        let may_be_anybody = writer == FEEDER || self.senders.may_be_anybody();
+        let may_be_of_one = may_be_anybody || is_acknowledged && self.senders.are_some_acknowledged;
+        may_be_of_one && self.holds_up_others || writer != FEEDER && self.senders.connections.contains(&writer)
+    }
+
+    fn is_before_some(&self, senders: &Senders) -> bool {
+        senders.connections.iter().any(|writer| self.is_before(*writer, senders.are_some_acknowledged))
     }
 }
 
@@ -131,8 +175,8 @@ impl State {
         before.map(|(place, aside)| (*place, aside.rounds))
     }
 
-    fn has_inserts_aside(&self, writer: u64) -> bool {
-        self.aside.values().any(|aside| aside.is_before(writer))
+    fn is_behind_one_aside(&self, member: &Member) -> bool {
+        self.aside.values().any(|aside| aside.is_before(member.writer, !member.is_asked()))
     }
 }
 
@@ -157,14 +201,15 @@ impl Line {
         self.lock().remember(writer, false);
     }
 
-    /// Who goes by themselves, behind the others: whose latest insert was refused, and who has inserts aside.
+    /// Who goes by themselves, behind the others: whose latest insert was refused, and who has to stay behind what is
+    /// aside.
     pub(crate) fn suspects(&self, members: &[Member]) -> Vec<bool> {
         let state = self.lock();
         if state.aside.is_empty() && state.suspected.is_empty() {
             return Vec::new();
         }
         let is_suspect =
-            |member: &Member| state.suspected.contains(&member.writer) || state.has_inserts_aside(member.writer);
+            |member: &Member| state.suspected.contains(&member.writer) || state.is_behind_one_aside(member);
         Waiting::with_followers(members, members.iter().map(is_suspect).collect())
     }
 
@@ -214,10 +259,10 @@ impl Position {
         &self.shape.line
     }
 
-    /// From now on the batch is aside, with inserts of these writers.
-    pub(crate) fn set_aside(&self, writers: HashSet<u64>, in_doubt: bool) {
+    /// From now on the batch is aside, with inserts of these senders.
+    pub(crate) fn set_aside(&self, senders: Senders, in_doubt: bool) {
         let mut state = self.line().lock();
-        let new = Aside { writers, in_doubt, has_failed_for_long: false, rounds: 0 };
+        let new = Aside { senders, in_doubt, holds_up_others: true, rounds: 0 };
         let aside = state.aside.entry(self.number).or_insert(new);
         aside.in_doubt = in_doubt;
         drop(state);
@@ -225,10 +270,10 @@ impl Position {
     }
 
     /// All of the batch has been tried, and something is to be tried again.
-    pub(crate) fn was_tried(&self, has_failed_for_long: bool) {
+    pub(crate) fn was_tried(&self, holds_up_others: bool) {
         if let Some(aside) = self.line().lock().aside.get_mut(&self.number) {
             aside.rounds += 1;
-            aside.has_failed_for_long = has_failed_for_long;
+            aside.holds_up_others = holds_up_others;
         }
         self.line().moved.notify_waiters();
     }
@@ -248,10 +293,9 @@ impl Position {
         self.line().until(is_turn).await;
     }
 
-    /// Waits until no insert of these writers is aside before it.
-    pub(crate) async fn writers_before_ended(&self, writers: &HashSet<u64>) {
-        let is_before = |aside: &Aside| writers.iter().any(|writer| aside.is_before(*writer));
-        self.line().until(|state| !state.aside.range(..self.number).any(|(_, aside)| is_before(aside))).await;
+    /// Waits until nothing is aside before it that these senders have to stay behind.
+    pub(crate) async fn until_none_is_before(&self, senders: &Senders) {
+        self.line().until(|state| !state.aside.range(..self.number).any(|(_, aside)| aside.is_before_some(senders))).await;
     }
 }
 
