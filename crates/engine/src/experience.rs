@@ -33,7 +33,7 @@ const HOPELESS_AFTER: u32 = 10;
 pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
 /// For an error whose text says that it is of this query or user alone: there, nobody else has to be stored.
 const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
-const PATIENCE_OF_OTHERS: Duration = Duration::from_secs(3);
+const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
 const MOST_UNKNOWN: u32 = 4;
 const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 
@@ -61,6 +61,17 @@ struct Trouble {
     stored_before: u64,
     /// Others were stored while this one was stuck with the same error, or when a part had been cut off for it.
     is_proven: bool,
+}
+
+/// Who stays behind an insert that fails: each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// What came on the same connection.
+    Connection,
+    /// What may have: of inserts that come from the journal nobody knows.
+    Unknown,
+    /// What may be the same client's, on another connection.
+    Clients,
 }
 
 /// What is to be done with a piece that has failed.
@@ -119,17 +130,14 @@ impl Experience {
             .is_some_and(|trouble| trouble.failures >= STUCK_AFTER && trouble.since.elapsed() >= patience)
     }
 
-    pub(crate) fn is_stuck_for_long(&self) -> bool {
-        self.has_failed_for(LONGEST_HOPE)
-    }
-
-    /// Whether inserts of others, of whom nobody can tell whether they are the same client's, wait behind it.
-    pub(crate) fn holds_up_others(&self) -> bool {
-        !self.is_proven() && !self.has_failed_for(PATIENCE_OF_OTHERS)
-    }
-
-    fn has_failed_for(&self, patience: Duration) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| trouble.since.elapsed() >= patience)
+    /// Whom it holds up.
+    pub(crate) fn reach(&self) -> Reach {
+        let Some(trouble) = &self.trouble else { return Reach::Clients };
+        match trouble.since.elapsed() {
+            failing if failing >= LONGEST_HOPE => Reach::Connection,
+            failing if failing >= PATIENCE_OF_CLIENTS || trouble.is_proven => Reach::Unknown,
+            _ => Reach::Clients,
+        }
     }
 
     /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::attempt::{attempt, Attempted};
 use crate::cut::cut;
-use crate::experience::{Experience, Judgement};
+use crate::experience::{Experience, Judgement, Reach};
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
 use crate::insert::{AckLevel, InsertError, Outcome};
@@ -255,7 +255,7 @@ impl<S: Sink> Aloft<'_, S> {
     /// What comes now waits for what an earlier life left: not for ever, but longer than for others.
     fn may_leave_lane(&self, piece: &Piece) -> bool {
         let is_left_over = piece.contents.members.iter().any(|member| member.left_over);
-        !is_left_over || piece.experience.is_stuck_for_long()
+        !is_left_over || piece.experience.reach() < Reach::Unknown
     }
 
     /// Takes a refused piece apart, or gives its members the refusal.
@@ -331,8 +331,8 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// The pause between two rounds, in which members can leave what is surely not stored.
     async fn rest(&mut self, pieces: &mut Pieces) {
-        let holds_up_others = !pieces.resting().any(|piece| !piece.experience.holds_up_others());
-        self.position.was_tried(holds_up_others);
+        let reach = pieces.resting().map(|piece| piece.experience.reach()).min();
+        self.position.was_tried(reach.unwrap_or(Reach::Clients));
         let error = pieces.resting().find_map(|piece| piece.last_error.clone());
         let for_parts = self.core.options.too_many_parts_wait;
         let pauses = pieces

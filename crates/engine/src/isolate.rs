@@ -29,7 +29,7 @@ use crate::sink::BatchId;
 use windrow_clickhouse::Exception;
 use windrow_columns::Rows;
 
-use crate::experience::Experience;
+use crate::experience::{Experience, Reach};
 use crate::insert::InsertError;
 use crate::line::{Line, Senders, Waiting};
 use crate::member::{Contents, Member};
@@ -205,15 +205,10 @@ impl Pieces {
     fn put_behind_held(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
         let mut waiting = Waiting::default();
         for held in &self.held {
-            let holds_up_others = held.experience.holds_up_others();
-            for member in &held.contents.members {
-                match holds_up_others {
-                    true => waiting.add(member),
-                    false => waiting.add_for_its_writer(member),
-                }
-            }
+            let reach = held.experience.reach();
+            held.contents.members.iter().for_each(|member| waiting.add(member, reach));
         }
-        let (rest, behind) = self.part(piece, &waiting, deduplicates);
+        let (rest, behind) = self.part(piece, waiting, deduplicates);
         self.held.extend(behind);
         rest
     }
@@ -221,15 +216,18 @@ impl Pieces {
     fn put_with_suspects(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
         let mut waiting = Waiting::default();
         let of_writers = self.suspects.iter().filter(|suspects| suspects.is_whole_writers);
-        of_writers.flat_map(|suspects| &suspects.piece.contents.members).for_each(|member| waiting.add(member));
-        let (rest, suspects) = self.part(piece, &waiting, deduplicates);
+        of_writers
+            .flat_map(|suspects| &suspects.piece.contents.members)
+            .for_each(|member| waiting.add(member, Reach::Clients));
+        let (rest, suspects) = self.part(piece, waiting, deduplicates);
         self.suspects.extend(suspects.map(|piece| Suspects { piece, is_whole_writers: true }));
         rest
     }
 
     /// The piece without what has to wait, and that. Where it must not be cut, all of it waits.
-    fn part(&self, mut piece: Piece, waiting: &Waiting, deduplicates: bool) -> (Option<Piece>, Option<Piece>) {
-        let picked: Vec<bool> = piece.contents.members.iter().map(|member| waiting.is_before(member)).collect();
+    fn part(&self, mut piece: Piece, waiting: Waiting, deduplicates: bool) -> (Option<Piece>, Option<Piece>) {
+        let members = &piece.contents.members;
+        let picked = waiting.with_followers(members, vec![false; members.len()]);
         if !picked.contains(&true) {
             return (Some(piece), None);
         }
@@ -396,7 +394,7 @@ impl Pieces {
     fn picked(&mut self, exception: &Exception, piece: &Piece, line: &Line) -> Option<Picked> {
         let members = &piece.contents.members;
         let some_of = |picked: Vec<bool>| {
-            let picked = Waiting::with_followers(members, picked);
+            let picked = Waiting::default().with_followers(members, picked);
             Some(picked).filter(|picked| picked.contains(&true) && picked.contains(&false))
         };
         let is_stranger = || members.iter().map(|member| !line.is_trusted(member.writer)).collect();

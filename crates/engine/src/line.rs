@@ -9,8 +9,8 @@
 //!   that was: one client may have sent both, on two connections. Who waits until his insert is stored sends what comes
 //!   behind it after that; so he waits for nobody else's.
 //! - Inserts that come from the journal may be anybody's: all wait behind them.
-//! - For what may be somebody else's nobody waits any more, once it is proven to be to blame itself or has failed for
-//!   some seconds (`Experience::holds_up_others`).
+//! - For what may be somebody else's nobody waits for ever: how far that reaches, and until when, says
+//!   `Experience::reach`.
 //! - While nothing says that the batch itself is to blame (it is *in doubt*), the backend may be away. Then whatever
 //!   comes behind it is tried only directly after it has failed again: it is the first to be stored when the backend
 //!   is back. If what comes behind is stored instead, the batch is to blame.
@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::experience::Reach;
 use crate::feeder::FEEDER;
 use crate::member::Member;
 use crate::shape::Shape;
@@ -65,32 +66,30 @@ pub(crate) struct Waiting {
     acknowledged: Option<u64>,
     of_anybody: Option<u64>,
     first: Option<u64>,
+    /// The furthest of them.
+    reach: Option<Reach>,
 }
 
 impl Waiting {
-    pub(crate) fn add(&mut self, member: &Member) {
+    pub(crate) fn add(&mut self, member: &Member, reach: Reach) {
+        self.reach = self.reach.max(Some(reach));
         let is_earlier = |first: &Option<u64>| first.is_none_or(|first| member.id < first);
-        if is_earlier(&self.first) {
-            self.first = Some(member.id);
-        }
-        if !member.is_asked() && is_earlier(&self.acknowledged) {
+        if reach >= Reach::Clients && !member.is_asked() && is_earlier(&self.acknowledged) {
             self.acknowledged = Some(member.id);
         }
-        if member.writer == FEEDER && is_earlier(&self.of_anybody) {
+        if reach >= Reach::Unknown && is_earlier(&self.first) {
+            self.first = Some(member.id);
+        }
+        if reach >= Reach::Unknown && member.writer == FEEDER && is_earlier(&self.of_anybody) {
             self.of_anybody = Some(member.id);
         }
-        self.add_for_its_writer(member);
-    }
-
-    /// Nobody waits any more for what may be somebody else's.
-    pub(crate) fn add_for_its_writer(&mut self, member: &Member) {
         if member.writer != FEEDER {
             let first = self.of_writers.entry(member.writer).or_insert(member.id);
             *first = member.id.min(*first);
         }
     }
 
-    pub(crate) fn is_before(&self, member: &Member) -> bool {
+    fn is_before(&self, member: &Member) -> bool {
         let of_writer = match member.writer {
             FEEDER => self.first,
             writer => self.of_writers.get(&writer).copied(),
@@ -99,13 +98,14 @@ impl Waiting {
         [of_writer, acknowledged, self.of_anybody].into_iter().flatten().any(|first| first < member.id)
     }
 
-    /// Those who were picked, and what their writers have behind them.
-    pub(crate) fn with_followers(members: &[Member], mut picked: Vec<bool>) -> Vec<bool> {
-        let mut waiting = Waiting::default();
+    /// Those who were picked, and what has to stay behind them or behind what waits already. What stays behind holds up
+    /// others in its turn, as far as what it waits for does.
+    pub(crate) fn with_followers(mut self, members: &[Member], mut picked: Vec<bool>) -> Vec<bool> {
+        let reach = self.reach.unwrap_or(Reach::Clients);
         for (member, picked) in members.iter().zip(&mut picked) {
-            *picked |= waiting.is_before(member);
+            *picked |= self.is_before(member);
             if *picked {
-                waiting.add(member);
+                self.add(member, reach);
             }
         }
         picked
@@ -133,8 +133,7 @@ struct State {
 struct Aside {
     senders: Senders,
     in_doubt: bool,
-    /// What may be of the same client, and may be of another one, waits behind it.
-    holds_up_others: bool,
+    reach: Reach,
     /// How often all of it has been tried.
     rounds: u64,
 }
@@ -143,8 +142,10 @@ impl Aside {
     /// Whether what this connection sends has to stay behind it.
     fn is_before(&self, writer: u64, is_acknowledged: bool) -> bool {
         let may_be_anybody = writer == FEEDER || self.senders.may_be_anybody();
-        let may_be_of_one = may_be_anybody || is_acknowledged && self.senders.are_some_acknowledged;
-        may_be_of_one && self.holds_up_others || writer != FEEDER && self.senders.connections.contains(&writer)
+        let may_be_one_clients = is_acknowledged && self.senders.are_some_acknowledged;
+        may_be_anybody && self.reach >= Reach::Unknown
+            || may_be_one_clients && self.reach >= Reach::Clients
+            || writer != FEEDER && self.senders.connections.contains(&writer)
     }
 
     fn is_before_some(&self, senders: &Senders) -> bool {
@@ -210,7 +211,7 @@ impl Line {
         }
         let is_suspect =
             |member: &Member| state.suspected.contains(&member.writer) || state.is_behind_one_aside(member);
-        Waiting::with_followers(members, members.iter().map(is_suspect).collect())
+        Waiting::default().with_followers(members, members.iter().map(is_suspect).collect())
     }
 
     pub(crate) fn is_trusted(&self, writer: u64) -> bool {
@@ -262,7 +263,7 @@ impl Position {
     /// From now on the batch is aside, with inserts of these senders.
     pub(crate) fn set_aside(&self, senders: Senders, in_doubt: bool) {
         let mut state = self.line().lock();
-        let new = Aside { senders, in_doubt, holds_up_others: true, rounds: 0 };
+        let new = Aside { senders, in_doubt, reach: Reach::Clients, rounds: 0 };
         let aside = state.aside.entry(self.number).or_insert(new);
         aside.in_doubt = in_doubt;
         drop(state);
@@ -270,10 +271,10 @@ impl Position {
     }
 
     /// All of the batch has been tried, and something is to be tried again.
-    pub(crate) fn was_tried(&self, holds_up_others: bool) {
+    pub(crate) fn was_tried(&self, reach: Reach) {
         if let Some(aside) = self.line().lock().aside.get_mut(&self.number) {
             aside.rounds += 1;
-            aside.holds_up_others = holds_up_others;
+            aside.reach = reach;
         }
         self.line().moved.notify_waiters();
     }
@@ -295,7 +296,9 @@ impl Position {
 
     /// Waits until nothing is aside before it that these senders have to stay behind.
     pub(crate) async fn until_none_is_before(&self, senders: &Senders) {
-        self.line().until(|state| !state.aside.range(..self.number).any(|(_, aside)| aside.is_before_some(senders))).await;
+        self.line()
+            .until(|state| !state.aside.range(..self.number).any(|(_, aside)| aside.is_before_some(senders)))
+            .await;
     }
 }
 

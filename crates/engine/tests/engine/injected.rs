@@ -55,7 +55,7 @@ async fn others_come(world: &World, shape: &Arc<Shape>, what: &str) {
         for row in rows.clone() {
             world.leave(shape, row).await;
         }
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_secs(8)).await;
         let stored = world.sink.stored();
         let there: Vec<u64> = stored.into_iter().filter(|row| rows.contains(row)).collect();
         assert_eq!(there, rows.collect::<Vec<_>>(), "{what}: they wait, or are there twice");
