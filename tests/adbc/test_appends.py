@@ -117,15 +117,22 @@ def test_an_append_waits_for_a_lock_of_others(tmp_path: Path) -> None:
         assert append.put(0, native(n=[1, 2])).status == 200
         other = sqlite3.connect(file, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(3) as pool:
             committing = pool.submit(lambda: append.commit(1))
             # After the 10 seconds for which SQLite waits by itself.
             waits = "an ordered append waits for a lock"
-            eventually(lambda: waits in gateway.child.log() or committing.done(), "the append goes on waiting")
+            waited = lambda times: gateway.child.log().count(waits) >= times or committing.done()
+            eventually(lambda: waited(1), "the append goes on waiting")
+            updating = pool.submit(lambda: gateway.http.sql(f"UPDATE {table} SET n = n + 10"))
+            # An update that did not wait for the append would be refused before that.
+            eventually(lambda: waited(3), "the append goes on waiting while others write")
             inserting = pool.submit(lambda: gateway.http.insert(f"INSERT INTO {table} FORMAT CSV", "3\n"))
             other.execute("ROLLBACK")
             assert committing.result().status == inserting.result().status == 200, committing.result().text
+            updating.result()
         other.close()
         assert counted(gateway.http, table) == 3
+        # The append's rows were there when it was its turn.
+        assert gateway.http.sql(f"SELECT count(*) FROM {table} WHERE n IN (11, 12)") == "2"
     finally:
         gateway.stop()

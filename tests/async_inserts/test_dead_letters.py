@@ -353,24 +353,20 @@ def test_old_letters_are_discarded(start_gateway) -> None:
 
 
 def test_a_flood_of_bad_inserts_stops_no_good_ones(start_gateway) -> None:
-    """Good inserts that fail together with thousands of bad ones may become letters with them: to be retried, not lost."""
+    """Nor does a good one become a letter with thousands of bad ones."""
     gateway, letters = own(start_gateway)
     make_table(gateway.direct, SMALL)
     tester = gateway.http.as_user(TESTER.name, TESTER.password)
-    # A good insert has two rows, a bad one has one.
     bad = [rows(number) for number in range(1000, 11_000)]
     good = [rows(number, number + 500) for number in range(100)]
     mixed = [payload for at, one in enumerate(bad) for payload in ([one] if at % 100 else [one, good[at // 100]])]
     send_pipelined(tester, mixed)
-    flush(tester)
+    # It waits, and stands in the table at once, however long the search for the bad ones takes.
     assert tester.insert(INTO_T, rows(300), async_insert=1).status == 200
-    stored = len(ids(gateway.direct)) - 1
-    eventually(lambda: stored / 2 + letters.listing()["total"] == len(mixed), "every insert is in the table or a letter")
-    caught = [letter["id"] for offset in (0, 10_000) for letter in letters.page(offset) if letter["rows"] == 2]
-    assert letters.retry(ids=caught)["retried"] == len(caught) == 100 - stored / 2
+    assert 300 in ids(gateway.direct)
     flush(tester)
     assert ids(gateway.direct) == sorted([*range(100), 300, *range(500, 600)])
-    assert letters.listing()["total"] == len(bad)
+    eventually(lambda: letters.listing()["total"] == len(bad), "every bad insert is a letter")
 
 
 def send_pipelined(tester: Endpoint, payloads: list[str]) -> None:

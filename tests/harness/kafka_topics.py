@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from harness.eventually import eventually
 from harness.kafka import Broker
-from harness.kafka_offsets import CommittedUnknown, Offset, committed
+from harness.kafka_offsets import CommittedUnknown, Offset, commit, committed
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 # A message that is not taken by then fails the test that sent it.
@@ -108,20 +108,31 @@ class Topics:
     def committed(self, group: str, topic: str) -> dict[int, Offset]:
         """What the group has committed: `.offset` (negative: nothing) and `.metadata`."""
         asked = self.partitions(topic)
-        host, port = str(self.config["bootstrap.servers"]).split(":")
+        host, port = self._coordinator()
 
         def probe() -> dict[int, Offset] | None:
             try:
-                return committed(host, int(port), group, topic, asked)
+                return committed(host, port, group, topic, asked)
             except (CommittedUnknown, OSError):
                 return None
 
         return eventually(probe, f"the broker says what {group} has committed", 60) if asked else {}
 
-    def commit(self, group: str, topic: str, partition: int, offset: int, metadata: str | None = None) -> None:
-        """As a group's administrator sets it."""
-        with self._reading(group_id=group) as consumer:
-            consumer.commit(offsets=[TopicPartition(topic, partition, offset, metadata)], asynchronous=False)
+    def commit(self, group: str, topic: str, partition: int, offset: int, metadata: str = "") -> None:
+        """As a group's administrator sets it, while the group has no members."""
+
+        def probe() -> bool:
+            try:
+                commit(*self._coordinator(), group, topic, partition, Offset(offset, metadata))
+                return True
+            except CommittedUnknown:
+                return False
+
+        eventually(probe, f"the broker takes an offset of {group}", 60)
+
+    def _coordinator(self) -> tuple[str, int]:
+        host, port = str(self.config["bootstrap.servers"]).split(":")
+        return host, int(port)
 
     @contextmanager
     def _reading(self, **config: object) -> Iterator[Consumer]:

@@ -53,7 +53,10 @@ struct Asked {
 impl Asked {
     fn answer(self, mut connection: Connection, answering: Answering) {
         let version = connection.version().to_owned();
-        let begun = match kind_of(&self.sql) {
+        let kind = kind_of(&self.sql);
+        // Until the result has been handed over: what is written stays locked as long as rows of it are read.
+        let _turn = matches!(kind, Some(Kind::Writes { .. })).then(|| self.database.take_turn());
+        let begun = match kind {
             Some(Kind::Writes { returns: false }) => self.change(&mut connection),
             _ => self.query(&mut connection, &answering),
         };

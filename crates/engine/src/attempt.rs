@@ -259,8 +259,9 @@ async fn send<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece) -> Result<(), St
         true => Some(sealed.shape.line.beside().await),
         false => None,
     };
-    // Where each attempt may store the rows once more, none is made that is known to be in vain.
-    if piece.experience.risks_a_repeat() && !core.sink.answers(&destination).await {
+    // After a lost answer none is made that is known to be in vain: it may store the rows once more, and in an outage it
+    // shows nothing of the piece.
+    if !piece.experience.surely_not_stored && !core.sink.answers(&destination).await {
         return Err(StoreError::NotSent("it does not answer".to_owned()));
     }
     let attempt = sealed.trace.as_ref().map(FlushTrace::begin_attempt);

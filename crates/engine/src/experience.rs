@@ -41,6 +41,8 @@ const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 pub(crate) struct Experience {
     began: Instant,
     trouble: Option<Trouble>,
+    /// Since when others wait for it, or for the piece that it was cut from.
+    holds_up_since: Option<Instant>,
     /// With which error the piece failed that this one was cut from, and how many had been stored then.
     cut_for: Option<(i32, u64)>,
     too_large: u32,
@@ -61,6 +63,7 @@ struct Trouble {
     stored_before: u64,
     /// Others were stored while this one was stuck with the same error, or when a part had been cut off for it.
     is_proven: bool,
+    is_of_the_server: bool,
 }
 
 /// Who stays behind an insert that fails: each includes those before it.
@@ -102,6 +105,7 @@ impl Experience {
         Experience {
             began: Instant::now(),
             trouble: None,
+            holds_up_since: None,
             cut_for: None,
             too_large: 0,
             own_refusals: 0,
@@ -115,7 +119,8 @@ impl Experience {
         let proven = self.trouble.as_ref().filter(|trouble| trouble.is_proven);
         let trouble = proven.map(|trouble| Trouble { since: Instant::now(), failures: 0, ..trouble.clone() });
         let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
-        Experience { unknown: self.unknown, trouble, cut_for, ..Experience::new(self.surely_not_stored) }
+        let (unknown, holds_up_since) = (self.unknown, self.holds_up_since);
+        Experience { unknown, trouble, holds_up_since, cut_for, ..Experience::new(self.surely_not_stored) }
     }
 
     pub(crate) fn is_over(&self, retry_for: Option<Duration>) -> bool {
@@ -132,11 +137,14 @@ impl Experience {
 
     /// Whom it holds up.
     pub(crate) fn reach(&self) -> Reach {
-        let Some(trouble) = &self.trouble else { return Reach::Clients };
-        match trouble.since.elapsed() {
-            failing if failing >= LONGEST_HOPE => Reach::Connection,
-            failing if failing >= PATIENCE_OF_CLIENTS || trouble.is_proven => Reach::Unknown,
-            _ => Reach::Clients,
+        let holds_up_for = self.holds_up_since.map_or(Duration::ZERO, |since| since.elapsed());
+        // Of those errors small inserts are spared, and large ones stored in the end.
+        let is_of_the_server = self.trouble.as_ref().is_some_and(|trouble| trouble.is_of_the_server);
+        let is_its_own = !is_of_the_server && (holds_up_for >= PATIENCE_OF_CLIENTS || self.is_proven());
+        match holds_up_for >= LONGEST_HOPE {
+            true => Reach::Connection,
+            false if is_its_own => Reach::Unknown,
+            false => Reach::Clients,
         }
     }
 
@@ -150,11 +158,6 @@ impl Experience {
             left if is_about_parts(error) && !left.is_zero() => usual.min(left),
             _ => usual,
         }
-    }
-
-    /// Whether it would be sent though it may have been stored, and nobody would notice.
-    pub(crate) fn risks_a_repeat(&self) -> bool {
-        self.unknown > 0
     }
 
     /// Errors of this one query or user, that mostly pass.
@@ -202,11 +205,12 @@ impl Experience {
         }
         if let InsertError::Unreachable(_) = error {
             // The batch was never seen: it is the backend, and what was shown before may have been it as well.
-            self.trouble = None;
+            (self.trouble, self.holds_up_since) = (None, None);
             return Judgement::Waits;
         }
         let code = if let InsertError::Exception(exception) = error { exception.code } else { 0 };
         let was_stuck = self.is_stuck(0);
+        self.holds_up_since.get_or_insert(Instant::now());
         let others_passed =
             self.cut_for.is_some_and(|(cut_for, stored_before)| cut_for == code && evidence.stored > stored_before);
         let trouble = self.trouble.get_or_insert(Trouble {
@@ -215,11 +219,13 @@ impl Experience {
             code,
             stored_before: evidence.stored,
             is_proven: false,
+            is_of_the_server: false,
         });
         let is_same = trouble.code == code;
         let passed = others_passed || evidence.stored > trouble.stored_before;
         trouble.is_proven = is_same && (trouble.is_proven || was_stuck && passed);
         (trouble.code, trouble.stored_before) = (code, evidence.stored);
+        trouble.is_of_the_server = is_of_the_server(error);
         trouble.failures += 1;
         let is_hopeless = trouble.failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE;
         let is_of_number = matches!(code, TOO_MANY_PARTS | TOO_MANY_QUERIES);

@@ -19,8 +19,7 @@ use crate::sink::batch::{Batch, Destination, TableKey};
 pub trait Sink: Send + Sync + 'static {
     fn store(&self, batch: &Batch) -> impl Future<Output = Result<Stored, StoreError>> + Send;
 
-    /// Whether the sink's system answers at all. Asked before a batch is stored again that may be stored, where a repeat
-    /// is not recognised.
+    /// Whether the sink's system answers at all. Asked before a batch is stored again that may be stored.
     fn answers(&self, _destination: &Destination) -> impl Future<Output = bool> + Send {
         async { true }
     }

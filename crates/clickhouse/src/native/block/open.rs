@@ -40,8 +40,10 @@ const MAX_NAMED_BYTES: usize = 1 << 20;
 const ON_DISK: Fault = Fault::Unsupported("a form of JSON or Dynamic that is only used on disk");
 
 /// Paths and values that had no room among a JSON's paths.
-static SHARED_PATHS: LazyLock<Arc<Shape>> =
-    LazyLock::new(|| Arc::new(Shape::Array(Arc::new(Shape::Tuple(vec![Arc::new(Shape::String); 2])))));
+static SHARED_PATHS: LazyLock<Arc<Shape>> = LazyLock::new(|| {
+    let [path, value] = [Arc::new(Shape::String), Arc::new(Shape::String)];
+    Arc::new(Shape::Array(Arc::new(Shape::Tuple(vec![path, value]))))
+});
 
 /// What stood in front of a column.
 #[derive(Debug)]
