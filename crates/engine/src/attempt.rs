@@ -159,10 +159,11 @@ fn failed<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece, error: InsertErro
         return give_up(aloft, piece, error);
     }
     report_retry(aloft, &piece, &error);
-    if shows_overload(&error) {
+    let judgement = judge(aloft, &mut piece, &error);
+    // What is to blame itself shows nothing of the others.
+    if shows_overload(&error) && !piece.experience.is_proven() {
         aloft.core.schedule.overloaded();
     }
-    let judgement = judge(aloft, &mut piece, &error);
     if judgement == Judgement::GivenUp {
         return give_up(aloft, piece, error);
     }
@@ -187,6 +188,7 @@ fn judge<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece, error: &InsertError) 
         steps: aloft.probes + line.doubts(),
         // Its source would send it again anyway.
         deduplicates: aloft.sealed.shape.destination.deduplicates || is_pushed,
+        is_asked: piece.contents.members.iter().all(Member::is_asked),
     };
     match piece.experience.failed(error, &evidence) {
         // Its source waits for it, and what comes behind is to stay behind.
@@ -255,10 +257,6 @@ fn leave<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, members: Vec<Memb
 async fn send<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece) -> Result<(), StoreError> {
     let (core, sealed) = (aloft.core, aloft.sealed);
     let destination = sealed.shape.destination.clone();
-    let _turn = match aloft.is_aside() {
-        true => Some(sealed.shape.line.beside().await),
-        false => None,
-    };
     // After a lost answer none is made that is known to be in vain: it may store the rows once more, and in an outage it
     // shows nothing of the piece.
     if !piece.experience.surely_not_stored && !core.sink.answers(&destination).await {

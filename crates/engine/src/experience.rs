@@ -30,10 +30,13 @@ const STUCK_AFTER: u32 = 4;
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 const MOST_DOUBLINGS: u32 = 12;
 const HOPELESS_AFTER: u32 = 10;
+const ENOUGH_PROOFS: u32 = 3;
 pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
 /// For an error whose text says that it is of this query or user alone: there, nobody else has to be stored.
 const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
+/// Nothing else may come than what is sent on the same connection: only by that can it be seen who is to blame.
+const PATIENCE_OF_A_CONNECTION: Duration = Duration::from_secs(60);
 const MOST_UNKNOWN: u32 = 4;
 const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 
@@ -45,6 +48,10 @@ pub(crate) struct Experience {
     holds_up_since: Option<Instant>,
     /// With which error the piece failed that this one was cut from, and how many had been stored then.
     cut_for: Option<(i32, u64)>,
+    /// It was cut since it was proven that a part of it is to blame.
+    was_proven: bool,
+    /// What it stays behind holds up no other connection any more.
+    waits_for_few: bool,
     too_large: u32,
     own_refusals: u32,
     /// Attempts of unknown outcome, where a repeat isn't recognised.
@@ -61,14 +68,15 @@ struct Trouble {
     code: i32,
     /// How many of the shape were stored before it.
     stored_before: u64,
-    /// Others were stored while this one was stuck with the same error, or when a part had been cut off for it.
-    is_proven: bool,
+    /// How often others were stored while this one was stuck with the same error, or when it had been cut off for it.
+    proofs: u32,
     is_of_the_server: bool,
 }
 
 /// Who stays behind an insert that fails: each includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
+    Nobody,
     /// What came on the same connection.
     Connection,
     /// What may have: of inserts that come from the journal nobody knows.
@@ -98,6 +106,8 @@ pub(crate) struct Evidence {
     /// Steps that have been taken in vain since something of it was stored.
     pub(crate) steps: u32,
     pub(crate) deduplicates: bool,
+    /// Whether everybody who has an insert in it waits for the outcome.
+    pub(crate) is_asked: bool,
 }
 
 impl Experience {
@@ -107,6 +117,8 @@ impl Experience {
             trouble: None,
             holds_up_since: None,
             cut_for: None,
+            was_proven: false,
+            waits_for_few: false,
             too_large: 0,
             own_refusals: 0,
             unknown: 0,
@@ -114,13 +126,13 @@ impl Experience {
         }
     }
 
-    /// Of a part of the piece, which is another piece.
+    /// Of a part of the piece, which is another piece. Whether this part is to blame has to be shown anew: the backend
+    /// may have gone away since.
     pub(crate) fn of_part(&self) -> Experience {
-        let proven = self.trouble.as_ref().filter(|trouble| trouble.is_proven);
-        let trouble = proven.map(|trouble| Trouble { since: Instant::now(), failures: 0, ..trouble.clone() });
         let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
         let (unknown, holds_up_since) = (self.unknown, self.holds_up_since);
-        Experience { unknown, trouble, holds_up_since, cut_for, ..Experience::new(self.surely_not_stored) }
+        let was_proven = self.was_proven || self.is_proven();
+        Experience { unknown, holds_up_since, cut_for, was_proven, ..Experience::new(self.surely_not_stored) }
     }
 
     pub(crate) fn is_over(&self, retry_for: Option<Duration>) -> bool {
@@ -140,12 +152,24 @@ impl Experience {
         let holds_up_for = self.holds_up_since.map_or(Duration::ZERO, |since| since.elapsed());
         // Of those errors small inserts are spared, and large ones stored in the end.
         let is_of_the_server = self.trouble.as_ref().is_some_and(|trouble| trouble.is_of_the_server);
-        let is_its_own = !is_of_the_server && (holds_up_for >= PATIENCE_OF_CLIENTS || self.is_proven());
-        match holds_up_for >= LONGEST_HOPE {
-            true => Reach::Connection,
-            false if is_its_own => Reach::Unknown,
-            false => Reach::Clients,
+        let is_its_own = !is_of_the_server
+            && (holds_up_for >= PATIENCE_OF_CLIENTS || self.is_proven() || self.was_proven || self.waits_for_few);
+        match holds_up_for {
+            long if long >= PATIENCE_OF_A_CONNECTION => Reach::Nobody,
+            long if long >= LONGEST_HOPE => Reach::Connection,
+            _ if is_its_own => Reach::Unknown,
+            _ => Reach::Clients,
         }
+    }
+
+    /// It was cut off and has failed for the first time: the other parts may show whether it is to blame.
+    pub(crate) fn is_new_part(&self) -> bool {
+        self.cut_for.is_some() && self.trouble.as_ref().is_some_and(|trouble| trouble.failures == 1)
+    }
+
+    /// It has to stay behind pieces of this reach. Other connections, which don't wait for these, don't wait for it.
+    pub(crate) fn stays_behind(&mut self, reach: Reach) {
+        self.waits_for_few = reach < Reach::Clients;
     }
 
     /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.
@@ -211,6 +235,7 @@ impl Experience {
         let code = if let InsertError::Exception(exception) = error { exception.code } else { 0 };
         let was_stuck = self.is_stuck(0);
         self.holds_up_since.get_or_insert(Instant::now());
+        self.waits_for_few = false;
         let others_passed =
             self.cut_for.is_some_and(|(cut_for, stored_before)| cut_for == code && evidence.stored > stored_before);
         let trouble = self.trouble.get_or_insert(Trouble {
@@ -218,20 +243,25 @@ impl Experience {
             failures: 0,
             code,
             stored_before: evidence.stored,
-            is_proven: false,
+            proofs: 0,
             is_of_the_server: false,
         });
         let is_same = trouble.code == code;
-        let passed = others_passed || evidence.stored > trouble.stored_before;
-        trouble.is_proven = is_same && (trouble.is_proven || was_stuck && passed);
+        let passed = was_stuck && evidence.stored > trouble.stored_before;
+        trouble.proofs = match is_same {
+            true => trouble.proofs + u32::from(passed || others_passed && trouble.proofs == 0),
+            false => 0,
+        };
         (trouble.code, trouble.stored_before) = (code, evidence.stored);
         trouble.is_of_the_server = is_of_the_server(error);
         trouble.failures += 1;
         let is_hopeless = trouble.failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE;
+        // A backend that comes and goes lets some through as well. Who waits hears its error, and loses nothing by that.
+        let enough = if evidence.is_asked { 1 } else { ENOUGH_PROOFS };
         let is_of_number = matches!(code, TOO_MANY_PARTS | TOO_MANY_QUERIES);
-        let is_proven = trouble.is_proven;
+        let (is_proven, is_certain) = (trouble.proofs > 0, trouble.proofs >= enough);
         match (is_proven, self.is_stuck(evidence.steps)) {
-            (true, _) if is_hopeless && !is_of_the_server(error) => Judgement::GivenUp,
+            (true, _) if is_hopeless && is_certain && !is_of_the_server(error) => Judgement::GivenUp,
             (true, _) if is_hopeless || !is_of_number => Judgement::Suspected,
             (false, false) => Judgement::Waits,
             _ if is_of_number => Judgement::StuckWhole,
@@ -241,7 +271,7 @@ impl Experience {
 
     /// Whether others were stored while it was stuck.
     pub(crate) fn is_proven(&self) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| trouble.is_proven)
+        self.trouble.as_ref().is_some_and(|trouble| trouble.proofs > 0)
     }
 
     pub(crate) fn stays_unknown(&self) -> bool {

@@ -27,7 +27,7 @@ use crate::gatherer::Core;
 use crate::insert::{AckLevel, InsertError, Outcome};
 use crate::isolate::{Piece, Pieces, Refusal, Scope};
 use crate::journaling::PieceRecords;
-use crate::line::{Position, Senders};
+use crate::line::{Position, Remainder};
 use crate::member::{Cleared, Contents, Member};
 use crate::part_counts::count_parts;
 use crate::settle::{failed, held_bytes, settle, Settled};
@@ -139,6 +139,8 @@ pub(crate) struct Aloft<'a, S: Sink> {
     pub(crate) flight: &'a Arc<Flight>,
     position: Position,
     is_aside: bool,
+    /// It is aside, and it may be the backend that is to blame.
+    is_in_doubt: bool,
     /// Whether something of it is known to be to blame, and not the backend.
     has_suspected: bool,
     /// Inserts that went by themselves since something of it was stored.
@@ -159,7 +161,7 @@ struct StoredApart {
     is_complete: bool,
 }
 
-impl<S: Sink> Aloft<'_, S> {
+impl<'a, S: Sink> Aloft<'a, S> {
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.sealed.shape.table
     }
@@ -212,14 +214,11 @@ impl<S: Sink> Aloft<'_, S> {
         Ok(())
     }
 
-    pub(crate) fn is_aside(&self) -> bool {
-        self.is_aside
-    }
-
     /// The lane goes on without what is left of the batch. `in_doubt`: unless something of it has been proven to be to
     /// blame, it may be the backend.
-    fn step_aside(&mut self, senders: Senders, in_doubt: bool) {
-        self.position.set_aside(senders, in_doubt && !self.has_suspected);
+    fn step_aside(&mut self, remainder: Remainder, in_doubt: bool) {
+        self.is_in_doubt = (self.is_in_doubt || in_doubt) && !self.has_suspected;
+        self.position.set_aside(remainder, self.is_in_doubt);
         if !std::mem::replace(&mut self.is_aside, true) {
             self.flight.steps_aside.happens();
         }
@@ -240,13 +239,14 @@ impl<S: Sink> Aloft<'_, S> {
                 self.probes += 1;
                 pieces.probe(piece);
             }
-            Judgement::Waits | Judgement::GivenUp if can_be_cut && piece.stays_unknown() => pieces.halve_unknown(piece),
+            Judgement::Waits if can_be_cut && piece.stays_unknown() => pieces.halve_unknown(piece),
             Judgement::Suspected | Judgement::Stuck | Judgement::StuckWhole if self.may_leave_lane(&piece) => {
                 pieces.hold(piece, true);
-                self.step_aside(pieces.senders(), true);
+                self.step_aside(pieces.remainder(), true);
             }
             _ => {
-                let goes_on = self.sealed.source.is_none() && piece.experience.is_stuck(0);
+                let may_go_on = piece.experience.is_stuck(0) || piece.experience.is_new_part();
+                let goes_on = self.sealed.source.is_none() && may_go_on;
                 pieces.hold(piece, goes_on);
             }
         }
@@ -277,7 +277,7 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// False: nothing is left to be tried.
     async fn next_round(&mut self, pieces: &mut Pieces) -> bool {
-        if pieces.has_suspects() && (pieces.is_over() || self.is_aside) {
+        if pieces.is_turn_of_suspects(self.is_aside) {
             self.begin_suspects(pieces).await;
             return true;
         }
@@ -290,15 +290,17 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// Those who wait behind the batch don't wait until its culprits are found; unless nobody can tell whose inserts
     /// would go before whose.
-    fn may_step_aside(&mut self, senders: &Senders) {
+    fn may_step_aside(&mut self, remainder: Remainder) {
+        let senders = &remainder.senders;
         if self.sealed.source.is_none() && !senders.is_nobody() && (self.is_aside || !senders.may_be_anybody()) {
-            self.step_aside(senders.clone(), false);
+            self.step_aside(remainder, false);
         }
     }
 
     async fn begin_suspects(&mut self, pieces: &mut Pieces) {
-        let senders = pieces.senders();
-        self.may_step_aside(&senders);
+        let remainder = pieces.remainder();
+        let senders = remainder.senders.clone();
+        self.may_step_aside(remainder);
         let counts = self.put_down(pieces, None);
         self.position.until_none_is_before(&senders).await;
         if self.position.has_to_follow() {
@@ -306,6 +308,21 @@ impl<S: Sink> Aloft<'_, S> {
         }
         self.take_up(pieces, counts);
         pieces.begin_suspects();
+    }
+
+    /// Of the batches that are aside one is sent at a time. Who waits for that can leave.
+    async fn turn_beside(&self, pieces: &mut Pieces) -> Option<tokio::sync::MutexGuard<'a, ()>> {
+        if !self.is_aside || pieces.is_round_over() {
+            return None;
+        }
+        let line = &self.sealed.shape.line;
+        if let Some(turn) = line.try_beside() {
+            return Some(turn);
+        }
+        let counts = self.put_down(pieces, None);
+        let turn = line.beside().await;
+        self.take_up(pieces, counts);
+        Some(turn)
     }
 
     /// From now on members can leave what is surely not stored. How many there are of each piece is for `take_up`.
@@ -331,8 +348,7 @@ impl<S: Sink> Aloft<'_, S> {
 
     /// The pause between two rounds, in which members can leave what is surely not stored.
     async fn rest(&mut self, pieces: &mut Pieces) {
-        let reach = pieces.resting().map(|piece| piece.experience.reach()).min();
-        self.position.was_tried(reach.unwrap_or(Reach::Clients));
+        self.position.was_tried(pieces.remainder());
         let error = pieces.resting().find_map(|piece| piece.last_error.clone());
         let for_parts = self.core.options.too_many_parts_wait;
         let pauses = pieces
@@ -480,6 +496,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
         flight,
         position: Position::last(&sealed.shape),
         is_aside: false,
+        is_in_doubt: false,
         has_suspected: false,
         probes: 0,
         pause: FIRST_PAUSE,
@@ -491,7 +508,9 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
         aloft.rest(&mut pieces).await;
     }
     loop {
+        let turn = aloft.turn_beside(&mut pieces).await;
         let Some(piece) = pieces.next(sealed.shape.destination.deduplicates) else {
+            drop(turn);
             match aloft.next_round(&mut pieces).await {
                 true => continue,
                 false => break,
@@ -508,7 +527,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
             aloft.answer();
         }
         if pieces.takes_long() {
-            aloft.may_step_aside(&pieces.senders());
+            aloft.may_step_aside(pieces.remainder());
         }
     }
     aloft.table().metrics.narrowings.inc_by(u64::from(pieces.narrowings));

@@ -31,7 +31,7 @@ use windrow_columns::Rows;
 
 use crate::experience::{Experience, Reach};
 use crate::insert::InsertError;
-use crate::line::{Line, Senders, Waiting};
+use crate::line::{Line, Remainder, Senders, Waiting};
 use crate::member::{Contents, Member};
 
 /// A batch, or a part of one, that is stored under an id of its own.
@@ -208,7 +208,11 @@ impl Pieces {
             let reach = held.experience.reach();
             held.contents.members.iter().for_each(|member| waiting.add(member, reach));
         }
-        let (rest, behind) = self.part(piece, waiting, deduplicates);
+        let (rest, mut behind) = self.part(piece, waiting, deduplicates);
+        let least = self.held.iter().map(|held| held.experience.reach()).min();
+        if let (Some(behind), Some(least)) = (&mut behind, least) {
+            behind.experience.stays_behind(least);
+        }
         self.held.extend(behind);
         rest
     }
@@ -246,6 +250,10 @@ impl Pieces {
         self.is_round_over |= !goes_on;
     }
 
+    pub(crate) fn is_round_over(&self) -> bool {
+        self.is_round_over || self.waiting.is_empty()
+    }
+
     pub(crate) fn begin_round(&mut self) {
         self.waiting.extend(self.held.drain(..).rev());
         self.waiting.retain(|piece| !piece.contents.members.is_empty());
@@ -269,11 +277,12 @@ impl Pieces {
         self.waiting.is_empty() && self.held.is_empty()
     }
 
-    pub(crate) fn has_suspects(&self) -> bool {
-        !self.suspects.is_empty()
+    /// It is the suspects' turn. Beside the lane they wait for nothing that is held.
+    pub(crate) fn is_turn_of_suspects(&self, is_aside: bool) -> bool {
+        !self.suspects.is_empty() && self.waiting.is_empty() && (self.held.is_empty() || is_aside)
     }
 
-    /// Nothing else is left to be tried.
+    /// Nothing else is left that has not been tried: until then what is behind them waits with them.
     pub(crate) fn begin_suspects(&mut self) {
         // In the order in which they came.
         let mut suspects: Vec<Piece> = self.suspects.drain(..).map(|suspects| suspects.piece).collect();
@@ -291,7 +300,15 @@ impl Pieces {
         self.narrowings > MAX_NARROWINGS_IN_LINE
     }
 
-    pub(crate) fn senders(&self) -> Senders {
+    /// Of what is left: whose it is, and how far it holds up others.
+    pub(crate) fn remainder(&self) -> Remainder {
+        let tried = self.held.iter().chain(&self.waiting).map(|piece| piece.experience.reach());
+        let untried = (!self.suspects.is_empty() || self.refused_half.is_some()).then_some(Reach::Clients);
+        let reach = tried.chain(untried).max().unwrap_or(Reach::Clients);
+        Remainder { senders: self.senders(), reach }
+    }
+
+    fn senders(&self) -> Senders {
         let refused_half = self.refused_half.iter().map(|refusal| &refusal.piece);
         let suspects = self.suspects.iter().map(|suspects| &suspects.piece);
         let pieces = self.waiting.iter().chain(&self.held).chain(suspects).chain(refused_half);

@@ -83,7 +83,7 @@ impl Waiting {
         if reach >= Reach::Unknown && member.writer == FEEDER && is_earlier(&self.of_anybody) {
             self.of_anybody = Some(member.id);
         }
-        if member.writer != FEEDER {
+        if reach >= Reach::Connection && member.writer != FEEDER {
             let first = self.of_writers.entry(member.writer).or_insert(member.id);
             *first = member.id.min(*first);
         }
@@ -130,10 +130,15 @@ struct State {
     suspected: HashSet<u64>,
 }
 
+/// What is left of a batch that is aside: whose it is, and whom it holds up.
+pub(crate) struct Remainder {
+    pub(crate) senders: Senders,
+    pub(crate) reach: Reach,
+}
+
 struct Aside {
-    senders: Senders,
+    remainder: Remainder,
     in_doubt: bool,
-    reach: Reach,
     /// How often all of it has been tried.
     rounds: u64,
 }
@@ -141,11 +146,13 @@ struct Aside {
 impl Aside {
     /// Whether what this connection sends has to stay behind it.
     fn is_before(&self, writer: u64, is_acknowledged: bool) -> bool {
-        let may_be_anybody = writer == FEEDER || self.senders.may_be_anybody();
-        let may_be_one_clients = is_acknowledged && self.senders.are_some_acknowledged;
-        may_be_anybody && self.reach >= Reach::Unknown
-            || may_be_one_clients && self.reach >= Reach::Clients
-            || writer != FEEDER && self.senders.connections.contains(&writer)
+        let Remainder { senders, reach } = &self.remainder;
+        let is_same_connection = writer != FEEDER && senders.connections.contains(&writer);
+        let may_be_anybody = writer == FEEDER || senders.may_be_anybody();
+        let may_be_one_clients = is_acknowledged && senders.are_some_acknowledged;
+        is_same_connection && *reach >= Reach::Connection
+            || may_be_anybody && *reach >= Reach::Unknown
+            || may_be_one_clients && *reach >= Reach::Clients
     }
 
     fn is_before_some(&self, senders: &Senders) -> bool {
@@ -228,6 +235,11 @@ impl Line {
         self.beside.lock().await
     }
 
+    /// Nothing if another one is.
+    pub(crate) fn try_beside(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.beside.try_lock().ok()
+    }
+
     async fn until(&self, mut is_so: impl FnMut(&State) -> bool) {
         loop {
             let moved = self.moved.notified();
@@ -260,21 +272,20 @@ impl Position {
         &self.shape.line
     }
 
-    /// From now on the batch is aside, with inserts of these senders.
-    pub(crate) fn set_aside(&self, senders: Senders, in_doubt: bool) {
+    /// From now on the batch is aside, with what is left of it.
+    pub(crate) fn set_aside(&self, remainder: Remainder, in_doubt: bool) {
         let mut state = self.line().lock();
-        let new = Aside { senders, in_doubt, reach: Reach::Clients, rounds: 0 };
-        let aside = state.aside.entry(self.number).or_insert(new);
-        aside.in_doubt = in_doubt;
+        let rounds = state.aside.get(&self.number).map_or(0, |aside| aside.rounds);
+        state.aside.insert(self.number, Aside { remainder, in_doubt, rounds });
         drop(state);
         self.line().moved.notify_waiters();
     }
 
     /// All of the batch has been tried, and something is to be tried again.
-    pub(crate) fn was_tried(&self, reach: Reach) {
+    pub(crate) fn was_tried(&self, remainder: Remainder) {
         if let Some(aside) = self.line().lock().aside.get_mut(&self.number) {
             aside.rounds += 1;
-            aside.reach = reach;
+            aside.remainder = remainder;
         }
         self.line().moved.notify_waiters();
     }

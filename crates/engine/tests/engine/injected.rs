@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use windrow_clickhouse::Exception;
-use windrow_engine::{Insert, Shape};
+use windrow_engine::{AckLevel, Insert, Shape};
 
 use crate::support::{outcomes, Answer, Told, World};
 
@@ -197,7 +197,71 @@ async fn neighbours_alone_show_who_it_is() {
         }
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(world.sink.stored(), [0, 1, 3], "code {code}");
+        others_come(&world, &shape, "code {code}").await;
+        assert_eq!(world.dead_letters.kept(|_| ()).len(), 1, "code {code}: others show that it is no outage");
+    }
+}
+
+/// The neighbours' own later inserts wait for nothing: what they had in the batch is stored.
+#[tokio::test(start_paused = true)]
+async fn who_shared_a_batch_with_a_culprit_is_not_held_up_by_it() {
+    for code in [241, 242, 243, 999] {
+        let world = world_with_a_culprit(Answer::Refused(code));
+        let shape = world.shape("t", "a");
+        for row in FIRST {
+            world.leave(&shape, row).await;
+        }
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        for neighbour in FIRST.filter(|row| *row != CULPRIT) {
+            let again = Insert { writer: neighbour, at_once: true, ..world.insert(&shape, &[neighbour + 100], true) };
+            let ticket = world.gatherer.push(&shape, again).await.expect("there is room").expect("it waits");
+            let told = tokio::time::timeout(Duration::from_secs(8), outcomes(vec![ticket])).await;
+            assert_eq!(told.ok(), Some(vec![Ok(())]), "code {code}, connection {neighbour}");
+        }
+        world.sink.answer(|_, _| Answer::Ok);
         world.flush().await;
-        assert_eq!(world.dead_letters.kept(|_| ()).len(), 1, "code {code}");
+    }
+}
+
+/// Nobody else uses the table: only by the same connection's later inserts can it be seen who is to blame.
+#[tokio::test(start_paused = true)]
+async fn a_connection_does_not_wait_for_ever_for_its_own_insert() {
+    for (code, waits) in [(159, false), (241, true), (999, false), (999, true)] {
+        let world = world_with_a_culprit(Answer::Refused(code));
+        let shape = world.shape("t", "a");
+        for row in [CULPRIT].into_iter().chain(10..10 + BATCHES) {
+            let ack = if waits && row != CULPRIT { AckLevel::Stored } else { AckLevel::Memory };
+            let insert = Insert { writer: 1, at_once: true, ack, ..world.insert(&shape, &[row], false) };
+            world.gatherer.push(&shape, insert).await.expect("there is room");
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        assert_eq!(world.sink.stored(), (10..10 + BATCHES).collect::<Vec<_>>(), "code {code}");
+        assert_eq!(world.dead_letters.kept(|_| ()).len(), 1, "code {code}: the culprit is given up");
+        world.flush().await;
+    }
+}
+
+/// The backend goes away twice with the same error, and stores one insert between: that is no proof against the others.
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_comes_and_goes_has_nothing_given_up() {
+    for code in [159, 241, 242, 999] {
+        let world = World::sealing_at(2 * PER_BATCH);
+        let shape = world.shape("t", "a");
+        let begin = Instant::now();
+        let mut is_let_through = false;
+        world.sink.answer(move |_, _| match begin.elapsed().as_secs() {
+            0..5 => Answer::Refused(code),
+            5..125 if !std::mem::replace(&mut is_let_through, true) => Answer::Ok,
+            5..125 => Answer::Refused(code),
+            _ => Answer::Ok,
+        });
+        for row in 0..2 * PER_BATCH {
+            world.leave(&shape, row).await;
+        }
+        world.flush().await;
+        assert_eq!(world.dead_letters.kept(|_| ()).len(), 0, "code {code}");
+        let mut stored = world.sink.stored();
+        stored.sort_unstable();
+        assert_eq!(stored, (0..2 * PER_BATCH).collect::<Vec<_>>(), "code {code}");
     }
 }
