@@ -14,7 +14,7 @@ use crate::consumer::topics::{Subscribed, TopicTable};
 use crate::error::Error;
 use crate::error_code::ErrorCode;
 use crate::topic_partition::TopicPartition;
-use crate::wire::{ByTopic, CommitOffset, Isolation, OffsetAt, OffsetCommitRequest, OffsetCommitResponse, TopicId};
+use crate::wire::{ByTopic, CommitOffset, Isolation, OffsetAt, OffsetCommitRequest, OffsetCommitResponse};
 
 /// The broker's default. What is longer would be refused for its partition, and taken for the others.
 const MAX_METADATA_BYTES: usize = 4096;
@@ -118,11 +118,6 @@ impl Consumer {
     /// Nothing before its broker has said anything of it. Of a partition that isn't being fetched they are about a second old.
     pub fn watermarks(&self, claim: &Claim) -> Option<Watermarks> {
         self.shared.watermarks(claim)
-    }
-
-    /// Which topic the partition is of; unknown if it is not ours any more, or if brokers have no ids.
-    pub fn topic_id(&self, claim: &Claim) -> TopicId {
-        self.shared.topic_id(claim)
     }
 
     /// Also while it is being revoked.

@@ -138,11 +138,6 @@ impl Shared {
         self.state().of(claim).is_some()
     }
 
-    /// Unknown if the partition is not ours any more.
-    pub(crate) fn topic_id(&self, claim: &Claim) -> TopicId {
-        self.state().of(claim).map_or_else(TopicId::default, |partition| partition.topic_id)
-    }
-
     pub(crate) fn watermarks(&self, claim: &Claim) -> Option<Watermarks> {
         self.state().of(claim)?.watermarks
     }

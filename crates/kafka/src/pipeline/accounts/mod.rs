@@ -89,6 +89,7 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub partition: TopicPartition,
+    pub topic_id: TopicId,
     pub epoch: u64,
     pub offset: i64,
     pub record: Option<Arc<BatchRecord>>,
@@ -308,6 +309,7 @@ impl Accounts {
             let is_settled = matches!(account.phase, Phase::Running | Phase::Revoked);
             let entry = Entry {
                 partition: partition.clone(),
+                topic_id: account.topic_id,
                 epoch: account.epoch,
                 offset: account.stored,
                 record: record.cloned(),
@@ -323,7 +325,7 @@ impl Accounts {
     /// The commit was made.
     pub(crate) fn commit_succeeded(&mut self) {
         let Some(Step::Commit(entries)) = self.step.take() else { return };
-        for Entry { partition, epoch, offset, record } in entries {
+        for Entry { partition, epoch, offset, record, .. } in entries {
             if let Some(account) = self.accounts.get_mut(&partition).filter(|account| account.epoch == epoch) {
                 account.committed = Some(offset);
             }

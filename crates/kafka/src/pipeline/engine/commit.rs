@@ -23,7 +23,7 @@ const MOST_REFUSALS: u32 = 5;
 
 /// Goes on until it is clear what has become of it.
 pub(crate) async fn commit(consumer: Consumer, entries: Vec<Entry>, view: Arc<View>) -> CommitEnd {
-    let commits: Vec<Commit> = entries.into_iter().map(|entry| as_commit(&consumer, entry)).collect();
+    let commits: Vec<Commit> = entries.into_iter().map(as_commit).collect();
     let mut backoff = endless_retries();
     let mut refusals = 0;
     loop {
@@ -43,11 +43,11 @@ pub(crate) async fn commit(consumer: Consumer, entries: Vec<Entry>, view: Arc<Vi
     }
 }
 
-fn as_commit(consumer: &Consumer, entry: Entry) -> Commit {
-    let Entry { partition, epoch, offset, record } = entry;
+fn as_commit(entry: Entry) -> Commit {
+    let Entry { partition, topic_id, epoch, offset, record } = entry;
     let claim = Claim { topic: partition.topic, partition: partition.partition, epoch };
     // It was checked when the batch was sealed that it fits.
     let record = record.and_then(|record| record.encode().ok());
-    let metadata = record.unwrap_or_else(|| encode_topic(consumer.topic_id(&claim)));
+    let metadata = record.unwrap_or_else(|| encode_topic(topic_id));
     Commit { claim, offset, metadata }
 }

@@ -127,11 +127,13 @@ async fn try_look_up(
     if !others.is_empty() {
         keep(&mut shown, client.committed(group, &others).await?, view);
     }
-    let recorded: HashSet<(Arc<str>, TopicId)> = shown
+    let recorded = shown
         .values()
         .filter_map(|shown| shown.as_ref()?.record.as_ref())
-        .flat_map(|record| record.ranges.iter().map(|range| (range.topic.clone(), range.topic_id)))
-        .collect();
+        .flat_map(|record| record.ranges.iter().map(|range| (range.topic.clone(), range.topic_id)));
+    let marked =
+        shown.iter().filter_map(|(partition, shown)| Some((partition.topic.clone(), shown.as_ref()?.topic_id)));
+    let recorded: HashSet<(Arc<str>, TopicId)> = recorded.chain(marked.filter(|(_, id)| id.is_known())).collect();
     let gone = deleted(client, recorded).await?;
     let is_gone = |range: &Range| gone.contains(&(range.topic.clone(), range.topic_id));
     let mut beginnings = Vec::with_capacity(given.len());
@@ -139,7 +141,10 @@ async fn try_look_up(
         let partition = given.partition();
         let beginning = match shown.get(&partition).cloned().flatten() {
             None => first_offset(client, &partition, beginner.start(given)).await.map(Beginning::New),
-            Some(Shown { topic_id, record: None, .. }) if topic_id.is_other(given.topic_id) => {
+            // One that is not gone is a later one, which we shall hear of.
+            Some(Shown { topic_id, record: None, .. })
+                if topic_id.is_other(given.topic_id) && gone.contains(&(partition.topic.clone(), topic_id)) =>
+            {
                 tracing::warn!(%partition, "the committed offset is of a former topic of this name");
                 first_offset(client, &partition, StartAt::Earliest).await.map(Beginning::New)
             }
