@@ -185,6 +185,8 @@ fn judge<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece, error: &InsertError) 
     let line = &aloft.sealed.shape.line;
     let evidence = Evidence {
         stored: line.stored(),
+        stored_inserts: line.stored_inserts(),
+        failing_inserts: aloft.failing_inserts(),
         steps: aloft.probes + line.doubts(),
         // Its source would send it again anyway.
         deduplicates: aloft.sealed.shape.destination.deduplicates || is_pushed,

@@ -30,7 +30,6 @@ const STUCK_AFTER: u32 = 4;
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 const MOST_DOUBLINGS: u32 = 12;
 const HOPELESS_AFTER: u32 = 10;
-const ENOUGH_PROOFS: u32 = 3;
 pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
 /// For an error whose text says that it is of this query or user alone: there, nobody else has to be stored.
 const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
@@ -44,8 +43,8 @@ const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 pub(crate) struct Experience {
     began: Instant,
     trouble: Option<Trouble>,
-    /// Since when others wait for it, or for the piece that it was cut from.
-    holds_up_since: Option<Instant>,
+    /// When it failed first, or the piece that it was cut from, and how many inserts had been stored then.
+    first_failure: Option<(Instant, u64)>,
     /// With which error the piece failed that this one was cut from, and how many had been stored then.
     cut_for: Option<(i32, u64)>,
     /// It was cut since it was proven that a part of it is to blame.
@@ -68,8 +67,8 @@ struct Trouble {
     code: i32,
     /// How many of the shape were stored before it.
     stored_before: u64,
-    /// How often others were stored while this one was stuck with the same error, or when it had been cut off for it.
-    proofs: u32,
+    /// Others were stored while this one was stuck with the same error, or when it had been cut off for it.
+    is_proven: bool,
     is_of_the_server: bool,
 }
 
@@ -103,6 +102,9 @@ pub(crate) enum Judgement {
 pub(crate) struct Evidence {
     /// How many of the shape have been stored.
     pub(crate) stored: u64,
+    /// The same in inserts, and how many of the shape fail at present.
+    pub(crate) stored_inserts: u64,
+    pub(crate) failing_inserts: u64,
     /// Steps that have been taken in vain since something of it was stored.
     pub(crate) steps: u32,
     pub(crate) deduplicates: bool,
@@ -115,7 +117,7 @@ impl Experience {
         Experience {
             began: Instant::now(),
             trouble: None,
-            holds_up_since: None,
+            first_failure: None,
             cut_for: None,
             was_proven: false,
             waits_for_few: false,
@@ -130,9 +132,9 @@ impl Experience {
     /// may have gone away since.
     pub(crate) fn of_part(&self) -> Experience {
         let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
-        let (unknown, holds_up_since) = (self.unknown, self.holds_up_since);
+        let (unknown, first_failure) = (self.unknown, self.first_failure);
         let was_proven = self.was_proven || self.is_proven();
-        Experience { unknown, holds_up_since, cut_for, was_proven, ..Experience::new(self.surely_not_stored) }
+        Experience { unknown, first_failure, cut_for, was_proven, ..Experience::new(self.surely_not_stored) }
     }
 
     pub(crate) fn is_over(&self, retry_for: Option<Duration>) -> bool {
@@ -149,7 +151,7 @@ impl Experience {
 
     /// Whom it holds up.
     pub(crate) fn reach(&self) -> Reach {
-        let holds_up_for = self.holds_up_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let holds_up_for = self.first_failure.map_or(Duration::ZERO, |(since, _)| since.elapsed());
         // Of those errors small inserts are spared, and large ones stored in the end.
         let is_of_the_server = self.trouble.as_ref().is_some_and(|trouble| trouble.is_of_the_server);
         let is_its_own = !is_of_the_server
@@ -229,12 +231,12 @@ impl Experience {
         }
         if let InsertError::Unreachable(_) = error {
             // The batch was never seen: it is the backend, and what was shown before may have been it as well.
-            (self.trouble, self.holds_up_since) = (None, None);
+            (self.trouble, self.first_failure) = (None, None);
             return Judgement::Waits;
         }
         let code = if let InsertError::Exception(exception) = error { exception.code } else { 0 };
         let was_stuck = self.is_stuck(0);
-        self.holds_up_since.get_or_insert(Instant::now());
+        let (_, stored_at_first) = *self.first_failure.get_or_insert((Instant::now(), evidence.stored_inserts));
         self.waits_for_few = false;
         let others_passed =
             self.cut_for.is_some_and(|(cut_for, stored_before)| cut_for == code && evidence.stored > stored_before);
@@ -243,23 +245,22 @@ impl Experience {
             failures: 0,
             code,
             stored_before: evidence.stored,
-            proofs: 0,
+            is_proven: false,
             is_of_the_server: false,
         });
         let is_same = trouble.code == code;
         let passed = was_stuck && evidence.stored > trouble.stored_before;
-        trouble.proofs = match is_same {
-            true => trouble.proofs + u32::from(passed || others_passed && trouble.proofs == 0),
-            false => 0,
-        };
+        trouble.is_proven = is_same && (trouble.is_proven || passed || others_passed);
         (trouble.code, trouble.stored_before) = (code, evidence.stored);
         trouble.is_of_the_server = is_of_the_server(error);
         trouble.failures += 1;
         let is_hopeless = trouble.failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE;
-        // A backend that comes and goes lets some through as well. Who waits hears its error, and loses nothing by that.
-        let enough = if evidence.is_asked { 1 } else { ENOUGH_PROOFS };
+        // A backend that comes and goes lets some through as well, but not most. Who waits hears its error, and loses
+        // nothing by that.
+        let are_most_stored = evidence.stored_inserts - stored_at_first >= evidence.failing_inserts;
         let is_of_number = matches!(code, TOO_MANY_PARTS | TOO_MANY_QUERIES);
-        let (is_proven, is_certain) = (trouble.proofs > 0, trouble.proofs >= enough);
+        let is_proven = trouble.is_proven;
+        let is_certain = evidence.is_asked || are_most_stored;
         match (is_proven, self.is_stuck(evidence.steps)) {
             (true, _) if is_hopeless && is_certain && !is_of_the_server(error) => Judgement::GivenUp,
             (true, _) if is_hopeless || !is_of_number => Judgement::Suspected,
@@ -271,7 +272,7 @@ impl Experience {
 
     /// Whether others were stored while it was stuck.
     pub(crate) fn is_proven(&self) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| trouble.proofs > 0)
+        self.trouble.as_ref().is_some_and(|trouble| trouble.is_proven)
     }
 
     pub(crate) fn stays_unknown(&self) -> bool {

@@ -138,6 +138,8 @@ pub(crate) struct Aloft<'a, S: Sink> {
     pub(crate) sealed: &'a Sealed,
     pub(crate) flight: &'a Arc<Flight>,
     position: Position,
+    /// Of the whole batch.
+    inserts_left: u64,
     is_aside: bool,
     /// It is aside, and it may be the backend that is to blame.
     is_in_doubt: bool,
@@ -212,6 +214,11 @@ impl<'a, S: Sink> Aloft<'a, S> {
         record.into_iter().for_each(|record| self.flight.records.add(record));
         self.written_as.insert(piece.id);
         Ok(())
+    }
+
+    /// How many inserts of the shape fail, or wait for one that does.
+    pub(crate) fn failing_inserts(&self) -> u64 {
+        self.inserts_left + self.position.inserts_aside()
     }
 
     /// The lane goes on without what is left of the batch. `in_doubt`: unless something of it has been proven to be to
@@ -495,6 +502,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
         sealed,
         flight,
         position: Position::last(&sealed.shape),
+        inserts_left: 0,
         is_aside: false,
         is_in_doubt: false,
         has_suspected: false,
@@ -516,6 +524,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
                 false => break,
             }
         };
+        aloft.inserts_left = pieces.inserts() + piece.contents.members.len() as u64;
         match attempt(&mut aloft, piece).await {
             Attempted::Ended => {}
             Attempted::Refused(refusal) => aloft.narrow(&mut pieces, refusal),

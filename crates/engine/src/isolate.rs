@@ -305,14 +305,22 @@ impl Pieces {
         let tried = self.held.iter().chain(&self.waiting).map(|piece| piece.experience.reach());
         let untried = (!self.suspects.is_empty() || self.refused_half.is_some()).then_some(Reach::Clients);
         let reach = tried.chain(untried).max().unwrap_or(Reach::Clients);
-        Remainder { senders: self.senders(), reach }
+        Remainder { senders: self.senders(), reach, inserts: self.inserts() }
+    }
+
+    /// How many are not at their end.
+    pub(crate) fn inserts(&self) -> u64 {
+        self.all().map(|piece| piece.contents.members.len() as u64).sum()
     }
 
     fn senders(&self) -> Senders {
+        Senders::of(self.all().flat_map(|piece| &piece.contents.members))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Piece> {
         let refused_half = self.refused_half.iter().map(|refusal| &refusal.piece);
         let suspects = self.suspects.iter().map(|suspects| &suspects.piece);
-        let pieces = self.waiting.iter().chain(&self.held).chain(suspects).chain(refused_half);
-        Senders::of(pieces.flat_map(|piece| &piece.contents.members))
+        self.waiting.iter().chain(&self.held).chain(suspects).chain(refused_half)
     }
 
     /// Takes a refused piece apart. What can't be fails, each with its error.

@@ -124,6 +124,7 @@ pub(crate) struct Line {
 struct State {
     places: u64,
     stored: u64,
+    stored_inserts: u64,
     aside: BTreeMap<u64, Aside>,
     /// Writers whose latest insert was stored, and those whose latest insert was refused by itself.
     trusted: HashSet<u64>,
@@ -134,6 +135,7 @@ struct State {
 pub(crate) struct Remainder {
     pub(crate) senders: Senders,
     pub(crate) reach: Reach,
+    pub(crate) inserts: u64,
 }
 
 struct Aside {
@@ -146,7 +148,7 @@ struct Aside {
 impl Aside {
     /// Whether what this connection sends has to stay behind it.
     fn is_before(&self, writer: u64, is_acknowledged: bool) -> bool {
-        let Remainder { senders, reach } = &self.remainder;
+        let Remainder { senders, reach, .. } = &self.remainder;
         let is_same_connection = writer != FEEDER && senders.connections.contains(&writer);
         let may_be_anybody = writer == FEEDER || senders.may_be_anybody();
         let may_be_one_clients = is_acknowledged && senders.are_some_acknowledged;
@@ -198,9 +200,14 @@ impl Line {
         self.lock().stored
     }
 
+    pub(crate) fn stored_inserts(&self) -> u64 {
+        self.lock().stored_inserts
+    }
+
     pub(crate) fn was_stored(&self, members: &[Member]) {
         let mut state = self.lock();
         state.stored += 1;
+        state.stored_inserts += members.len() as u64;
         members.iter().for_each(|member| state.remember(member.writer, true));
     }
 
@@ -288,6 +295,13 @@ impl Position {
             aside.remainder = remainder;
         }
         self.line().moved.notify_waiters();
+    }
+
+    /// How many inserts of the other batches are aside.
+    pub(crate) fn inserts_aside(&self) -> u64 {
+        let state = self.line().lock();
+        let others = state.aside.iter().filter(|(number, _)| **number != self.number);
+        others.map(|(_, aside)| aside.remainder.inserts).sum()
     }
 
     /// Whether what stands before it is in doubt.
