@@ -7,7 +7,9 @@
 //! - A piece is *stuck* when it has failed some times and for a while. Then something else is tried: a part of it, or
 //!   what comes behind it.
 //! - It is *suspected* when others were stored while it was stuck, and is narrowed down without waiting.
-//! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up.
+//! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up, if at least as many
+//!   inserts were stored meanwhile as fail.
+//! - How far a piece that fails holds up others is its *reach*, which shrinks with time.
 //!
 //! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them may have
 //! stored the rows once more.

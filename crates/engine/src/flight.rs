@@ -262,7 +262,8 @@ impl<'a, S: Sink> Aloft<'a, S> {
     /// What comes now waits for what an earlier life left: not for ever, but longer than for others.
     fn may_leave_lane(&self, piece: &Piece) -> bool {
         let is_left_over = piece.contents.members.iter().any(|member| member.left_over);
-        !is_left_over || piece.experience.reach() < Reach::Unknown
+        let has_room = self.is_aside || self.position.has_room_aside();
+        has_room && (!is_left_over || piece.experience.reach() < Reach::Unknown)
     }
 
     /// Takes a refused piece apart, or gives its members the refusal.
@@ -299,7 +300,8 @@ impl<'a, S: Sink> Aloft<'a, S> {
     /// would go before whose.
     fn may_step_aside(&mut self, remainder: Remainder) {
         let senders = &remainder.senders;
-        if self.sealed.source.is_none() && !senders.is_nobody() && (self.is_aside || !senders.may_be_anybody()) {
+        let may_leave = self.is_aside || !senders.may_be_anybody() && self.position.has_room_aside();
+        if self.sealed.source.is_none() && !senders.is_nobody() && may_leave {
             self.step_aside(remainder, false);
         }
     }

@@ -25,6 +25,8 @@ use crate::feeder::FEEDER;
 use crate::member::Member;
 use crate::shape::Shape;
 
+/// Each that ends wakes all others. With more of them, batches wait in their lane.
+const MOST_ASIDE: usize = 256;
 /// Writers whose latest end is remembered.
 const MOST_WRITERS: usize = 4096;
 
@@ -295,6 +297,11 @@ impl Position {
             aside.remainder = remainder;
         }
         self.line().moved.notify_waiters();
+    }
+
+    /// Whether one more batch may step aside.
+    pub(crate) fn has_room_aside(&self) -> bool {
+        self.line().lock().aside.len() < MOST_ASIDE
     }
 
     /// How many inserts of the other batches are aside.
