@@ -176,8 +176,9 @@ def test_a_replica_without_its_keeper_gets_no_inserts(replicas: list[Replica], s
     # Until it has seen that its Keeper is away, it tries for minutes.
     eventually(lambda: is_read_only(first), "it has seen that its Keeper is away")
     for number in range(30, 32):
-        # The first of them hears it from the first replica.
-        eventually(lambda number=number: gateway.http.request(f"INSERT INTO t SELECT {number}").status == 200, "it is forwarded")
+        # The first of them hears it from the first replica, which would else look for its Keeper again, and wait for that.
+        statement = f"INSERT INTO t SELECT {number} SETTINGS insert_keeper_max_retries = 0"
+        eventually(lambda statement=statement: gateway.http.request(statement).status == 200, "it is forwarded")
     assert numbers(second) == list(range(1, 32))
     first.to_keeper.behave()
     stores = lambda: gateway.http.insert(INTO_T, rows(32)).status == 200 and not seen(gateway, first)["read_only_tables"]  # noqa: E731
