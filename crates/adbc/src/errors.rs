@@ -93,7 +93,8 @@ fn copied_row(text: &str) -> Option<u64> {
 
 fn code_of(state: &str, status: Status, text: &str) -> i32 {
     let is_lost = LOST.iter().any(|words| text.contains(words));
-    if !state.is_empty() && !(state == INTERNAL_ERROR && is_lost) {
+    let is_drivers_own = state.is_empty() || state == INTERNAL_ERROR && is_lost;
+    if !is_drivers_own {
         // The database itself has answered. Its words may be anybody's: a trigger's, or a value's.
         return of_sqlstate(state, text).unwrap_or_else(|| match of_status(status) {
             // What PostgreSQL's driver says of any error.

@@ -83,8 +83,8 @@ pub(crate) fn of_enum(names: &[String]) -> DataType {
     let numbered =
         names.iter().zip(FIRST_OF_ENUM as i16..).map(|(name, value)| EnumValue { name: name.clone(), value });
     match names.len() {
-        0..=MAX_ENUM8 => DataType::Enum8(numbered.collect()),
-        ..=MAX_ENUM16 => DataType::Enum16(numbered.collect()),
+        ..=MAX_ENUM8 => DataType::Enum8(numbered.collect()),
+        count if count <= MAX_ENUM16 => DataType::Enum16(numbered.collect()),
         _ => DataType::String,
     }
 }
