@@ -31,10 +31,10 @@ CONFIG = '[journal]\nsegment_bytes = "1MiB"\nmax_bytes = "1GiB"\n'
 BUFFER_BYTES = 32 << 20
 SMALL_BUFFERS = f'[gather]\nmax_buffer_bytes = "{BUFFER_BYTES >> 20}MiB"\n'
 # What is refused while the disk is full, at least: many times what may be held.
-FLOOD_BYTES = 40 * BUFFER_BYTES
+FLOOD_BYTES = 10 * BUFFER_BYTES
 # What may come on top of what the program takes when it has begun to work: the buffers, which grow by doubling, as much again for
-# bodies on their way (the most while the disk stalls), and what the allocator keeps. It is a quarter of what is refused.
-MOST_GROWTH_BYTES = 10 * BUFFER_BYTES
+# bodies on their way, and what the allocator keeps.
+MOST_GROWTH_BYTES = 6 * BUFFER_BYTES
 # Less than a segment.
 A_LITTLE_BYTES = 256 << 10
 # Its write-ahead log is written there too.

@@ -15,7 +15,7 @@ use crate::isolate::{shows_stale_schema, Piece, Refusal, Scope};
 use crate::member::Member;
 use crate::settle::{settle, Settled};
 
-/// What came of an attempt.
+/// Says what came of an attempt.
 pub(crate) enum Attempted {
     /// The piece has come to its end.
     Ended,

@@ -1,4 +1,4 @@
-//! What the attempts to store a piece have shown: whether it only has to come later, or is itself to blame.
+//! Judges a piece by what the attempts to store it have shown: whether it only has to come later, or is itself to blame.
 //!
 //! Errors that mostly pass are the backend's, and nothing that was acknowledged is given up for them. But each of them
 //! may come of one insert as well: of its size, of a limit of its user's, of a view or a trigger that is slow for its
@@ -22,7 +22,7 @@ use windrow_clickhouse::Exception;
 use crate::insert::InsertError;
 
 const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-/// Where it does not pass, it is about partitions: the rows go into too many of them.
+/// It does not pass where it is about partitions: the rows go into too many of them.
 const TOO_MANY_PARTS: i32 = 252;
 const TOO_MANY_QUERIES: i32 = 202;
 const READONLY: i32 = 164;
@@ -51,7 +51,7 @@ pub(crate) struct Experience {
     cut_for: Option<(i32, u64)>,
     /// It was cut since it was proven that a part of it is to blame.
     was_proven: bool,
-    /// What it stays behind holds up no other connection any more.
+    /// The pieces before it hold up no other connection any more.
     waits_for_few: bool,
     too_large: u32,
     own_refusals: u32,
@@ -65,20 +65,20 @@ pub(crate) struct Experience {
 struct Trouble {
     since: Instant,
     failures: u32,
-    /// Of the last one; 0: there was no error of the sink's system.
+    /// The last one had this code; 0: there was no error of the sink's system.
     code: i32,
-    /// How many of the shape were stored before it.
+    /// So many pieces of the shape were stored before it.
     stored_before: u64,
     /// Others were stored while this one was stuck with the same error, or when it had been cut off for it.
     is_proven: bool,
     is_of_the_server: bool,
 }
 
-/// Who stays behind an insert that fails: each includes those before it.
+/// Says who stays behind an insert that fails: each includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
     Nobody,
-    /// What came on the same connection.
+    /// Inserts stay behind it that came on the same connection.
     Connection,
     /// What may have: of inserts that come from the journal nobody knows.
     Unknown,
