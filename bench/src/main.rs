@@ -18,7 +18,7 @@ use serde::Serialize;
 
 // The gateway's own: its readers are measured in this process.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 

@@ -8,6 +8,8 @@ set -euo pipefail
 # What wheels call it: any Linux since 2018.
 # shellcheck disable=SC2034
 oldest_glibc=2.28
+# Pages have up to 64 KiB on arm64, which jemalloc has to know beforehand.
+export AARCH64_UNKNOWN_LINUX_GNU_JEMALLOC_SYS_WITH_LG_PAGE=16
 
 # Puts maturin, cargo-zigbuild and zig on the PATH.
 enter_build_env() {

@@ -22,7 +22,7 @@ BILLS = ("windrow", "windrow-python")
 OF_RUST = {"addr2line", "gimli", "hashbrown", "miniz_oxide", "rustc-demangle"}
 USERS = r"\S+ \d\S*(?:, \S+ \d\S*)*"
 # Of what is compiled into the program from C, beside the crates' own: each author's line.
-IN_C = {"zstd-sys": "Meta Platforms, Inc", "libmimalloc-sys": "Microsoft Corporation, Daan Leijen", "ring": "Brian Smith"}
+IN_C = {"zstd-sys": "Meta Platforms, Inc", "tikv-jemalloc-sys": "Jason Evans", "ring": "Brian Smith"}
 
 # As cargo-deny names it, by the address that it was fetched from.
 COPY_OF_THE_LIST = "advisory-db-3157b0e258782691"

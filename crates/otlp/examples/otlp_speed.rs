@@ -11,7 +11,7 @@ const RECORDS: usize = 100;
 
 /// As in the program.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
     let seconds = std::env::args().nth(1).map_or(3.0, |text| text.parse().expect("seconds"));

@@ -1,36 +1,52 @@
-//! What the program's allocator is told beyond its defaults.
+//! The program's allocator, and what it is told beyond its defaults: docs/decisions/0053-the-allocator.md.
 
-use std::ffi::{c_int, c_long};
+use std::ffi::c_char;
 
-/// `mi_option_purge_delay` in mimalloc's list of options.
-const PURGE_DELAY: c_int = 15;
-const PURGE_DELAY_MS: c_long = 10;
+use tikv_jemallocator::Jemalloc;
 
-extern "C" {
-    fn mi_option_set(option: c_int, value: c_long);
-    #[cfg(test)]
-    fn mi_option_get(option: c_int) -> c_long;
-}
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Gives memory that was freed back to the system soon. For who frees a hundred megabytes a second, as pipelines do:
-/// kept for a second, as is the default, it would more than double what the process takes. Mapping it again costs a
-/// twentieth of their CPU time.
-pub(crate) fn give_back_soon() {
-    // SAFETY: the option exists, and may be set at any time.
-    unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) };
-}
+/// Memory that was freed goes back to the system within a second, not within ten. Who frees a hundred megabytes a second,
+/// as pipelines do, takes far less so.
+const OPTIONS: &[u8] = b"dirty_decay_ms:1000\0";
+
+/// What jemalloc reads as it begins: a C string.
+#[export_name = "_rjem_malloc_conf"]
+pub static CONFIGURATION: Option<&'static c_char> =
+    // SAFETY: a byte has the size, and any alignment, of a `c_char`; the string ends with a zero.
+    Some(unsafe { &*OPTIONS.as_ptr().cast::<c_char>() });
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::{c_int, c_void, CStr};
+
+    extern "C" {
+        fn _rjem_mallctl(
+            name: *const c_char,
+            old: *mut c_void,
+            old_size: *mut usize,
+            new: *mut c_void,
+            new_size: usize,
+        ) -> c_int;
+    }
+
     use super::*;
 
+    fn read<T: Default>(name: &CStr) -> T {
+        let (mut value, mut size) = (T::default(), size_of::<T>());
+        // SAFETY: writes at most `size` bytes to `value`.
+        let outcome = unsafe {
+            let value = (&raw mut value).cast();
+            _rjem_mallctl(name.as_ptr(), value, &mut size, std::ptr::null_mut(), 0)
+        };
+        assert_eq!((outcome, size), (0, size_of::<T>()));
+        value
+    }
+
     #[test]
-    fn the_option_is_the_one_that_is_meant() {
-        // SAFETY: reads a number.
-        let read = || unsafe { mi_option_get(PURGE_DELAY) };
-        // As it is before anybody sets it.
-        assert_eq!(read(), 1000);
-        give_back_soon();
-        assert_eq!(read(), PURGE_DELAY_MS);
+    fn what_is_configured_is_read() {
+        assert_eq!(read::<isize>(c"opt.dirty_decay_ms"), 1000);
+        assert!(read::<bool>(c"background_thread"), "an idle gateway gives back nothing");
     }
 }

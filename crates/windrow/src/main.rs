@@ -38,9 +38,6 @@ use status::View;
 use windrow_embedded::Mended;
 use windrow_settings::{Flag, Settings, Sources};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // The embedded ClickHouse runs in this same executable, under a hidden first argument; it ends in here.
     windrow_embedded::run_engine_if_asked();

@@ -11,7 +11,6 @@ use windrow_kafka::pipeline::{Pipeline, PipelineMetrics, PipelineOptions, Runnin
 use windrow_settings::Settings;
 
 use super::pipeline_options;
-use crate::allocator;
 
 /// What all pipelines are told. Asked before anything is started: a mistake there shows at once.
 pub(crate) fn all_options(settings: &Settings) -> Result<Vec<PipelineOptions>, String> {
@@ -32,7 +31,6 @@ impl Pipelines {
     ) -> Pipelines {
         let mut running = Vec::with_capacity(options.len());
         if !options.is_empty() {
-            allocator::give_back_soon();
             let metrics = PipelineMetrics::register(registry);
             let tables = Arc::new(data.tables());
             let shared_dead_letters = Arc::new(dead_letters.clone());
