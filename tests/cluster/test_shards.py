@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.endpoint import Reply
 from harness.eventually import eventually
 from harness.inserts import INTO_T, rows
 from harness.load import Load
@@ -337,3 +338,32 @@ def test_the_tables_are_made_anew(shards: Shards, start_gateway: Start) -> None:
     assert gateway.http.insert(INTO_T, rows(*range(10)), **token).status == 200
     assert [{number % 2 for number in of_shard} for of_shard in synced(shards)] == [{0}, {1}]
     assert set(sum(synced(shards), [])) == set(range(10))
+
+
+@pytest.mark.parametrize("has_token", [True, False], ids=["by its token", "by its rows"])
+def test_a_repeat_that_can_not_be_cut_is_not_stored_again(shards: Shards, start_gateway: Start, has_token: bool) -> None:
+    """Its parts are known, and what they are can't be told while the shards' tables differ."""
+    make(shards)
+    gateway = start_gateway(BY_SHARDS + "[gather]\nschema_ttl_ms = 200\n")
+    change = lambda how: shards[1][0].direct.sql(f"ALTER TABLE local MODIFY COLUMN a {how} SETTINGS alter_sync = 2")
+
+    def insert(name: str, numbers: range) -> Reply:
+        return gateway.http.insert(INTO_T, rows(*numbers), **({"insert_deduplication_token": name} if has_token else {}))
+
+    first, second = ("first", range(5000)), ("second", range(5000, 5010))
+    assert insert(*first).status == 200
+    change("DEFAULT 5")
+    # Until that is seen, a repeat is told what the first was told.
+    eventually(lambda: insert(*first).status != 200, "the tables differ")
+    refused = insert(*first)
+    assert refused.status == 503 and refused.headers["retry-after"], refused.text
+    assert "Code: 319" in refused.text and "(UNKNOWN_STATUS_OF_INSERT)" in refused.text
+    # What is new goes through the Distributed table, and is known from then on, however it comes again.
+    assert [insert(*second).status for _ in range(2)] == [200, 200]
+    killed_and_started(gateway)
+    assert insert(*second).status == 200
+    change("REMOVE DEFAULT")
+    eventually(lambda: insert(*first).status == 200, "the tables are alike")
+    assert insert(*second).status == 200
+    shards[0][0].direct.sql("SYSTEM FLUSH DISTRIBUTED t")
+    assert sorted(sum(synced(shards), [])) == list(range(5010))

@@ -35,6 +35,7 @@ const UNKNOWN_SETTING: i32 = 115;
 const UNKNOWN_TABLE: i32 = 60;
 const READONLY: i32 = 164;
 const TOO_MANY_PARTS: i32 = 252;
+const UNKNOWN_STATUS_OF_INSERT: i32 = 319;
 const HTTP_LENGTH_REQUIRED: i32 = 381;
 
 /// What a gateway says that has not taken an insert because it ends.
@@ -233,6 +234,14 @@ impl Refusal {
         let text =
             format!("Some shards have stored their part of the insert, or may store it, and one has not: {failure}");
         Refusal { text: Text::Own(text), ..self }
+    }
+
+    /// A repeat of an insert that was cut by shards, when it can't be cut.
+    pub(crate) fn was_cut() -> Refusal {
+        let text = "When this insert came first, it was cut by the shards of its table, and parts of it are stored or on \
+            their way. It can't be cut now, and would be stored once more as a whole: see that the table is the same at \
+            every shard, and that the user may insert into it there, then send the insert again";
+        Refusal::retryable(UNKNOWN_STATUS_OF_INSERT, text.to_owned())
     }
 
     /// `wait_for_async_insert_timeout` is over and the insert was taken out of its batch.

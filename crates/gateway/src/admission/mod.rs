@@ -64,7 +64,7 @@ use pulse::Pulse;
 use remembered::Remembered;
 pub(crate) use schema::{Column, Marks, TableSchema, Target};
 use sharding::Shards;
-pub(crate) use sharding::{ShardOfCut, Sharding, SHARDING_KEY};
+pub(crate) use sharding::{Cutting, ShardOfCut, Sharding, SHARDING_KEY};
 pub(crate) use sql::SETTINGS as SQL_SETTINGS;
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};

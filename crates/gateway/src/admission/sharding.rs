@@ -11,13 +11,13 @@ use std::time::Duration;
 use windrow_clickhouse::{Cluster, Shard, Topology};
 use windrow_columns::{cut_by_shard, Block, DataType, Rows, ShardingKey};
 use windrow_engine::sink::{Destination, Form, ShardTable};
-use windrow_engine::DedupKeys;
+use windrow_engine::{DedupKeys, DeduplicationIndex};
 use windrow_sql::TableName;
 
 use super::doubted::is_named;
 use super::schema::{Column, Distributed, TableSchema};
 use super::standing::{Moment, Standing};
-use super::{Admission, NotAdmitted, Probe, TableKey, Unprotected, UserKey, Windows};
+use super::{Admission, NotAdmitted, Probe, TableKey, Unprotected, UserKey, Window, Windows};
 use crate::backend::{Backend, ClickHouse};
 
 /// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
@@ -160,10 +160,34 @@ impl Cut {
         Cut { id: topology.cut, weights: topology.weights(), tables: tables.collect() }
     }
 
+    /// The cut by the shards that there are, and then by those that there were, the latest first.
+    fn all(shards: &Shards, topology: &Arc<Topology>, local: &TableKey) -> Vec<Cut> {
+        let former = shards.cluster.former();
+        std::iter::once(topology).chain(&former).map(|topology| Cut::of(topology, local)).collect()
+    }
+
     /// What the rows of its shard are known by of an insert with such keys.
     pub(crate) fn keys(&self, whole: &DedupKeys, shard: u32, partitions: Vec<u64>) -> DedupKeys {
         whole.of_shard(self.id, self.tables[shard as usize].number, partitions)
     }
+
+    /// What the rows of each shard would be known by, in whatever partition.
+    fn keys_of_all<'a>(&'a self, whole: &'a DedupKeys) -> impl Iterator<Item = DedupKeys> + 'a {
+        (0..self.tables.len() as u32).map(|shard| self.keys(whole, shard, Vec::new()))
+    }
+}
+
+/// What becomes of the rows of a Distributed table.
+pub(crate) enum Cutting {
+    ByShards(Sharding),
+    /// They go through the Distributed table. `window`: what its shards' tables remember, where one has said so.
+    None {
+        window: Option<Window>,
+    },
+}
+
+impl Cutting {
+    const UNASKED: Cutting = Cutting::None { window: None };
 }
 
 /// Why rows can't be cut here: the reason to forward an insert that lacks a column of the sharding key.
@@ -171,15 +195,15 @@ pub(crate) const SHARDING_KEY: &str = "sharding_key";
 
 impl Admission {
     /// How the table's rows are cut, if they are. With no answer from before `since`.
-    pub(crate) async fn sharding(
+    pub(crate) async fn cutting(
         &self,
         key_of_table: &TableKey,
         schema: &Arc<TableSchema>,
         asker: &UserKey,
         server_timezone: &str,
         since: Moment,
-    ) -> Result<Option<Sharding>, NotAdmitted> {
-        let Some((shards, distributed)) = self.shards_of(schema) else { return Ok(None) };
+    ) -> Result<Cutting, NotAdmitted> {
+        let Some((shards, distributed)) = self.shards_of(schema) else { return Ok(Cutting::UNASKED) };
         let Some(topology) = shards.cluster.topology() else {
             let (name, trouble) = (shards.cluster.name(), shards.cluster.trouble());
             let trouble = trouble.as_deref().unwrap_or("nobody has said yet");
@@ -188,10 +212,10 @@ impl Admission {
         let key = match &distributed.key {
             Some(text) => match ShardingKey::parse(text, server_timezone) {
                 Some(key) => Some(key),
-                None => return Ok(None),
+                None => return Ok(Cutting::UNASKED),
             },
             None if topology.shards.len() == 1 => None,
-            None => return Ok(None),
+            None => return Ok(Cutting::UNASKED),
         };
         let admissions: Vec<_> = topology.shards.iter().map(|shard| shards.admission(shard)).collect();
         let local = distributed.local();
@@ -203,14 +227,14 @@ impl Admission {
                 Some(Ok(schema)) => answered.push(Answered { number: shard.number, admission, schema }),
                 Some(Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy))) => failure = Some(error),
                 // There is no such table; the Distributed table will say so.
-                Some(Err(_)) => return Ok(None),
+                Some(Err(_)) => return Ok(Cutting::UNASKED),
                 None => {}
             }
         }
         let Some(Answered { schema: model, .. }) = answered.first() else {
             return match failure {
                 Some(error) => Err(error),
-                None => Ok(None),
+                None => Ok(Cutting::UNASKED),
             };
         };
         let are_alike = answered.iter().all(|other| model.stores_like(&other.schema));
@@ -218,19 +242,35 @@ impl Admission {
         let is_one_of_many = has_replicas && !model.has_replicated_engine;
         let take_the_rows = answered.iter().all(|shard| shard.schema.takes_rows_of(schema));
         if !are_alike || is_one_of_many || !take_the_rows {
-            return Ok(None);
+            let windows = || answered.iter().map(|shard| shard.schema.window);
+            let window = windows().find(|window| matches!(window, Window::Owners(_))).or(windows().next());
+            return Ok(Cutting::None { window });
         }
         let merged = TableSchema::of_shards(schema, answered.iter().map(|shard| &*shard.schema));
         shards.note(&local, key_of_table);
-        let former = shards.cluster.former();
-        let cuts = std::iter::once(&topology).chain(&former).map(|topology| Cut::of(topology, &local)).collect();
-        Ok(Some(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
+        let cuts = Cut::all(shards, &topology, &local);
+        Ok(Cutting::ByShards(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
+    }
+
+    /// Whether an insert of this name into a Distributed table was cut by shards, those that there are or were. Costs a
+    /// look into the deduplication index for each of them.
+    pub(crate) fn was_cut(&self, schema: &TableSchema, whole: &DedupKeys, known: &DeduplicationIndex) -> bool {
+        let Some((shards, distributed)) = self.shards_of(schema) else { return false };
+        let Some(topology) = shards.cluster.topology() else { return false };
+        let cuts = Cut::all(shards, &topology, &distributed.local());
+        cuts.iter().any(|cut| cut.keys_of_all(whole).any(|part| known.knows(&part)))
     }
 
     /// Which shards there are, for a table whose rows may be cut by them.
     pub(crate) fn topology_of(&self, schema: &TableSchema) -> Option<u64> {
         let (shards, _) = self.shards_of(schema)?;
         Some(shards.cluster.topology().map_or(0, |topology| topology.version))
+    }
+
+    /// Into how many parts an insert into the table may be cut.
+    pub(crate) fn shard_count(&self, schema: &TableSchema) -> u64 {
+        let topology = self.shards_of(schema).and_then(|(shards, _)| shards.cluster.topology());
+        topology.map_or(1, |topology| topology.shards.len() as u64)
     }
 
     pub(super) fn shards_of<'a>(&'a self, schema: &'a TableSchema) -> Option<(&'a Shards, &'a Distributed)> {

@@ -22,9 +22,16 @@ pub(crate) struct DedupPlan {
 }
 
 impl DedupPlan {
-    /// `shards`: so many parts an insert may be stored in, each known by itself.
-    pub(crate) fn new(key: &TableKey, schema: &TableSchema, server_timezone: &str, shards: u64) -> DedupPlan {
-        let mut bounds = match schema.window {
+    /// `window`: what the tables remember that get the rows. `shards`: so many parts an insert may be stored in, each
+    /// known by itself.
+    pub(crate) fn new(
+        key: &TableKey,
+        schema: &TableSchema,
+        window: Window,
+        server_timezone: &str,
+        shards: u64,
+    ) -> DedupPlan {
+        let mut bounds = match window {
             Window::Owners(bounds) => DeduplicationBounds {
                 entries: bounds.blocks,
                 age_micros: bounds.age.map(|age| u64::try_from(age.as_micros()).unwrap_or(u64::MAX)),

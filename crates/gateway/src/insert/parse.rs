@@ -18,6 +18,7 @@ use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread, FUNC
 use crate::admission::{NotAdmitted, ShardOfCut, Sharding, SHARDING_KEY};
 use crate::backend::Backend;
 use crate::cluster::{Cluster, GatewayId, InsertKey};
+use crate::error::Refusal;
 use crate::state::State;
 
 /// The reason to forward what has no key by which a repeat would be known.
@@ -166,26 +167,47 @@ fn was_read(
     let Gatherable { rows, compatibility } = read;
     match known_rows(state, &prepared, rows, &compatibility, token) {
         Ok((rows, key)) => Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, key, ack }),
-        Err(reason) => Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id }),
+        Err(Unknown::Forward(reason)) => {
+            Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id })
+        }
+        Err(Unknown::WasCut) => Err(NotGathered::Refused(Refusal::was_cut())),
     }
 }
 
-/// The rows as they are handed over, and what they are known by together. An error is a reason to forward them.
+/// Why it can't be said what rows are known by.
+enum Unknown {
+    /// ClickHouse takes them, for this reason.
+    Forward(&'static str),
+    /// By the parts that they were cut into when they came first, which they can't be cut into now.
+    WasCut,
+}
+
+impl From<&'static str> for Unknown {
+    fn from(reason: &'static str) -> Unknown {
+        Unknown::Forward(reason)
+    }
+}
+
+/// The rows as they are handed over, and what they are known by together.
 fn known_rows(
     state: &State,
     prepared: &Prepared,
     rows: Rows,
     compatibility: &BatchCompatibility,
     token: Option<&str>,
-) -> Result<(ReadRows, Option<InsertKey>), &'static str> {
+) -> Result<(ReadRows, Option<InsertKey>), Unknown> {
     let dedup = dedup_keys(state, prepared, &rows, compatibility, token)?;
     let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
-    let Some(sharding) = &prepared.sharding else { return Ok((ReadRows::Whole(rows, dedup), key)) };
     // It came when nothing was cut, and is known as a whole.
     let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
-    if dedup.as_ref().is_some_and(is_known) {
-        return Ok((ReadRows::Whole(rows, dedup), key));
-    }
+    let is_known_whole = dedup.as_ref().is_some_and(is_known);
+    let sharding = match &prepared.sharding {
+        Some(sharding) if !is_known_whole => sharding,
+        None if !is_known_whole && dedup.as_ref().is_some_and(|whole| was_cut(state, prepared, whole)) => {
+            return Err(Unknown::WasCut);
+        }
+        _ => return Ok((ReadRows::Whole(rows, dedup), key)),
+    };
     // As if they were not cut.
     let shape = prepared.shape(compatibility, None, &state.gatherer);
     let destination = shape.destination();
@@ -205,6 +227,12 @@ fn known_rows(
     };
     let parts = Sharding::cut(how, rows, &shards).into_iter().map(of_shard);
     Ok((ReadRows::ByShard(parts.collect::<Result<_, _>>()?), key))
+}
+
+/// Whether it was cut by shards when it came first: whole it would be stored once more.
+fn was_cut(state: &State, prepared: &Prepared, whole: &DedupKeys) -> bool {
+    let known = state.gatherer.deduplication();
+    known.is_some_and(|known| state.admission.was_cut(&prepared.grounds.schema, whole, known))
 }
 
 /// How the rows are cut, and the shard of each: as there are shards now; but who was cut otherwise when he came first is

@@ -23,8 +23,8 @@ use super::query_settings::QuerySettings;
 use super::readers::{ParsingReader, PassthroughReader, Readers, FUNCTION};
 use super::role::{is_surely_taken, role, Role};
 use crate::admission::{
-    refuse_casts, Account, Admission, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, Sharding, TableKey,
-    TableSchema, Target, UserContext, UserKey, Window,
+    refuse_casts, Account, Admission, Cutting, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, TableKey, TableSchema,
+    Target, UserContext, UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
 
@@ -167,18 +167,25 @@ async fn prepare_gathered(
         None => admission.table_at(&key, &user_key, since).await?,
     };
     let topology = admission.topology_of(&schema);
-    let sharding = match by_shards && topology.is_some() && !request.names_shard(&user) {
-        true => admission.sharding(&key, &schema, &user_key, &user.timezone, since).await?,
-        false => None,
+    let cutting = match topology.is_some() && !request.names_shard(&user) {
+        true => admission.cutting(&key, &schema, &user_key, &user.timezone, since).await?,
+        false => Cutting::None { window: None },
+    };
+    // What is stored whole is known again as what was cut would be.
+    let (sharding, window) = match cutting {
+        Cutting::ByShards(sharding) => {
+            let window = sharding.schema.window;
+            (Some(sharding).filter(|_| by_shards), window)
+        }
+        Cutting::None { window } => (None, window.unwrap_or(schema.window)),
     };
     let schema = sharding.as_ref().map_or(schema, |sharding| sharding.schema.clone());
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
-    let table =
-        TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
+    let table = TableSays { async_insert: schema.async_insert, deduplicates: matches!(window, Window::Owners(_)) };
     let own = by_role.requested(&user)?.resolve(&rules, &settings.gather, table);
-    let dedup = by_role.dedup.wants(schema.window, &user, DefaultProfile::of(settings));
-    let shards = sharding.as_ref().map_or(1, Sharding::count);
-    let dedup = dedup.then(|| DedupPlan::new(&key, &schema, &user.timezone, shards));
+    let dedup = by_role.dedup.wants(window, &user, DefaultProfile::of(settings));
+    let shards = admission.shard_count(&schema);
+    let dedup = dedup.then(|| DedupPlan::new(&key, &schema, window, &user.timezone, shards));
     // One that names itself goes the way of its repeats, of which some may be asynchronous.
     let names_itself = dedup.is_some() && by_role.dedup.token().is_some();
     let at_once = !own.async_insert && (alone_here || names_itself);

@@ -109,7 +109,7 @@ impl StatementContext<'_> {
         let settings: Vec<_> = settings.filter(|(name, _)| bears_on_columns(name)).collect();
         let may_insert = admission.may_insert(asker, &key, &insert.columns, &settings).await;
         let keys = answered(may_insert, Some(token))?
-            .map(|()| DedupPlan::new(&key, &schema, &user.timezone, 1).keys_of_whole(token));
+            .map(|()| DedupPlan::new(&key, &schema, schema.window, &user.timezone, 1).keys_of_whole(token));
         Ok(Deduplication { additions, keys })
     }
 
