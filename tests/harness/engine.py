@@ -76,10 +76,12 @@ class Engine:
         return [*program, *options, "--query", LISTEN_FOR_EVER]
 
     def _died(self) -> bool:
-        if not self.child.running():
-            raise AssertionError(f"the engine ended at once:\n{self.child.log()[-3000:]}")
+        is_running = self.child.running()
+        # One that fell may have ended by now.
         if TERMINATED in self._said():
             raise Fallen(f"the engine fell before it answered:\n{self.child.log()[-3000:]}")
+        if not is_running:
+            raise AssertionError(f"the engine ended at once:\n{self.child.log()[-3000:]}")
         return False
 
     def _said(self) -> bytes:

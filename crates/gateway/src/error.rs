@@ -240,7 +240,7 @@ impl Refusal {
     pub(crate) fn was_cut() -> Refusal {
         let text = "When this insert came first, it was cut by the shards of its table, and parts of it are stored or on \
             their way. It can't be cut now, and would be stored once more as a whole: see that the table is the same at \
-            every shard, and that the user may insert into it there, then send the insert again";
+            every shard, and that the user may insert into it there, then send the insert again as it was";
         Refusal::retryable(UNKNOWN_STATUS_OF_INSERT, text.to_owned())
     }
 

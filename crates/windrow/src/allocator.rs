@@ -14,7 +14,7 @@ const OPTIONS: &[u8] = b"dirty_decay_ms:1000\0";
 /// What jemalloc reads as it begins: a C string.
 #[export_name = "_rjem_malloc_conf"]
 pub static CONFIGURATION: Option<&'static c_char> =
-    // SAFETY: a byte has the size, and any alignment, of a `c_char`; the string ends with a zero.
+    // SAFETY: the reference is to the first byte of a static C string; only C follows it, to the zero.
     Some(unsafe { &*OPTIONS.as_ptr().cast::<c_char>() });
 
 #[cfg(test)]
@@ -33,7 +33,8 @@ mod tests {
 
     use super::*;
 
-    fn read<T: Default>(name: &CStr) -> T {
+    /// `T` is a number or a flag.
+    fn read<T: Default + Copy>(name: &CStr) -> T {
         let (mut value, mut size) = (T::default(), size_of::<T>());
         // SAFETY: writes at most `size` bytes to `value`.
         let outcome = unsafe {

@@ -64,7 +64,8 @@ impl HolderPipe {
     /// process.
     pub(crate) fn end_this_process_with_holder_from_outside(mut self) -> io::Result<()> {
         let engine = std::process::id() as libc::pid_t;
-        // SAFETY: the caller has started no thread yet, so the copy may do what any process may do.
+        // SAFETY: the caller has started no thread yet. The allocator may have, and is ready for a fork. So the copy may
+        // do what any process may do.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
@@ -97,7 +98,7 @@ fn release_outputs() {
 /// The watching process has nothing left to do once the engine is gone.
 fn end_with_parent(engine: libc::pid_t) {
     #[cfg(target_os = "linux")]
-    // SAFETY: takes numbers only. The parent is single-threaded, so its thread is the process.
+    // SAFETY: takes numbers only. It was forked by the parent's first thread, which lives as long as the parent.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
     }

@@ -22,6 +22,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -162,8 +163,15 @@ impl DeduplicationIndex {
 
     /// Whether an insert of this name is stored or on its way.
     pub fn knows(&self, keys: &DedupKeys) -> bool {
+        self.knows_any(std::iter::once(keys))
+    }
+
+    /// Whether one of them is.
+    pub fn knows_any<K: Borrow<DedupKeys>>(&self, keys: impl IntoIterator<Item = K>) -> bool {
         let now_micros = self.shared.environment.wall_micros();
-        let knows = self.shared.lock().knows(keys, now_micros);
+        let mut state = self.shared.lock();
+        let knows = keys.into_iter().any(|keys| state.knows(keys.borrow(), now_micros));
+        drop(state);
         self.release_free_records();
         knows
     }

@@ -160,27 +160,16 @@ impl Cut {
         Cut { id: topology.cut, weights: topology.weights(), tables: tables.collect() }
     }
 
-    /// The cut by the shards that there are, and then by those that there were, the latest first.
-    fn all(shards: &Shards, topology: &Arc<Topology>, local: &TableKey) -> Vec<Cut> {
-        let former = shards.cluster.former();
-        std::iter::once(topology).chain(&former).map(|topology| Cut::of(topology, local)).collect()
-    }
-
     /// What the rows of its shard are known by of an insert with such keys.
     pub(crate) fn keys(&self, whole: &DedupKeys, shard: u32, partitions: Vec<u64>) -> DedupKeys {
         whole.of_shard(self.id, self.tables[shard as usize].number, partitions)
-    }
-
-    /// What the rows of each shard would be known by, in whatever partition.
-    fn keys_of_all<'a>(&'a self, whole: &'a DedupKeys) -> impl Iterator<Item = DedupKeys> + 'a {
-        (0..self.tables.len() as u32).map(|shard| self.keys(whole, shard, Vec::new()))
     }
 }
 
 /// What becomes of the rows of a Distributed table.
 pub(crate) enum Cutting {
     ByShards(Sharding),
-    /// They go through the Distributed table. `window`: what its shards' tables remember, where one has said so.
+    /// They go through the Distributed table. `window`: what its shards' tables remember, where these differ.
     None {
         window: Option<Window>,
     },
@@ -248,17 +237,17 @@ impl Admission {
         }
         let merged = TableSchema::of_shards(schema, answered.iter().map(|shard| &*shard.schema));
         shards.note(&local, key_of_table);
-        let cuts = Cut::all(shards, &topology, &local);
+        let former = shards.cluster.former();
+        let cuts = std::iter::once(&topology).chain(&former).map(|topology| Cut::of(topology, &local)).collect();
         Ok(Cutting::ByShards(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
     }
 
     /// Whether an insert of this name into a Distributed table was cut by shards, those that there are or were. Costs a
-    /// look into the deduplication index for each of them.
+    /// hash and a look into the deduplication index for each shard of each of at most 17 versions of the cluster.
     pub(crate) fn was_cut(&self, schema: &TableSchema, whole: &DedupKeys, known: &DeduplicationIndex) -> bool {
-        let Some((shards, distributed)) = self.shards_of(schema) else { return false };
-        let Some(topology) = shards.cluster.topology() else { return false };
-        let cuts = Cut::all(shards, &topology, &distributed.local());
-        cuts.iter().any(|cut| cut.keys_of_all(whole).any(|part| known.knows(&part)))
+        let topologies = self.topologies_of(schema);
+        let of_shards = topologies.iter().flat_map(|it| it.shards.iter().map(|shard| (it.cut, shard.number)));
+        known.knows_any(of_shards.map(|(cut, shard)| whole.of_shard(cut, shard, Vec::new())))
     }
 
     /// Which shards there are, for a table whose rows may be cut by them.
@@ -267,10 +256,16 @@ impl Admission {
         Some(shards.cluster.topology().map_or(0, |topology| topology.version))
     }
 
-    /// Into how many parts an insert into the table may be cut.
-    pub(crate) fn shard_count(&self, schema: &TableSchema) -> u64 {
-        let topology = self.shards_of(schema).and_then(|(shards, _)| shards.cluster.topology());
-        topology.map_or(1, |topology| topology.shards.len() as u64)
+    /// Into how many parts an insert into the table may be cut, or may have been.
+    pub(crate) fn most_parts(&self, schema: &TableSchema) -> u64 {
+        let counts = self.topologies_of(schema).into_iter().map(|topology| topology.shards.len() as u64);
+        counts.max().unwrap_or_default().max(1)
+    }
+
+    /// Of the cluster that the table's rows may be cut by: as it is, and then as it was.
+    fn topologies_of(&self, schema: &TableSchema) -> Vec<Arc<Topology>> {
+        let Some((shards, _)) = self.shards_of(schema) else { return Vec::new() };
+        shards.cluster.topology().into_iter().chain(shards.cluster.former()).collect()
     }
 
     pub(super) fn shards_of<'a>(&'a self, schema: &'a TableSchema) -> Option<(&'a Shards, &'a Distributed)> {

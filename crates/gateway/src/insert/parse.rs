@@ -196,21 +196,22 @@ fn known_rows(
     compatibility: &BatchCompatibility,
     token: Option<&str>,
 ) -> Result<(ReadRows, Option<InsertKey>), Unknown> {
-    let dedup = dedup_keys(state, prepared, &rows, compatibility, token)?;
+    if prepared.dedup.is_none() && prepared.dedup_by_parts.is_none() && prepared.sharding.is_none() {
+        return Ok((ReadRows::Whole(rows, None), None));
+    }
+    // As if they were not cut.
+    let shape = prepared.shape(compatibility, None, &state.gatherer);
+    let destination = shape.destination();
+    let dedup = dedup_keys(prepared, destination, &rows, token)?;
     let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
     // It came when nothing was cut, and is known as a whole.
     let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
     let is_known_whole = dedup.as_ref().is_some_and(is_known);
     let sharding = match &prepared.sharding {
         Some(sharding) if !is_known_whole => sharding,
-        None if !is_known_whole && dedup.as_ref().is_some_and(|whole| was_cut(state, prepared, whole)) => {
-            return Err(Unknown::WasCut);
-        }
+        None if !is_known_whole && was_cut(state, prepared, destination, &rows, token) => return Err(Unknown::WasCut),
         _ => return Ok((ReadRows::Whole(rows, dedup), key)),
     };
-    // As if they were not cut.
-    let shape = prepared.shape(compatibility, None, &state.gatherer);
-    let destination = shape.destination();
     // A repeat goes where the first went.
     let draw = dedup.as_ref().map_or_else(|| fastrand::u64(..), |keys| keys.key as u64);
     let (cut, shards) = cut_of(state, sharding, &rows, destination, draw, dedup.as_ref()).ok_or(SHARDING_KEY)?;
@@ -230,9 +231,10 @@ fn known_rows(
 }
 
 /// Whether it was cut by shards when it came first: whole it would be stored once more.
-fn was_cut(state: &State, prepared: &Prepared, whole: &DedupKeys) -> bool {
-    let known = state.gatherer.deduplication();
-    known.is_some_and(|known| state.admission.was_cut(&prepared.grounds.schema, whole, known))
+fn was_cut(state: &State, prepared: &Prepared, to: &Destination, rows: &Rows, token: Option<&str>) -> bool {
+    let (Some(plan), Some(known)) = (&prepared.dedup_by_parts, state.gatherer.deduplication()) else { return false };
+    let whole = plan.keys(token, to, rows);
+    whole.is_some_and(|whole| state.admission.was_cut(&prepared.grounds.schema, &whole, known))
 }
 
 /// How the rows are cut, and the shard of each: as there are shards now; but who was cut otherwise when he came first is
@@ -308,15 +310,13 @@ fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
 
 /// What the insert is known by when it comes again. An error is a reason to forward it.
 fn dedup_keys(
-    state: &State,
     prepared: &Prepared,
+    destination: &Destination,
     rows: &Rows,
-    compatibility: &BatchCompatibility,
     token: Option<&str>,
 ) -> Result<Option<DedupKeys>, &'static str> {
     let Some(plan) = &prepared.dedup else { return Ok(None) };
-    let shape = prepared.shape(compatibility, None, &state.gatherer);
-    plan.keys(token, shape.destination(), rows).map(Some).ok_or(DEDUPLICATION)
+    plan.keys(token, destination, rows).map(Some).ok_or(DEDUPLICATION)
 }
 
 /// A payload that ClickHouse could not read either stands in the log like any other insert.

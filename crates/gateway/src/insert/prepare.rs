@@ -171,7 +171,6 @@ async fn prepare_gathered(
         true => admission.cutting(&key, &schema, &user_key, &user.timezone, since).await?,
         false => Cutting::None { window: None },
     };
-    // What is stored whole is known again as what was cut would be.
     let (sharding, window) = match cutting {
         Cutting::ByShards(sharding) => {
             let window = sharding.schema.window;
@@ -181,11 +180,14 @@ async fn prepare_gathered(
     };
     let schema = sharding.as_ref().map_or(schema, |sharding| sharding.schema.clone());
     let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
-    let table = TableSays { async_insert: schema.async_insert, deduplicates: matches!(window, Window::Owners(_)) };
+    let table =
+        TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
     let own = by_role.requested(&user)?.resolve(&rules, &settings.gather, table);
-    let dedup = by_role.dedup.wants(window, &user, DefaultProfile::of(settings));
-    let shards = admission.shard_count(&schema);
-    let dedup = dedup.then(|| DedupPlan::new(&key, &schema, window, &user.timezone, shards));
+    let wants = |window| by_role.dedup.wants(window, &user, DefaultProfile::of(settings));
+    let plan = || DedupPlan::new(&key, &schema, window, &user.timezone, admission.most_parts(&schema));
+    let dedup = wants(schema.window).then(plan);
+    let may_be_cut_at_times = sharding.is_none() && topology.is_some();
+    let dedup_by_parts = (may_be_cut_at_times && wants(window)).then(plan);
     // One that names itself goes the way of its repeats, of which some may be asynchronous.
     let names_itself = dedup.is_some() && by_role.dedup.token().is_some();
     let at_once = !own.async_insert && (alone_here || names_itself);
@@ -308,8 +310,7 @@ async fn prepare_gathered(
     let ack = if at_once { AckLevel::Stored } else { own.ack };
     let answer_form = by_role.answer_form(&user);
     // Nothing else tells whether that database is there still, or what roles may do that the request names.
-    let may_be_cut_later = sharding.is_none() && topology.is_some();
-    let is_limited = database.is_some() || account.grants.is_none() || may_be_cut_later;
+    let is_limited = database.is_some() || account.grants.is_none() || may_be_cut_at_times;
     let asked_at = is_limited.then_some(asked_at);
     let grounds = Grounds {
         account: account.clone(),
@@ -322,7 +323,7 @@ async fn prepare_gathered(
         kept: kept.map(|kept| kept.since),
     };
     let mut prepared = Prepared::new(readers, ack, own.wait_timeout, kind, grounds);
-    (prepared.at_once, prepared.dedup) = (at_once, dedup);
+    (prepared.at_once, prepared.dedup, prepared.dedup_by_parts) = (at_once, dedup, dedup_by_parts);
     prepared.answer_form = answer_form;
     prepared.is_made_anew = admission.is_made_anew(&key, &schema, sharding.as_ref());
     prepared.sharding = sharding;

@@ -26,6 +26,8 @@ pub(crate) struct Prepared {
     pub(crate) at_once: bool,
     /// Where repeats are to be recognised.
     pub(crate) dedup: Option<DedupPlan>,
+    /// Where rows are not cut by shards, but may have been: how a repeat of such an insert is known.
+    pub(crate) dedup_by_parts: Option<DedupPlan>,
     /// Whether its table was found to be another one than before.
     pub(crate) is_made_anew: bool,
     /// Where rows are cut by the shards of their table.
@@ -62,6 +64,7 @@ impl Prepared {
             at_once: false,
             dedup: None,
             is_made_anew: false,
+            dedup_by_parts: None,
             sharding: None,
             wait_timeout,
             answer_form: AnswerForm::default(),

@@ -108,9 +108,13 @@ impl StatementContext<'_> {
         // To who may not insert, no repeat is told, and nobody has to wait for him.
         let settings: Vec<_> = settings.filter(|(name, _)| bears_on_columns(name)).collect();
         let may_insert = admission.may_insert(asker, &key, &insert.columns, &settings).await;
-        let keys = answered(may_insert, Some(token))?
-            .map(|()| DedupPlan::new(&key, &schema, schema.window, &user.timezone, 1).keys_of_whole(token));
-        Ok(Deduplication { additions, keys })
+        let Some(()) = answered(may_insert, Some(token))? else { return Ok(Deduplication { additions, keys: None }) };
+        let most_parts = admission.most_parts(&schema);
+        let keys = DedupPlan::new(&key, &schema, schema.window, &user.timezone, most_parts).keys_of_whole(token);
+        match self.state.gatherer.deduplication() {
+            Some(known) if !known.knows(&keys) && admission.was_cut(&schema, &keys, known) => Err(Refusal::was_cut()),
+            _ => Ok(Deduplication { additions, keys: Some(keys) }),
+        }
     }
 
     /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked
