@@ -516,6 +516,8 @@ pub(super) fn named(keys: &[TableKey], column: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     fn key(table: &str) -> TableKey {
@@ -585,18 +587,18 @@ mod tests {
         let _held = keep(&mut state, 100);
         assert_eq!(state.in_use().get("e"), Some(&vec![target.clone()]));
         let found = |stamp: Stamp| HashMap::from([(target.clone(), stamp)]);
-        assert!(state.has_young(&[target.clone()]));
-        assert!(state.changed(&[target.clone()], &found(stamp)).contains(&key("t")), "it is young");
+        assert!(state.has_young(slice::from_ref(&target)));
+        assert!(state.changed(slice::from_ref(&target), &found(stamp)).contains(&key("t")), "it is young");
         let _held = keep(&mut state, 200);
-        assert!(!state.has_young(&[target.clone()]));
-        assert!(state.changed(&[target.clone()], &found(stamp)).is_empty());
+        assert!(!state.has_young(slice::from_ref(&target)));
+        assert!(state.changed(slice::from_ref(&target), &found(stamp)).is_empty());
         assert!(
             state.changed(&[key("t")], &HashMap::from([(key("t"), own)])).is_empty(),
             "the other was not asked for"
         );
         let altered = Stamp { changed: 150, ..stamp };
-        assert!(state.changed(&[target.clone()], &found(altered)).contains(&key("t")));
-        assert!(state.changed(&[target.clone()], &HashMap::new()).contains(&key("t")), "it is gone");
+        assert!(state.changed(slice::from_ref(&target), &found(altered)).contains(&key("t")));
+        assert!(state.changed(slice::from_ref(&target), &HashMap::new()).contains(&key("t")), "it is gone");
     }
 
     #[test]

@@ -200,6 +200,8 @@ impl Members {
 }
 
 #[cfg(test)]
+// One range is meant.
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 

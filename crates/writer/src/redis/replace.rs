@@ -183,6 +183,8 @@ fn held(piece: &Piece) -> HeldRows {
 }
 
 #[cfg(test)]
+// One range is meant.
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use std::time::{Duration, Instant};
 
