@@ -26,8 +26,8 @@ def joining(folder: Path, first: Broker, number: int, settings: dict[str, object
     return Broker(folder, ports, settings={**settings, **own, **voters}, version=first.version)
 
 
-def partitions_of(admin: AdminClient, topic: str) -> list[PartitionMetadata]:
-    return list(admin.list_topics(topic, timeout=30).topics[topic].partitions.values())
+def partitions_of(admin: AdminClient, topic: str, timeout_seconds: float = 30) -> list[PartitionMetadata]:
+    return list(admin.list_topics(topic, timeout=timeout_seconds).topics[topic].partitions.values())
 
 
 def leaders(admin: AdminClient, topic: str) -> set[int]:

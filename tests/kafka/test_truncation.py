@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from harness.endpoint import Endpoint
@@ -53,7 +54,12 @@ def topics(cluster: list[Broker]) -> Topics:
 
 def await_replicas(topics: Topics, name: str, in_sync: set[int]) -> None:
     def are_in_sync() -> bool:
-        return all(set(partition.isrs) == in_sync for partition in partitions_of(topics.admin, name))
+        try:
+            partitions = partitions_of(topics.admin, name, 10)
+        except KafkaException:
+            # It may have asked a broker that is gone.
+            return False
+        return all(set(partition.isrs) == in_sync for partition in partitions)
 
     eventually(are_in_sync, f"{in_sync} have all of {name}", 60)
 
