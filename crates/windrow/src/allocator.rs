@@ -11,7 +11,7 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 /// as pipelines do, takes far less so.
 const OPTIONS: &[u8] = b"dirty_decay_ms:1000\0";
 
-/// What jemalloc reads as it begins: a C string.
+/// The C string that jemalloc reads as it begins.
 #[export_name = "_rjem_malloc_conf"]
 pub static CONFIGURATION: Option<&'static c_char> =
     // SAFETY: the reference is to the first byte of a static C string; only C follows it, to the zero.

@@ -166,7 +166,7 @@ impl DeduplicationIndex {
         self.knows_any(std::iter::once(keys))
     }
 
-    /// Whether one of them is.
+    /// Says whether one of these inserts is.
     pub fn knows_any<K: Borrow<DedupKeys>>(&self, keys: impl IntoIterator<Item = K>) -> bool {
         let now_micros = self.shared.environment.wall_micros();
         let mut state = self.shared.lock();

@@ -166,7 +166,7 @@ impl Cut {
     }
 }
 
-/// What becomes of the rows of a Distributed table.
+/// The way that the rows of a Distributed table go.
 pub(crate) enum Cutting {
     ByShards(Sharding),
     /// They go through the Distributed table. `window`: what its shards' tables remember, where these differ.
@@ -176,7 +176,7 @@ pub(crate) enum Cutting {
 }
 
 impl Cutting {
-    const UNASKED: Cutting = Cutting::None { window: None };
+    pub(crate) const NONE: Cutting = Cutting::None { window: None };
 }
 
 /// Why rows can't be cut here: the reason to forward an insert that lacks a column of the sharding key.
@@ -192,7 +192,7 @@ impl Admission {
         server_timezone: &str,
         since: Moment,
     ) -> Result<Cutting, NotAdmitted> {
-        let Some((shards, distributed)) = self.shards_of(schema) else { return Ok(Cutting::UNASKED) };
+        let Some((shards, distributed)) = self.shards_of(schema) else { return Ok(Cutting::NONE) };
         let Some(topology) = shards.cluster.topology() else {
             let (name, trouble) = (shards.cluster.name(), shards.cluster.trouble());
             let trouble = trouble.as_deref().unwrap_or("nobody has said yet");
@@ -201,10 +201,10 @@ impl Admission {
         let key = match &distributed.key {
             Some(text) => match ShardingKey::parse(text, server_timezone) {
                 Some(key) => Some(key),
-                None => return Ok(Cutting::UNASKED),
+                None => return Ok(Cutting::NONE),
             },
             None if topology.shards.len() == 1 => None,
-            None => return Ok(Cutting::UNASKED),
+            None => return Ok(Cutting::NONE),
         };
         let admissions: Vec<_> = topology.shards.iter().map(|shard| shards.admission(shard)).collect();
         let local = distributed.local();
@@ -216,14 +216,14 @@ impl Admission {
                 Some(Ok(schema)) => answered.push(Answered { number: shard.number, admission, schema }),
                 Some(Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy))) => failure = Some(error),
                 // There is no such table; the Distributed table will say so.
-                Some(Err(_)) => return Ok(Cutting::UNASKED),
+                Some(Err(_)) => return Ok(Cutting::NONE),
                 None => {}
             }
         }
         let Some(Answered { schema: model, .. }) = answered.first() else {
             return match failure {
                 Some(error) => Err(error),
-                None => Ok(Cutting::UNASKED),
+                None => Ok(Cutting::NONE),
             };
         };
         let are_alike = answered.iter().all(|other| model.stores_like(&other.schema));
@@ -242,9 +242,13 @@ impl Admission {
         Ok(Cutting::ByShards(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
     }
 
-    /// Whether an insert of this name into a Distributed table was cut by shards, those that there are or were. Costs a
-    /// hash and a look into the deduplication index for each shard of each of at most 17 versions of the cluster.
+    /// Says whether an insert of this name into a Distributed table is known by its parts alone: it was cut by the shards
+    /// that there are, or were. Costs a hash and a look into the deduplication index for each shard of each of at most
+    /// 17 versions of the cluster.
     pub(crate) fn was_cut(&self, schema: &TableSchema, whole: &DedupKeys, known: &DeduplicationIndex) -> bool {
+        if self.shards_of(schema).is_none() || known.knows(whole) {
+            return false;
+        }
         let topologies = self.topologies_of(schema);
         let of_shards = topologies.iter().flat_map(|it| it.shards.iter().map(|shard| (it.cut, shard.number)));
         known.knows_any(of_shards.map(|(cut, shard)| whole.of_shard(cut, shard, Vec::new())))
@@ -262,7 +266,7 @@ impl Admission {
         counts.max().unwrap_or_default().max(1)
     }
 
-    /// Of the cluster that the table's rows may be cut by: as it is, and then as it was.
+    /// Topologies of the cluster that the table's rows may be cut by: the one that it has, then those that it had.
     fn topologies_of(&self, schema: &TableSchema) -> Vec<Arc<Topology>> {
         let Some((shards, _)) = self.shards_of(schema) else { return Vec::new() };
         shards.cluster.topology().into_iter().chain(shards.cluster.former()).collect()

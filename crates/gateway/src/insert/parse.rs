@@ -206,10 +206,9 @@ fn known_rows(
     let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
     // It came when nothing was cut, and is known as a whole.
     let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
-    let is_known_whole = dedup.as_ref().is_some_and(is_known);
     let sharding = match &prepared.sharding {
-        Some(sharding) if !is_known_whole => sharding,
-        None if !is_known_whole && was_cut(state, prepared, destination, &rows, token) => return Err(Unknown::WasCut),
+        Some(sharding) if !dedup.as_ref().is_some_and(is_known) => sharding,
+        None if was_cut(state, prepared, destination, &rows, token) => return Err(Unknown::WasCut),
         _ => return Ok((ReadRows::Whole(rows, dedup), key)),
     };
     // A repeat goes where the first went.
@@ -230,7 +229,7 @@ fn known_rows(
     Ok((ReadRows::ByShard(parts.collect::<Result<_, _>>()?), key))
 }
 
-/// Whether it was cut by shards when it came first: whole it would be stored once more.
+/// Says whether it was cut by shards when it came first: whole it would be stored once more.
 fn was_cut(state: &State, prepared: &Prepared, to: &Destination, rows: &Rows, token: Option<&str>) -> bool {
     let (Some(plan), Some(known)) = (&prepared.dedup_by_parts, state.gatherer.deduplication()) else { return false };
     let whole = plan.keys(token, to, rows);

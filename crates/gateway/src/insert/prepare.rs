@@ -169,7 +169,7 @@ async fn prepare_gathered(
     let topology = admission.topology_of(&schema);
     let cutting = match topology.is_some() && !request.names_shard(&user) {
         true => admission.cutting(&key, &schema, &user_key, &user.timezone, since).await?,
-        false => Cutting::None { window: None },
+        false => Cutting::NONE,
     };
     let (sharding, window) = match cutting {
         Cutting::ByShards(sharding) => {

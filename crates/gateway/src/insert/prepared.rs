@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     pub(crate) at_once: bool,
     /// Where repeats are to be recognised.
     pub(crate) dedup: Option<DedupPlan>,
-    /// Where rows are not cut by shards, but may have been: how a repeat of such an insert is known.
+    /// The way to know a repeat of an insert that was cut by shards, where rows can't be cut now.
     pub(crate) dedup_by_parts: Option<DedupPlan>,
     /// Whether its table was found to be another one than before.
     pub(crate) is_made_anew: bool,

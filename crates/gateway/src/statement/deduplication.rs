@@ -112,7 +112,7 @@ impl StatementContext<'_> {
         let most_parts = admission.most_parts(&schema);
         let keys = DedupPlan::new(&key, &schema, schema.window, &user.timezone, most_parts).keys_of_whole(token);
         match self.state.gatherer.deduplication() {
-            Some(known) if !known.knows(&keys) && admission.was_cut(&schema, &keys, known) => Err(Refusal::was_cut()),
+            Some(known) if admission.was_cut(&schema, &keys, known) => Err(Refusal::was_cut()),
             _ => Ok(Deduplication { additions, keys: Some(keys) }),
         }
     }
