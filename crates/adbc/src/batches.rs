@@ -5,11 +5,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_engine::sink::BatchId;
 
 use crate::connection::Connection;
-use crate::errors::{UNKNOWN_TABLE, VIOLATED_CONSTRAINT};
 use crate::system::BATCHES;
 
 /// Ids that are kept whatever their age, and however many there are.
@@ -49,10 +48,10 @@ impl Batches {
         }
         match connection.execute(&format!("INSERT INTO {BATCHES} (id) VALUES ('{id}')")) {
             Ok(_) => Ok(Noted::New),
-            Err(exception) if exception.code == VIOLATED_CONSTRAINT => Ok(Noted::Known),
+            Err(exception) if exception.code == ErrorCode::VIOLATED_CONSTRAINT => Ok(Noted::Known),
             Err(exception) => {
                 // Somebody may have dropped it.
-                self.is_made.fetch_and(exception.code != UNKNOWN_TABLE, Ordering::Relaxed);
+                self.is_made.fetch_and(exception.code != ErrorCode::UNKNOWN_TABLE, Ordering::Relaxed);
                 Err(exception)
             }
         }

@@ -6,7 +6,7 @@ use adbc_core::{CancelHandle, Connection as _, Database as _, Optionable, Statem
 use adbc_driver_manager::{ManagedConnection, ManagedStatement};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::Schema;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::TableRef;
 
 use crate::driver::Source;
@@ -114,7 +114,7 @@ impl Connection {
     ) -> Result<Running, Exception> {
         let mut statement = self.statement(sql)?;
         if !cancellable(statement.get_cancel_handle()) {
-            return Err(Exception::new(errors::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
+            return Err(Exception::new(ErrorCode::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
         }
         let begun = statement.execute();
         Ok(Running { reader: self.checked(begun)?, _statement: statement })

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use tokio::sync::{oneshot, Mutex, OwnedMutexGuard};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::{RecordStream, Session, TableInfo, TableRef, Transaction, UserPermit, UserPermits};
 
 use crate::batches::{self, Batches};
 use crate::connection::Connection;
 use crate::driver::Source;
-use crate::errors::{ABORTED, NETWORK_ERROR};
 use crate::options::AdbcOptions;
 use crate::pool::Pool;
 use crate::query;
@@ -49,8 +48,6 @@ const SPARE_TRANSACTIONS: usize = 2;
 /// How long a query waits for one that runs, and who asks about a table for its answer.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const CLOSES_WITHIN: Duration = Duration::from_secs(5);
-const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
-const CANNOT_SCHEDULE_TASK: i32 = 439;
 
 impl Adbc {
     /// Loads the driver. No connection is made yet: the database may be away. An error says what to do.
@@ -236,7 +233,7 @@ impl Adbc {
     }
 
     pub(crate) fn closed(&self) -> Exception {
-        Exception::new(ABORTED, "The database is being closed", &self.inner.version)
+        Exception::new(ErrorCode::ABORTED, "The database is being closed", &self.inner.version)
     }
 
     /// Found out once, with the first connection.
@@ -286,7 +283,7 @@ impl Adbc {
             Ok(found) => found,
             Err(_) => {
                 let text = format!("The database has not answered for {} s", MAX_WAIT.as_secs());
-                Err(Exception::new(NETWORK_ERROR, &text, &self.inner.version))
+                Err(Exception::new(ErrorCode::NETWORK_ERROR, &text, &self.inner.version))
             }
         }
     }
@@ -316,7 +313,7 @@ impl Adbc {
         let mut connection = pool.take()?;
         let mut found = ask(self, &mut connection);
         // A lock that was not to be had was waited for.
-        if found.as_ref().is_err_and(|exception| exception.code != ABORTED) && connection.is_used {
+        if found.as_ref().is_err_and(|exception| exception.code != ErrorCode::ABORTED) && connection.is_used {
             pool.let_go();
             connection = pool.fresh()?;
             found = ask(self, &mut connection);
@@ -341,11 +338,11 @@ impl Adbc {
             MAX_WAIT.as_secs(),
             self.inner.max_connections
         );
-        Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, &self.inner.version)
+        Exception::new(ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, &text, &self.inner.version)
     }
 
     pub(crate) fn no_thread(&self, error: &std::io::Error) -> Exception {
-        Exception::new(CANNOT_SCHEDULE_TASK, &error.to_string(), &self.inner.version)
+        Exception::new(ErrorCode::CANNOT_SCHEDULE_TASK, &error.to_string(), &self.inner.version)
     }
 }
 

@@ -5,29 +5,7 @@
 //! does (SQLite's), and at last the kind of error that ADBC knows.
 
 use adbc_core::error::{Error, Status};
-use windrow_clickhouse::Exception;
-
-pub(crate) const NETWORK_ERROR: i32 = 210;
-pub(crate) const NOT_IMPLEMENTED: i32 = 48;
-pub(crate) const QUERY_WAS_CANCELLED: i32 = 394;
-pub(crate) const STD_EXCEPTION: i32 = 1001;
-pub(crate) const TYPE_MISMATCH: i32 = 53;
-pub(crate) const UNKNOWN_TABLE: i32 = 60;
-const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
-const ACCESS_DENIED: i32 = 497;
-const AUTHENTICATION_FAILED: i32 = 516;
-pub(crate) const ABORTED: i32 = 236;
-const INCORRECT_DATA: i32 = 117;
-const NOT_ENOUGH_SPACE: i32 = 243;
-const NULL_IN_ORDINARY_COLUMN: i32 = 349;
-pub(crate) const READONLY: i32 = 164;
-const SYNTAX_ERROR: i32 = 62;
-const TIMEOUT_EXCEEDED: i32 = 159;
-pub(crate) const VIOLATED_CONSTRAINT: i32 = 469;
-const TOO_LARGE_STRING_SIZE: i32 = 131;
-const ALL_CONNECTION_TRIES_FAILED: i32 = 279;
-/// FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: by whoever wrote the function.
-const THROWN: i32 = 395;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 /// `version` is what stands behind the text, such as `(PostgreSQL)`.
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
@@ -49,7 +27,7 @@ pub(crate) fn of_arrow(error: &arrow_schema::ArrowError, version: &str) -> Excep
 
 /// Whether the connection is of no use any more.
 pub(crate) fn is_lost(exception: &Exception) -> bool {
-    exception.code == NETWORK_ERROR
+    exception.code == ErrorCode::NETWORK_ERROR
 }
 
 fn sqlstate(error: &Error) -> String {
@@ -60,7 +38,7 @@ fn sqlstate(error: &Error) -> String {
     }
 }
 
-fn worded(code: i32, told: &str, version: &str) -> Exception {
+fn worded(code: ErrorCode, told: &str, version: &str) -> Exception {
     let text = text(told);
     let exception = Exception::new(code, text, version);
     copied_row(text).map_or(exception.clone(), |row| at_row(&exception, row))
@@ -69,7 +47,7 @@ fn worded(code: i32, told: &str, version: &str) -> Exception {
 /// Says in which row of what was sent an error lies, in the words by which ClickHouse says it.
 pub(crate) fn at_row(exception: &Exception, row: u64) -> Exception {
     let place = match exception.code {
-        VIOLATED_CONSTRAINT => format!("DB::Exception: A constraint is violated at row {row}: "),
+        ErrorCode::VIOLATED_CONSTRAINT => format!("DB::Exception: A constraint is violated at row {row}: "),
         _ => format!("DB::Exception: (at row {row}) "),
     };
     Exception { line: exception.line.replacen("DB::Exception: ", &place, 1), ..exception.clone() }
@@ -91,20 +69,20 @@ fn copied_row(text: &str) -> Option<u64> {
     line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-fn code_of(state: &str, status: Status, text: &str) -> i32 {
+fn code_of(state: &str, status: Status, text: &str) -> ErrorCode {
     let is_lost = LOST.iter().any(|words| text.contains(words));
     let is_drivers_own = state.is_empty() || state == INTERNAL_ERROR && is_lost;
     if !is_drivers_own {
         // The database itself has answered. Its words may be anybody's: a trigger's, or a value's.
         return of_sqlstate(state, text).unwrap_or_else(|| match of_status(status) {
             // What PostgreSQL's driver says of any error.
-            NETWORK_ERROR => STD_EXCEPTION,
+            ErrorCode::NETWORK_ERROR => ErrorCode::STD_EXCEPTION,
             code => code,
         });
     }
     // A driver that has lost its connection knows no SQLSTATE, or makes one up.
     if is_lost {
-        return NETWORK_ERROR;
+        return ErrorCode::NETWORK_ERROR;
     }
     of_text(text).unwrap_or_else(|| of_status(status))
 }
@@ -119,86 +97,86 @@ const LOST: [&str; 6] = [
     "error reading from server: ",
 ];
 
-fn of_sqlstate(state: &str, text: &str) -> Option<i32> {
+fn of_sqlstate(state: &str, text: &str) -> Option<ErrorCode> {
     Some(match state {
-        "22003" => 321,
-        "22012" => 153,
+        "22003" => ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE,
+        "22012" => ErrorCode::ILLEGAL_DIVISION,
         // Values in another binary form than the column's: its type has changed.
-        "22P03" => TYPE_MISMATCH,
-        "23502" => NULL_IN_ORDINARY_COLUMN,
-        "25006" => READONLY,
+        "22P03" => ErrorCode::TYPE_MISMATCH,
+        "23502" => ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN,
+        "25006" => ErrorCode::READONLY,
         // It was idle for too long, or its transaction took too long: the server has closed the connection.
-        "25P03" | "25P04" => NETWORK_ERROR,
-        "28000" | "28P01" => AUTHENTICATION_FAILED,
-        "3D000" | "3F000" => 81,
+        "25P03" | "25P04" => ErrorCode::NETWORK_ERROR,
+        "28000" | "28P01" => ErrorCode::AUTHENTICATION_FAILED,
+        "3D000" | "3F000" => ErrorCode::UNKNOWN_DATABASE,
         // Nobody knows how it ended.
-        "40003" => NETWORK_ERROR,
-        "42501" => ACCESS_DENIED,
-        "42601" => SYNTAX_ERROR,
-        "42703" => 47,
-        "42804" | "42846" => TYPE_MISMATCH,
-        "42883" => 46,
-        "42P01" => UNKNOWN_TABLE,
-        "42P07" => 57,
-        "53100" => NOT_ENOUGH_SPACE,
-        "53300" => 202,
-        "55006" | "55P03" => ABORTED,
-        "57014" if text.contains("user request") => QUERY_WAS_CANCELLED,
-        "57014" => TIMEOUT_EXCEEDED,
+        "40003" => ErrorCode::NETWORK_ERROR,
+        "42501" => ErrorCode::ACCESS_DENIED,
+        "42601" => ErrorCode::SYNTAX_ERROR,
+        "42703" => ErrorCode::UNKNOWN_IDENTIFIER,
+        "42804" | "42846" => ErrorCode::TYPE_MISMATCH,
+        "42883" => ErrorCode::UNKNOWN_FUNCTION,
+        "42P01" => ErrorCode::UNKNOWN_TABLE,
+        "42P07" => ErrorCode::TABLE_ALREADY_EXISTS,
+        "53100" => ErrorCode::NOT_ENOUGH_SPACE,
+        "53300" => ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+        "55006" | "55P03" => ErrorCode::ABORTED,
+        "57014" if text.contains("user request") => ErrorCode::QUERY_WAS_CANCELLED,
+        "57014" => ErrorCode::TIMEOUT_EXCEEDED,
         // A foreign table's server is away.
-        "HV00N" => ALL_CONNECTION_TRIES_FAILED,
+        "HV00N" => ErrorCode::ALL_CONNECTION_TRIES_FAILED,
         _ => match state.get(..2)? {
-            "08" => NETWORK_ERROR,
+            "08" => ErrorCode::NETWORK_ERROR,
             // The server ends or starts, or has ended the session.
-            "57" if state.starts_with("57P") => NETWORK_ERROR,
-            "0A" => NOT_IMPLEMENTED,
-            "22" => INCORRECT_DATA,
-            "23" | "44" => VIOLATED_CONSTRAINT,
-            "40" | "72" => ABORTED,
-            "53" => 241,
+            "57" if state.starts_with("57P") => ErrorCode::NETWORK_ERROR,
+            "0A" => ErrorCode::NOT_IMPLEMENTED,
+            "22" => ErrorCode::INCORRECT_DATA,
+            "23" | "44" => ErrorCode::VIOLATED_CONSTRAINT,
+            "40" | "72" => ErrorCode::ABORTED,
+            "53" => ErrorCode::MEMORY_LIMIT_EXCEEDED,
             // A row of an index that is too large, a trigger that calls itself.
-            "54" => TOO_LARGE_STRING_SIZE,
-            "58" => NOT_ENOUGH_SPACE,
+            "54" => ErrorCode::TOO_LARGE_STRING_SIZE,
+            "58" => ErrorCode::NOT_ENOUGH_SPACE,
             // What functions and triggers raise.
-            "09" | "20" | "21" | "27" | "2F" | "38" | "39" | "P0" => THROWN,
+            "09" | "20" | "21" | "27" | "2F" | "38" | "39" | "P0" => ErrorCode::FUNCTION_THROW_IF_VALUE_IS_NON_ZERO,
             _ => return None,
         },
     })
 }
 
-fn of_text(text: &str) -> Option<i32> {
+fn of_text(text: &str) -> Option<ErrorCode> {
     let has = |words: &str| text.contains(words);
     Some(match () {
-        () if has("NOT NULL constraint failed") => NULL_IN_ORDINARY_COLUMN,
-        () if has("constraint failed") || has("onstraint violation") => VIOLATED_CONSTRAINT,
-        () if has("database is locked") || has("database table is locked") => ABORTED,
-        () if has("database or disk is full") => NOT_ENOUGH_SPACE,
-        () if has("disk I/O error") => NOT_ENOUGH_SPACE,
-        () if has("readonly database") || has("in a read-only transaction") => READONLY,
-        () if has("no such table") => UNKNOWN_TABLE,
-        () if has("no such column") => 47,
-        () if has("has no column named") || has("does not exist in target table") => NO_SUCH_COLUMN_IN_TABLE,
-        () if has("cannot store ") => TYPE_MISMATCH,
-        () if has("datatype mismatch") => INCORRECT_DATA,
-        () if has("syntax error") => SYNTAX_ERROR,
+        () if has("NOT NULL constraint failed") => ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN,
+        () if has("constraint failed") || has("onstraint violation") => ErrorCode::VIOLATED_CONSTRAINT,
+        () if has("database is locked") || has("database table is locked") => ErrorCode::ABORTED,
+        () if has("database or disk is full") => ErrorCode::NOT_ENOUGH_SPACE,
+        () if has("disk I/O error") => ErrorCode::NOT_ENOUGH_SPACE,
+        () if has("readonly database") || has("in a read-only transaction") => ErrorCode::READONLY,
+        () if has("no such table") => ErrorCode::UNKNOWN_TABLE,
+        () if has("no such column") => ErrorCode::UNKNOWN_IDENTIFIER,
+        () if has("has no column named") || has("does not exist in target table") => ErrorCode::NO_SUCH_COLUMN_IN_TABLE,
+        () if has("cannot store ") => ErrorCode::TYPE_MISMATCH,
+        () if has("datatype mismatch") => ErrorCode::INCORRECT_DATA,
+        () if has("syntax error") => ErrorCode::SYNTAX_ERROR,
         () => return None,
     })
 }
 
-fn of_status(status: Status) -> i32 {
+fn of_status(status: Status) -> ErrorCode {
     match status {
-        Status::IO => NETWORK_ERROR,
-        Status::Timeout => TIMEOUT_EXCEEDED,
-        Status::Cancelled => QUERY_WAS_CANCELLED,
-        Status::Unauthenticated => AUTHENTICATION_FAILED,
-        Status::Unauthorized => ACCESS_DENIED,
-        Status::NotFound => UNKNOWN_TABLE,
-        Status::AlreadyExists => 57,
-        Status::Integrity => VIOLATED_CONSTRAINT,
-        Status::InvalidData => INCORRECT_DATA,
-        Status::InvalidArguments => 36,
-        Status::NotImplemented => NOT_IMPLEMENTED,
-        _ => STD_EXCEPTION,
+        Status::IO => ErrorCode::NETWORK_ERROR,
+        Status::Timeout => ErrorCode::TIMEOUT_EXCEEDED,
+        Status::Cancelled => ErrorCode::QUERY_WAS_CANCELLED,
+        Status::Unauthenticated => ErrorCode::AUTHENTICATION_FAILED,
+        Status::Unauthorized => ErrorCode::ACCESS_DENIED,
+        Status::NotFound => ErrorCode::UNKNOWN_TABLE,
+        Status::AlreadyExists => ErrorCode::TABLE_ALREADY_EXISTS,
+        Status::Integrity => ErrorCode::VIOLATED_CONSTRAINT,
+        Status::InvalidData => ErrorCode::INCORRECT_DATA,
+        Status::InvalidArguments => ErrorCode::BAD_ARGUMENTS,
+        Status::NotImplemented => ErrorCode::NOT_IMPLEMENTED,
+        _ => ErrorCode::STD_EXCEPTION,
     }
 }
 
@@ -206,7 +184,7 @@ fn of_status(status: Status) -> i32 {
 mod tests {
     use super::*;
 
-    fn code(state: &str, status: Status, text: &str) -> i32 {
+    fn code(state: &str, status: Status, text: &str) -> ErrorCode {
         code_of(state, status, text)
     }
 
@@ -222,11 +200,11 @@ mod tests {
                 let state = format!("{class}{rest}");
                 let found = code(&state, Status::IO, "terminating connection: Connection refused");
                 let is_lost = class == "08" || ["57P01", "57P03", "25P03", INTERNAL_ERROR].contains(&state.as_str());
-                assert_eq!(found == NETWORK_ERROR, is_lost, "{state}: {found}");
+                assert_eq!(found == ErrorCode::NETWORK_ERROR, is_lost, "{state}: {found}");
             }
         }
         for state in ["57P02", "57P04", "57P05", "25P04", "40003"] {
-            assert_eq!(code(state, Status::IO, ""), NETWORK_ERROR, "{state}");
+            assert_eq!(code(state, Status::IO, ""), ErrorCode::NETWORK_ERROR, "{state}");
         }
     }
 
@@ -271,6 +249,6 @@ mod tests {
         assert_eq!(text(told), "syntax error");
         assert_eq!(text("failed to execute: x\nquery was: INSERT"), "failed to execute: x");
         let told = "[libpq] Failed: ERROR:  value too long\nCONTEXT:  COPY t, line 7, column a\n. SQLSTATE: 22001";
-        assert_eq!(worded(117, told, "").row(), Some(7));
+        assert_eq!(worded(ErrorCode::INCORRECT_DATA, told, "").row(), Some(7));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::{check_statement, may_change_tables, Answering, RecordStream, Session, UserPermit};
 use windrow_sql::{kind_of, Kind};
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(
     check_statement(sql, session, database.version_suffix())?;
     if session.readonly && !database.system().can_only_read() && !surely_reads(sql) {
         let text = "This database can't be told to only read, and the statement may do more than that";
-        return Err(Exception::new(errors::READONLY, text, database.version_suffix()));
+        return Err(Exception::new(ErrorCode::READONLY, text, database.version_suffix()));
     }
     let closed = database.closed();
     let asked = Asked { database, sql: sql.to_owned(), session: session.clone() };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use tokio::sync::oneshot;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::Rows;
 use windrow_duckdb::{record_batch, TableRef};
 use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError, Stored};
@@ -24,7 +24,7 @@ use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError, 
 use crate::batches::{self, Noted};
 use crate::connection::Connection;
 use crate::database::{spawn, Adbc};
-use crate::errors::{self, NOT_IMPLEMENTED, UNKNOWN_TABLE};
+use crate::errors;
 use crate::system::System;
 use crate::table::Table;
 use crate::write;
@@ -96,7 +96,11 @@ impl Attempt {
     fn record_batches(&self) -> Result<Vec<RecordBatch>, Exception> {
         let version = self.database.version_suffix();
         let (Some(blocks), Form::Native { types }) = (self.rows.blocks(), &self.destination.form) else {
-            return Err(Exception::new(NOT_IMPLEMENTED, "Only parsed rows are stored through ADBC", version));
+            return Err(Exception::new(
+                ErrorCode::NOT_IMPLEMENTED,
+                "Only parsed rows are stored through ADBC",
+                version,
+            ));
         };
         let batch = |block| record_batch(block, &self.destination.columns, types);
         blocks.iter().map(batch).collect::<Result<_, _>>().map_err(|not_held| not_held.exception(version))
@@ -129,7 +133,7 @@ impl Attempt {
     fn unknown_table(&self) -> Exception {
         let Destination { database, table, .. } = &*self.destination;
         let text = format!("Table {database}.{table} does not exist");
-        Exception::new(UNKNOWN_TABLE, &text, self.database.version_suffix())
+        Exception::new(ErrorCode::UNKNOWN_TABLE, &text, self.database.version_suffix())
     }
 
     fn attempt(
@@ -187,7 +191,7 @@ impl Attempt {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let text = "Another attempt to store the same batch is under way";
-                Err(Failure::Before(Exception::new(errors::STD_EXCEPTION, text, connection.version())))
+                Err(Failure::Before(Exception::new(ErrorCode::STD_EXCEPTION, text, connection.version())))
             }
             Err(exception) => Err(Failure::Before(exception)),
         }

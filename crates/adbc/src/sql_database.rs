@@ -2,12 +2,11 @@
 //! behind an ADBC driver. The gateway knows their users and answers for them.
 
 use arrow_array::RecordBatch;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::{DuckDb, RecordStream, Session, TableInfo, TableRef, Transaction};
 use windrow_sql::Dialect;
 
 use crate::database::Adbc;
-use crate::errors::STD_EXCEPTION;
 use crate::results::texts;
 use crate::system::APPENDS;
 
@@ -99,7 +98,8 @@ impl SqlDatabase {
     /// As [`own_execute`](SqlDatabase::own_execute), for the rows of a small result, as texts.
     pub async fn own_texts(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Exception> {
         let rows = self.own_rows(sql).await?;
-        texts(&rows).map_err(|error| Exception::new(STD_EXCEPTION, &error.to_string(), self.version_suffix()))
+        texts(&rows)
+            .map_err(|error| Exception::new(ErrorCode::STD_EXCEPTION, &error.to_string(), self.version_suffix()))
     }
 
     async fn own_rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {

@@ -12,13 +12,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
 use tokio::sync::OwnedMutexGuard;
-use windrow_clickhouse::Exception;
-use windrow_duckdb::{may_change_tables, CommitError, TableRef, TransactionWork};
+use windrow_clickhouse::{ErrorCode, Exception};
+use windrow_duckdb::{may_change_tables, not_taken, CommitError, TableRef, TransactionWork};
 use windrow_sql::NotTaken;
 
 use crate::connection::Connection;
 use crate::database::Adbc;
-use crate::errors::{self, NOT_IMPLEMENTED, UNKNOWN_TABLE};
+use crate::errors;
 use crate::table::Table;
 use crate::write::{self, Staging};
 
@@ -52,7 +52,7 @@ impl Work {
         let mut connection = database.transactions().fresh()?;
         if !database.look_for_transactions(&mut connection)? {
             let text = "This database's driver has no transactions: what belongs together can't be stored as a whole";
-            return Err(Exception::new(NOT_IMPLEMENTED, text, connection.version()));
+            return Err(Exception::new(ErrorCode::NOT_IMPLEMENTED, text, connection.version()));
         }
         let mut work = Work {
             database,
@@ -95,7 +95,7 @@ impl Work {
         let found = self.connection.system().describe(&mut self.connection, name)?;
         let table = Arc::new(found.ok_or_else(|| {
             let text = format!("Table {} does not exist", self.connection.system().table(name));
-            Exception::new(UNKNOWN_TABLE, &text, self.connection.version())
+            Exception::new(ErrorCode::UNKNOWN_TABLE, &text, self.connection.version())
         })?);
         self.tables.insert(name.clone(), table.clone());
         Ok(table)
@@ -165,7 +165,7 @@ impl Work {
         let (waits, since) = (self.database.system().has_one_writer(), Instant::now());
         loop {
             match step(&mut self.connection) {
-                Err(exception) if waits && exception.code == errors::ABORTED && since.elapsed() < LOCKED_AT_MOST => {
+                Err(exception) if waits && exception.code == ErrorCode::ABORTED && since.elapsed() < LOCKED_AT_MOST => {
                     tracing::warn!(%exception, "an ordered append waits for a lock that others have on the database");
                     std::thread::sleep(LOCK_PAUSE);
                 }
@@ -211,8 +211,7 @@ impl TransactionWork for Work {
     ) -> Result<u64, Exception> {
         self.alive()?;
         if Adbc::is_windrows(&name.table) {
-            let why = NotTaken::Windrows;
-            return Err(Exception::new(why.code(), why.text(), self.connection.version()));
+            return Err(not_taken(NotTaken::Windrows, self.connection.version()));
         }
         let done = self.append(name, columns, batches);
         self.noted(done)

@@ -7,15 +7,12 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::NotHeld;
 
 use crate::connection::Connection;
-use crate::errors::TYPE_MISMATCH;
 use crate::system::System;
 use crate::table::Table;
-
-const VALUE_IS_OUT_OF_RANGE: i32 = 321;
 
 /// Rows in the form of the columns that they go into.
 pub(crate) fn fitted(
@@ -43,7 +40,7 @@ fn without_nan(batch: &RecordBatch) -> Result<(), NotHeld> {
         let nan = (0..floats.len()).find(|&row| floats.is_valid(row) && floats.value(row).is_nan());
         if let Some(row) = nan {
             let (column, why) = (Some(field.name().clone()), "SQLite has no NaN".to_owned());
-            return Err(NotHeld { column, row: Some(row), code: VALUE_IS_OUT_OF_RANGE, why });
+            return Err(NotHeld { column, row: Some(row), code: ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE, why });
         }
     }
     Ok(())
@@ -134,5 +131,5 @@ pub(crate) fn check_shape(connection: &mut Connection, table: &Table) -> Result<
         return Ok(());
     }
     let text = format!("The columns of table {} have changed", connection.system().table(&table.info.name));
-    Err(Exception::new(TYPE_MISMATCH, &text, connection.version()))
+    Err(Exception::new(ErrorCode::TYPE_MISMATCH, &text, connection.version()))
 }

@@ -12,6 +12,7 @@ use crate::open_append::{Append, HeldBatch, Step};
 use crate::reading::{read_ahead, Reading};
 use crate::service::Service;
 use crate::target::{CommitFailure, Held, Outcome, Target, Totals, Transaction};
+use windrow_clickhouse::ErrorCode;
 
 /// So much is handed over at once: enough that the calls don't matter, little enough that room comes free meanwhile.
 const MAX_APPLIED_BYTES: u64 = 32 << 20;
@@ -164,11 +165,11 @@ async fn look_up_end<T: Target>(service: &Service<T>, append: &Append<T>, cause:
             Ok(Outcome::Committed { committed, .. }) => return End::Committed(committed),
             Ok(Outcome::Nothing) => {
                 let text = format!("The commit failed, and nothing of the append is stored: {cause}");
-                return End::Failed(AppendError::new(NETWORK_ERROR, &text));
+                return End::Failed(AppendError::new(ErrorCode::NETWORK_ERROR, &text));
             }
             Ok(Outcome::Committing { .. }) => {}
             // It will never be known.
-            Err(error) if error.exception.code == UNKNOWN_STATUS_OF_INSERT => return End::Failed(error),
+            Err(error) if error.exception.code == ErrorCode::UNKNOWN_STATUS_OF_INSERT => return End::Failed(error),
             Err(error) => {
                 tracing::warn!(append = %append.id, %error, "the outcome of an append can't be found out yet")
             }
@@ -177,6 +178,3 @@ async fn look_up_end<T: Target>(service: &Service<T>, append: &Append<T>, cause:
         pause = (pause * 2).min(Duration::from_secs(2));
     }
 }
-
-const NETWORK_ERROR: i32 = 210;
-const UNKNOWN_STATUS_OF_INSERT: i32 = 319;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 /// An error in ClickHouse's form, and where in the append it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub struct AppendError {
 }
 
 impl AppendError {
-    pub fn new(code: i32, text: &str) -> AppendError {
+    pub fn new(code: ErrorCode, text: &str) -> AppendError {
         AppendError::from(Exception::new(code, text, ""))
     }
 
     /// Nothing was taken; the same again may work.
-    pub(crate) fn try_again(code: i32, text: &str) -> AppendError {
+    pub(crate) fn try_again(code: ErrorCode, text: &str) -> AppendError {
         AppendError { status: 503, retry_after_seconds: Some(1), ..AppendError::new(code, text) }
     }
 
@@ -72,7 +72,7 @@ impl std::error::Error for AppendError {}
 impl Serialize for AppendError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("error", 4)?;
-        fields.serialize_field("code", &self.exception.code)?;
+        fields.serialize_field("code", &self.exception.code.number())?;
         fields.serialize_field("text", &self.exception.line)?;
         fields.serialize_field("batch", &self.batch)?;
         fields.serialize_field("row", &self.row)?;

@@ -1,38 +1,24 @@
 //! The words of our own errors.
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::error::AppendError;
 use crate::id::AppendId;
 use crate::progress::NoEnd;
 use crate::request::MAX_BATCHES;
 
-const NOT_IMPLEMENTED: i32 = 48;
-const BAD_ARGUMENTS: i32 = 36;
-const UNKNOWN_APPEND: i32 = 36;
-const TIMEOUT_EXCEEDED: i32 = 159;
-const TOO_MANY: i32 = 202;
-const QUERY_IS_TOO_LARGE: i32 = 229;
-const ABORTED: i32 = 236;
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-const NOT_ENOUGH_SPACE: i32 = 243;
-const ACCESS_DENIED: i32 = 497;
-const LOGICAL_ERROR: i32 = 49;
-const NETWORK_ERROR: i32 = 210;
-const UNKNOWN_STATUS_OF_INSERT: i32 = 319;
-
 /// `version` is what stands behind the texts of errors.
 pub(crate) fn no_transactions(version: &str) -> AppendError {
     let text = "Ordered appends are all or nothing, which needs transactions, and this database's ADBC driver has none: \
                 what was written of an append that fails could not be taken back. Use inserts, or a driver with transactions";
-    AppendError::from(Exception::new(NOT_IMPLEMENTED, text, version))
+    AppendError::from(Exception::new(ErrorCode::NOT_IMPLEMENTED, text, version))
 }
 
 /// Of a question that comes before anything is taken: while the database is away it may be asked again.
 pub(crate) fn of_asking(exception: Exception) -> AppendError {
     let error = AppendError::from(exception);
     match error.exception.code {
-        NETWORK_ERROR => AppendError { status: 503, retry_after_seconds: Some(1), ..error },
+        ErrorCode::NETWORK_ERROR => AppendError { status: 503, retry_after_seconds: Some(1), ..error },
         _ => error,
     }
 }
@@ -42,12 +28,12 @@ pub(crate) fn nobody_knows(id: AppendId) -> AppendError {
         "The connection was lost while the append {id} was committed, and this database doesn't tell whether that goes \
          on: look at the table before anything is sent again"
     );
-    AppendError::new(UNKNOWN_STATUS_OF_INSERT, &text)
+    AppendError::new(ErrorCode::UNKNOWN_STATUS_OF_INSERT, &text)
 }
 
 pub(crate) fn gone(id: AppendId) -> AppendError {
     let text = format!("There is no append {id}: nothing of it is stored. Open it anew and send all batches again");
-    AppendError::new(UNKNOWN_APPEND, &text).with_status(404)
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &text).with_status(404)
 }
 
 pub(crate) fn not_known_here(id: AppendId) -> AppendError {
@@ -56,11 +42,11 @@ pub(crate) fn not_known_here(id: AppendId) -> AppendError {
          anew and send all batches again. If another gateway may have got some of them, ask that one first, or look at \
          the table: it may be stored"
     );
-    AppendError::new(UNKNOWN_APPEND, &text).with_status(404)
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &text).with_status(404)
 }
 
 pub(crate) fn not_yours(id: AppendId) -> AppendError {
-    AppendError::new(ACCESS_DENIED, &format!("The append {id} belongs to another user")).with_status(403)
+    AppendError::new(ErrorCode::ACCESS_DENIED, &format!("The append {id} belongs to another user")).with_status(403)
 }
 
 pub(crate) fn opened_otherwise(id: AppendId, what: &str, first: &str, now: &str) -> AppendError {
@@ -68,11 +54,14 @@ pub(crate) fn opened_otherwise(id: AppendId, what: &str, first: &str, now: &str)
         "The append {id} was opened with {what} {first}, and this request has {now}: what it has and what comes would not \
          fit together. Go on with what it was begun with, or begin anew with another id"
     );
-    AppendError::new(BAD_ARGUMENTS, &text).with_status(409)
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &text).with_status(409)
 }
 
 pub(crate) fn too_many_open(max_open: usize) -> AppendError {
-    AppendError::try_again(TOO_MANY, &format!("{max_open} appends are open (append.max_open). Try again later"))
+    AppendError::try_again(
+        ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+        &format!("{max_open} appends are open (append.max_open). Try again later"),
+    )
 }
 
 pub(crate) fn too_many_of_user(user: &str, max_open: usize) -> AppendError {
@@ -80,40 +69,44 @@ pub(crate) fn too_many_of_user(user: &str, max_open: usize) -> AppendError {
         "User {user} has {max_open} appends open (append.max_open_per_user). Commit or abort some, or try again later: \
          those that are silent are dropped after a while"
     );
-    AppendError::try_again(TOO_MANY, &text)
+    AppendError::try_again(ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, &text)
 }
 
 pub(crate) fn shutting_down() -> AppendError {
-    AppendError::try_again(ABORTED, "Windrow is shutting down. Nothing of the append is stored; open it anew")
+    AppendError::try_again(
+        ErrorCode::ABORTED,
+        "Windrow is shutting down. Nothing of the append is stored; open it anew",
+    )
 }
 
 pub(crate) fn aborted(id: AppendId) -> AppendError {
-    AppendError::new(ABORTED, &format!("The append {id} was aborted: nothing of it is stored")).with_status(409)
+    AppendError::new(ErrorCode::ABORTED, &format!("The append {id} was aborted: nothing of it is stored"))
+        .with_status(409)
 }
 
 pub(crate) fn already_committed(id: AppendId) -> AppendError {
-    AppendError::new(BAD_ARGUMENTS, &format!("The append {id} is committed")).with_status(409)
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &format!("The append {id} is committed")).with_status(409)
 }
 
 pub(crate) fn still_committing(id: AppendId) -> AppendError {
     let text = format!("The append {id} is being committed: it was decided before this gateway was started anew");
-    AppendError::try_again(ABORTED, &text)
+    AppendError::try_again(ErrorCode::ABORTED, &text)
 }
 
 pub(crate) fn idle(timeout_ms: u64, missing: u64) -> AppendError {
     let text =
         format!("Batch {missing} of the append did not come within {timeout_ms} ms (append.idle_timeout_ms). The append was dropped: nothing of what came to this gateway is stored");
-    AppendError::new(TIMEOUT_EXCEEDED, &text)
+    AppendError::new(ErrorCode::TIMEOUT_EXCEEDED, &text)
 }
 
 pub(crate) fn behind_end(number: u64, batches: u64) -> AppendError {
     let text = format!("Batch {number} lies behind the end of the append, which has {batches} batches");
-    AppendError::new(BAD_ARGUMENTS, &text).at(number, None)
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &text).at(number, None)
 }
 
 pub(crate) fn number_too_large(number: u64) -> AppendError {
     AppendError::new(
-        BAD_ARGUMENTS,
+        ErrorCode::BAD_ARGUMENTS,
         &format!("Batches are numbered from 0 to {}: there is no {number}", MAX_BATCHES - 1),
     )
 }
@@ -128,41 +121,44 @@ pub(crate) fn no_end(batches: u64, why: NoEnd) -> AppendError {
         }
         NoEnd::TooLarge => format!("An append has at most {MAX_BATCHES} batches, not {batches}"),
     };
-    AppendError::new(BAD_ARGUMENTS, &text)
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &text)
 }
 
 pub(crate) fn batch_too_large(max_bytes: u64) -> AppendError {
     let text = format!("The batch is larger than {max_bytes} bytes (append.max_batch_bytes): cut it smaller");
-    AppendError::new(QUERY_IS_TOO_LARGE, &text)
+    AppendError::new(ErrorCode::QUERY_IS_TOO_LARGE, &text)
 }
 
 pub(crate) fn no_room(missing: u64) -> AppendError {
     let text = format!("There is no room for the batch before batch {missing} has come and others are stored. The batch was not taken; send it again later");
-    AppendError::try_again(MEMORY_LIMIT_EXCEEDED, &text)
+    AppendError::try_again(ErrorCode::MEMORY_LIMIT_EXCEEDED, &text)
 }
 
 pub(crate) fn no_space(cause: &std::io::Error) -> AppendError {
     let text = format!("The batch could not be kept in a file: {cause}. The batch was not taken; send it again later");
-    AppendError::try_again(NOT_ENOUGH_SPACE, &text)
+    AppendError::try_again(ErrorCode::NOT_ENOUGH_SPACE, &text)
 }
 
 pub(crate) fn lost_file(cause: &std::io::Error) -> AppendError {
-    AppendError::new(NOT_ENOUGH_SPACE, &format!("A batch that was kept in a file can't be read back: {cause}"))
+    AppendError::new(
+        ErrorCode::NOT_ENOUGH_SPACE,
+        &format!("A batch that was kept in a file can't be read back: {cause}"),
+    )
 }
 
 pub(crate) fn fault_of_ours() -> AppendError {
     AppendError::new(
-        LOGICAL_ERROR,
+        ErrorCode::LOGICAL_ERROR,
         "The append failed by a fault in Windrow, which its log tells. Nothing of it is stored",
     )
 }
 
 pub(crate) fn committed_otherwise(batches: u64, asked: u64) -> AppendError {
-    AppendError::new(BAD_ARGUMENTS, &format!("The append is committed with {batches} batches, not {asked}"))
+    AppendError::new(ErrorCode::BAD_ARGUMENTS, &format!("The append is committed with {batches} batches, not {asked}"))
         .with_status(409)
 }
 
 pub(crate) fn unpacks_to_too_much() -> AppendError {
     let text = "The batch unpacks to more than append.max_batch_bytes allows: cut it smaller";
-    AppendError::new(QUERY_IS_TOO_LARGE, text)
+    AppendError::new(ErrorCode::QUERY_IS_TOO_LARGE, text)
 }

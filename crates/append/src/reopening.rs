@@ -39,7 +39,7 @@ pub(crate) fn check_source(id: AppendId, first: Option<&str>, now: Option<&str>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_clickhouse::Credentials;
+    use windrow_clickhouse::{Credentials, ErrorCode};
 
     fn opening() -> OpenRequest {
         OpenRequest {
@@ -67,7 +67,7 @@ mod tests {
             (OpenRequest { source: Some("b.csv 17".into()), ..opening() }, "source"),
         ] {
             let error = check_reopening(id, &opening(), &other).unwrap_err();
-            assert_eq!((error.status, error.exception.code), (409, 36), "{error}");
+            assert_eq!((error.status, error.exception.code), (409, ErrorCode::BAD_ARGUMENTS), "{error}");
             assert!(error.exception.line.contains(&format!("with {what} ")), "{error}");
         }
         assert!(check_reopening(id, &silent, &opening()).is_err(), "it was begun by somebody else");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
-use windrow_clickhouse::Credentials;
+use windrow_clickhouse::{Credentials, ErrorCode};
 
 use crate::admission::Admitted;
 use crate::answer::{Atomicity, Column, Committed, Put, State, Status};
@@ -88,7 +88,7 @@ impl Target for Memory {
     async fn look_up(&self, opening: &OpenRequest) -> Result<(), AppendError> {
         tokio::task::yield_now().await;
         match opening.table == "missing" {
-            true => Err(AppendError::new(60, "Table d.missing does not exist")),
+            true => Err(AppendError::new(ErrorCode::UNKNOWN_TABLE, "Table d.missing does not exist")),
             false => Ok(()),
         }
     }
@@ -102,9 +102,11 @@ impl Target for Memory {
     }
 
     fn read(_: &(), payload: Payload, _: u64) -> Result<Read<Vec<u64>>, AppendError> {
-        let Payload::Native(bytes) = payload else { return Err(AppendError::new(117, "not Native")) };
+        let Payload::Native(bytes) = payload else {
+            return Err(AppendError::new(ErrorCode::INCORRECT_DATA, "not Native"));
+        };
         if bytes.len() % 8 > 0 {
-            return Err(AppendError::new(117, "cut"));
+            return Err(AppendError::new(ErrorCode::INCORRECT_DATA, "cut"));
         }
         let rows: Vec<u64> = bytes.chunks(8).map(|row| u64::from_le_bytes(row.try_into().unwrap())).collect();
         Ok(Read { rows: rows.len() as u64, held_bytes: bytes.len() as u64, batch: rows })
@@ -145,7 +147,9 @@ impl Transaction for Writing {
         self.memory.permits.acquire().await.unwrap().forget();
         for held in batches {
             if let Some(row) = held.batch.iter().position(|&row| row == BAD_ROW) {
-                return Err(AppendError::new(469, "a constraint").at(held.number, Some(row as u64)));
+                return Err(
+                    AppendError::new(ErrorCode::VIOLATED_CONSTRAINT, "a constraint").at(held.number, Some(row as u64))
+                );
             }
             self.rows.extend(held.batch);
         }
@@ -310,7 +314,7 @@ async fn a_bad_row_is_the_end_and_is_told_to_all() {
         server.put(id, number, &[number, if number == 1 { BAD_ROW } else { 0 }], Some("t")).await.unwrap();
     }
     let error = server.commit(id, 3, None).await.unwrap_err();
-    assert_eq!((error.exception.code, error.batch, error.row), (469, Some(1), Some(1)));
+    assert_eq!((error.exception.code, error.batch, error.row), (ErrorCode::VIOLATED_CONSTRAINT, Some(1), Some(1)));
     assert!(error.exception.line.contains("Batch 1, row 1"), "{error}");
     assert_eq!(server.put(id, 3, &[1], Some("t")).await.unwrap_err(), error);
     assert_eq!(server.state(id).await, State::Failed);
@@ -345,7 +349,7 @@ async fn one_user_leaves_room_for_others() {
         opened.push(appends.open(of("joe")).await.unwrap().id);
     }
     let refused = appends.open(of("joe")).await.unwrap_err();
-    assert_eq!((refused.status, refused.exception.code), (503, 202));
+    assert_eq!((refused.status, refused.exception.code), (503, ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES));
     assert!(refused.exception.line.contains("append.max_open_per_user"), "{refused}");
     for _ in 0..20 {
         appends.open(of("eve")).await.unwrap();
@@ -455,7 +459,7 @@ async fn silence_is_the_end() {
     let id = AppendId::random();
     server.put(id, 1, &[1], Some("t")).await.unwrap();
     let error = server.commit(id, 2, None).await.unwrap_err();
-    assert_eq!((error.exception.code, error.status), (159, 408));
+    assert_eq!((error.exception.code, error.status), (ErrorCode::TIMEOUT_EXCEEDED, 408));
     assert_eq!(server.state(id).await, State::Failed);
     assert_eq!(server.service.room.memory_bytes(), 0);
 }
@@ -469,14 +473,14 @@ async fn silence_of_a_client_that_is_there_is_not() {
     server.put(attended, 0, &[1], None).await.unwrap();
     for id in [left, AppendId::random()] {
         server.put(id, 1, &[1], Some("t")).await.unwrap();
-        assert_eq!(server.commit(id, 2, None).await.unwrap_err().exception.code, 159);
+        assert_eq!(server.commit(id, 2, None).await.unwrap_err().exception.code, ErrorCode::TIMEOUT_EXCEEDED);
     }
     assert_eq!(server.state(attended).await, State::Open);
     server.put(attended, 2, &[3], None).await.unwrap();
     drop(client);
-    assert_eq!(server.commit(attended, 3, None).await.unwrap_err().exception.code, 159);
+    assert_eq!(server.commit(attended, 3, None).await.unwrap_err().exception.code, ErrorCode::TIMEOUT_EXCEEDED);
     let error = server.service.attend(opening(attended, "t")).await.err().unwrap();
-    assert_eq!(error.exception.code, 159, "it stays at its end");
+    assert_eq!(error.exception.code, ErrorCode::TIMEOUT_EXCEEDED, "it stays at its end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -485,7 +489,7 @@ async fn others_do_not_touch_it_and_what_is_not_there_is_gone() {
     let id = AppendId::random();
     assert_eq!(server.state(id).await, State::Gone);
     assert_eq!(server.put(id, 0, &[1], None).await.unwrap_err().status, 404);
-    assert_eq!(server.put(id, 0, &[1], Some("missing")).await.unwrap_err().exception.code, 60);
+    assert_eq!(server.put(id, 0, &[1], Some("missing")).await.unwrap_err().exception.code, ErrorCode::UNKNOWN_TABLE);
     let id = AppendId::random();
     server.put(id, 0, &[1], Some("t")).await.unwrap();
     assert_eq!(server.service.status(id, "eve").await.unwrap_err().status, 403);
@@ -507,7 +511,10 @@ async fn the_lowest_missing_batch_is_always_let_in() {
         server.put(id, number, &[number], Some("t")).await.unwrap();
     }
     let refused = server.put(id, 9, &[9], None).await.unwrap_err();
-    assert_eq!((refused.exception.code, refused.status, refused.retry_after_seconds), (241, 503, Some(1)));
+    assert_eq!(
+        (refused.exception.code, refused.status, refused.retry_after_seconds),
+        (ErrorCode::MEMORY_LIMIT_EXCEEDED, 503, Some(1))
+    );
     assert_eq!(server.service.room.memory_bytes() + server.service.room.spool_bytes(), 64);
     assert_eq!(server.put(id, 0, &[0], None).await.unwrap().next, 9);
     server.memory.permits.add_permits(100);
@@ -525,7 +532,7 @@ async fn a_disk_that_is_full_loses_nothing() {
     // Nothing can be written there any more.
     std::fs::remove_dir_all(server.directory.join("spool")).unwrap();
     let refused = server.put(id, 2, &[2], None).await.unwrap_err();
-    assert_eq!((refused.exception.code, refused.status), (243, 503));
+    assert_eq!((refused.exception.code, refused.status), (ErrorCode::NOT_ENOUGH_SPACE, 503));
     assert_eq!(server.service.room.spool_bytes(), 0, "what was not written takes no room");
     server.put(id, 0, &[0], None).await.unwrap();
     server.put(id, 2, &[2], None).await.unwrap();

@@ -19,7 +19,7 @@ mod strangers;
 mod tls;
 mod url;
 
-pub use crate::exception::{code_name, http_status, Exception};
+pub use crate::exception::{ErrorCode, Exception};
 pub use basic::same_secret;
 pub use call::{is_of_clickhouse, Answer, Begun, Call, CallError, Credentials};
 pub use dial::Dialer;

@@ -8,7 +8,7 @@ use adbc_core::{CancelHandle, Connection as _, Optionable, Statement as _};
 use adbc_driver_manager::{ManagedConnection, ManagedStatement};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::errors;
 use crate::instance::Health;
@@ -90,7 +90,7 @@ impl Connection {
     ) -> Result<Running, Exception> {
         let mut statement = self.statement(sql)?;
         if !cancellable(statement.get_cancel_handle()) {
-            return Err(Exception::new(errors::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
+            return Err(Exception::new(ErrorCode::QUERY_WAS_CANCELLED, "The query was cancelled", &self.version));
         }
         let reader = statement.execute().map_err(|error| self.exception(&error))?;
         Ok(Running { reader, _statement: statement })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::connection::Connection;
 use crate::errors::OpenError;
@@ -35,7 +35,6 @@ struct Inner {
 }
 
 const MAX_LOOKUPS: u32 = 4;
-const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
 
 impl DuckDb {
     /// Loads the library, opens the database and makes Windrow's own schema. Blocks.
@@ -145,7 +144,9 @@ impl DuckDb {
     async fn query_permit(&self, session: &Session) -> Result<UserPermit, Exception> {
         self.inner.query_permits.acquire(session).await.map_err(|none| match none {
             NoPermit::Closed => self.closed(),
-            NoPermit::Busy(text) => Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, &text, self.version_suffix()),
+            NoPermit::Busy(text) => {
+                Exception::new(ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, &text, self.version_suffix())
+            }
         })
     }
 

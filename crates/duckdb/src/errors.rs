@@ -3,7 +3,7 @@
 use std::fmt;
 
 use adbc_core::error::{Error, Status};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 /// Why a database can't be opened, in a sentence that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +41,6 @@ impl fmt::Display for CommitError {
 
 impl std::error::Error for CommitError {}
 
-pub(crate) const SYNTAX_ERROR: i32 = 62;
-pub(crate) const QUERY_WAS_CANCELLED: i32 = 394;
-pub(crate) const READONLY: i32 = 164;
-pub(crate) const STD_EXCEPTION: i32 = 1001;
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-const NOT_ENOUGH_SPACE: i32 = 243;
-
 /// An error of DuckDB's. `version` is what stands behind its text, such as `(DuckDB v1.5.6)`.
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
     of_text(&error.message, error.status, version)
@@ -70,52 +63,56 @@ fn unwrapped(text: &str) -> Option<String> {
     Some(format!("{exception_type} Error: {exception_message}"))
 }
 
-fn code_of(text: &str, status: Status) -> i32 {
+fn code_of(text: &str, status: Status) -> ErrorCode {
     let has = |part: &str| text.contains(part);
     if status == Status::Cancelled {
-        return QUERY_WAS_CANCELLED;
+        return ErrorCode::QUERY_WAS_CANCELLED;
     }
     // Also behind "Failed to append" and "Failed to commit", which have no kind of their own.
     if has("NOT NULL constraint failed") {
-        return 349;
+        return ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN;
     }
     if has("constraint failed") || has("constraint violation") || has("violates") && has("constraint") {
-        return 469;
+        return ErrorCode::VIOLATED_CONSTRAINT;
     }
     if has("No space left on device") {
-        return NOT_ENOUGH_SPACE;
+        return ErrorCode::NOT_ENOUGH_SPACE;
     }
     let kind = text.split(" Error: ").next().unwrap_or_default();
     match kind.trim_start() {
-        "INTERRUPT" => QUERY_WAS_CANCELLED,
-        "Parser" => SYNTAX_ERROR,
-        "Catalog" if has("Table with name") && has("already exists") => 57,
-        "Catalog" if has("Schema with name") && has("already exists") => 82,
-        "Catalog" if has("Function with name") || has("Function") && has("does not exist") => 46,
-        "Catalog" if has("Schema with name") || has("No catalog + schema named") => 81,
-        "Catalog" if has("Type with name") => 50,
-        "Catalog" if has("unrecognized configuration parameter") => 115,
-        "Catalog" if has("does not exist") => 60,
-        "Binder" if has("Catalog \"") && has("does not exist") => 81,
-        "Binder" if has("No function matches") => 43,
-        "Binder" if has("does not have a column") || has("not found in FROM clause") || has("Referenced column") => 47,
-        "Binder" if has("table") && has("columns but") => 20,
-        "Binder" => 47,
-        "Conversion" if has("Could not convert string") => 6,
-        "Conversion" | "Mismatch Type" | "Type" => 53,
-        "Constraint" => 469,
-        "Out of Range" => 321,
-        "Out of Memory" => MEMORY_LIMIT_EXCEEDED,
-        "Not implemented" => 48,
-        "Permission" => 497,
-        "IO" if has("could not write") => NOT_ENOUGH_SPACE,
-        "IO" if has("Cannot open file") || has("No such file") || has("No files found") => 107,
-        "IO" => 74,
-        "Invalid Input" if has("read-only") => READONLY,
-        "Invalid Input" => 36,
-        "TransactionContext" if has("in read-only mode") => READONLY,
-        "TransactionContext" if has("onflict") => 236,
-        _ => STD_EXCEPTION,
+        "INTERRUPT" => ErrorCode::QUERY_WAS_CANCELLED,
+        "Parser" => ErrorCode::SYNTAX_ERROR,
+        "Catalog" if has("Table with name") && has("already exists") => ErrorCode::TABLE_ALREADY_EXISTS,
+        "Catalog" if has("Schema with name") && has("already exists") => ErrorCode::DATABASE_ALREADY_EXISTS,
+        "Catalog" if has("Function with name") || has("Function") && has("does not exist") => {
+            ErrorCode::UNKNOWN_FUNCTION
+        }
+        "Catalog" if has("Schema with name") || has("No catalog + schema named") => ErrorCode::UNKNOWN_DATABASE,
+        "Catalog" if has("Type with name") => ErrorCode::UNKNOWN_TYPE,
+        "Catalog" if has("unrecognized configuration parameter") => ErrorCode::UNKNOWN_SETTING,
+        "Catalog" if has("does not exist") => ErrorCode::UNKNOWN_TABLE,
+        "Binder" if has("Catalog \"") && has("does not exist") => ErrorCode::UNKNOWN_DATABASE,
+        "Binder" if has("No function matches") => ErrorCode::ILLEGAL_TYPE_OF_ARGUMENT,
+        "Binder" if has("does not have a column") || has("not found in FROM clause") || has("Referenced column") => {
+            ErrorCode::UNKNOWN_IDENTIFIER
+        }
+        "Binder" if has("table") && has("columns but") => ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH,
+        "Binder" => ErrorCode::UNKNOWN_IDENTIFIER,
+        "Conversion" if has("Could not convert string") => ErrorCode::CANNOT_PARSE_TEXT,
+        "Conversion" | "Mismatch Type" | "Type" => ErrorCode::TYPE_MISMATCH,
+        "Constraint" => ErrorCode::VIOLATED_CONSTRAINT,
+        "Out of Range" => ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE,
+        "Out of Memory" => ErrorCode::MEMORY_LIMIT_EXCEEDED,
+        "Not implemented" => ErrorCode::NOT_IMPLEMENTED,
+        "Permission" => ErrorCode::ACCESS_DENIED,
+        "IO" if has("could not write") => ErrorCode::NOT_ENOUGH_SPACE,
+        "IO" if has("Cannot open file") || has("No such file") || has("No files found") => ErrorCode::FILE_DOESNT_EXIST,
+        "IO" => ErrorCode::CANNOT_READ_FROM_FILE_DESCRIPTOR,
+        "Invalid Input" if has("read-only") => ErrorCode::READONLY,
+        "Invalid Input" => ErrorCode::BAD_ARGUMENTS,
+        "TransactionContext" if has("in read-only mode") => ErrorCode::READONLY,
+        "TransactionContext" if has("onflict") => ErrorCode::ABORTED,
+        _ => ErrorCode::STD_EXCEPTION,
     }
 }
 

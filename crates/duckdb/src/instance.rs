@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adbc_core::Database;
 use adbc_driver_manager::{ManagedConnection, ManagedDatabase};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::connection::Connection;
 use crate::errors::{self, OpenError};
@@ -45,8 +45,6 @@ pub(crate) struct Instance {
     version: String,
     catalog: Arc<str>,
 }
-
-const ABORTED: i32 = 236;
 
 impl Instance {
     pub(crate) fn open(options: DuckDbOptions) -> Result<Instance, OpenError> {
@@ -86,7 +84,7 @@ impl Instance {
     }
 
     pub(crate) fn closed(&self) -> Exception {
-        Exception::new(ABORTED, "The database is being closed", &self.version)
+        Exception::new(ErrorCode::ABORTED, "The database is being closed", &self.version)
     }
 
     /// Writes all into the file and closes it, when nobody is connected any more.
@@ -105,7 +103,7 @@ impl Instance {
         let is_alone = current.as_ref().is_some_and(|current| Arc::strong_count(&current.health) == 1);
         if !is_alone || self.options.path.is_none() {
             let text = "DuckDB has given its database up, which is opened again when all have left it";
-            return Err(Exception::new(ABORTED, text, &self.version));
+            return Err(Exception::new(ErrorCode::ABORTED, text, &self.version));
         }
         *current = None;
         Ok(())
@@ -120,7 +118,7 @@ impl Instance {
                 tracing::info!("the database was opened again");
                 Ok(Current { database, health: Arc::default() })
             }
-            Err(error) => Err(Exception::new(ABORTED, &error.to_string(), &self.version)),
+            Err(error) => Err(Exception::new(ErrorCode::ABORTED, &error.to_string(), &self.version)),
         }
     }
 

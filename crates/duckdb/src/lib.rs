@@ -34,7 +34,7 @@ pub use library::library_is_there;
 pub use options::DuckDbOptions;
 pub use query::{Port, Session};
 pub use rows::record_batch;
-pub use single::check as check_statement;
+pub use single::{check as check_statement, not_taken};
 pub use sink::{schema_of, DuckDbSink};
 pub use stream::{Answering, Handing, RecordStream, StopSignal};
 pub use table::{is_windrows, ColumnInfo, TableInfo, TableRef};

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use arrow_array::cast::AsArray;
 use arrow_array::{make_array, new_empty_array, Array, ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::connection::{arrow_exception, Connection, Running};
 use crate::database::DuckDb;
-use crate::errors;
 use crate::single;
 use crate::stream::{Answering, RecordStream, StopSignal};
 use crate::tables::may_change;
@@ -149,20 +148,20 @@ impl Asked {
     /// the error. Then the query is asked again, for its error alone: not to change anything, and not for longer than
     /// it ran.
     fn meant(&mut self, exception: Exception, ran_for: Duration) -> Exception {
-        if exception.code != errors::QUERY_WAS_CANCELLED || self.signal.was_given() {
+        if exception.code != ErrorCode::QUERY_WAS_CANCELLED || self.signal.was_given() {
             return exception;
         }
         let until = Instant::now() + ran_for.clamp(SHORTEST_SEARCH, LONGEST_SEARCH);
         while Instant::now() < until && !self.signal.was_given() {
             match self.error_again(until) {
-                Some(found) if found.code == errors::QUERY_WAS_CANCELLED => {}
-                Some(found) if found.code == errors::READONLY => break,
+                Some(found) if found.code == ErrorCode::QUERY_WAS_CANCELLED => {}
+                Some(found) if found.code == ErrorCode::READONLY => break,
                 Some(found) => return found,
                 None => break,
             }
         }
         let text = "The query failed, and DuckDB told of its interruption in place of the error. Asked again, it may tell the error";
-        Exception::new(errors::STD_EXCEPTION, text, self.connection.version())
+        Exception::new(ErrorCode::STD_EXCEPTION, text, self.connection.version())
     }
 
     fn error_again(&mut self, until: Instant) -> Option<Exception> {

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::Rows;
 use windrow_engine::sink::{Batch, BatchId, Destination, Form, Sink, StoreError, Stored};
 
@@ -36,8 +36,6 @@ pub struct DuckDbSink {
     running: Arc<Mutex<HashSet<BatchId>>>,
     batches: Arc<Batches>,
 }
-
-const NOT_IMPLEMENTED: i32 = 48;
 
 impl DuckDbSink {
     pub fn new(database: DuckDb) -> DuckDbSink {
@@ -109,7 +107,7 @@ impl Attempt {
     fn record_batches(&self) -> Result<Vec<arrow_array::RecordBatch>, Exception> {
         let version = self.database.version_suffix();
         let (Some(blocks), Form::Native { types }) = (self.rows.blocks(), &self.destination.form) else {
-            return Err(Exception::new(NOT_IMPLEMENTED, "DuckDB stores parsed rows only", version));
+            return Err(Exception::new(ErrorCode::NOT_IMPLEMENTED, "DuckDB stores parsed rows only", version));
         };
         let batch = |block| record_batch(block, &self.destination.columns, types);
         blocks.iter().map(batch).collect::<Result<_, _>>().map_err(|not_held| not_held.exception(version))

@@ -7,13 +7,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat_batches;
 use tokio::sync::{mpsc, oneshot};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::database::spawn;
 
 /// Batches that wait for their reader; the query stands still meanwhile.
 const BATCHES_AHEAD: usize = 2;
-const CANNOT_SCHEDULE_TASK: i32 = 439;
 
 /// A result as it comes. Dropping it stops the query.
 pub struct RecordStream {
@@ -35,7 +34,7 @@ impl RecordStream {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
         let answering = Answering { opened, sender, signal };
         spawn("windrow-query", move || work(answering))
-            .map_err(|error| Exception::new(CANNOT_SCHEDULE_TASK, &error.to_string(), ""))?;
+            .map_err(|error| Exception::new(ErrorCode::CANNOT_SCHEDULE_TASK, &error.to_string(), ""))?;
         let schema = schema.await.map_err(|_| closed)??;
         Ok(RecordStream { schema, batches, _stop: stop })
     }

@@ -5,7 +5,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::RecordBatch;
 use arrow_schema::Field;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::DataType;
 use windrow_sql::{Dialect, WINDROWS_SCHEMAS};
 
@@ -105,7 +105,8 @@ pub(crate) async fn look_up(
         let _ = sender.send(info);
         drop(permit);
     };
-    spawn("windrow-table", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
+    spawn("windrow-table", job)
+        .map_err(|error| Exception::new(ErrorCode::CANNOT_SCHEDULE_TASK, &error.to_string(), ""))?;
     answer.await.map_err(|_| closed)?
 }
 
@@ -136,7 +137,11 @@ pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Optio
         let texts: Vec<_> = (0..4).filter_map(|column| batch.column(column).as_string_opt::<i32>()).collect();
         let (nullable, default) = (flags(batch, 4), flags(batch, 5));
         let ([schemas, tables, names, types], true) = (&texts[..], default.len() == batch.num_rows()) else {
-            return Err(Exception::new(1001, "duckdb_columns() has other columns than expected", connection.version()));
+            return Err(Exception::new(
+                ErrorCode::STD_EXCEPTION,
+                "duckdb_columns() has other columns than expected",
+                connection.version(),
+            ));
         };
         for row in 0..batch.num_rows() {
             spelt = TableRef::new(schemas.value(row), tables.value(row));

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use tokio::sync::{mpsc, oneshot};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::database::spawn;
 use crate::errors::CommitError;
@@ -73,7 +73,8 @@ impl Transaction {
             }
             drop(permit);
         };
-        spawn("windrow-transaction", job).map_err(|error| Exception::new(439, &error.to_string(), ""))?;
+        spawn("windrow-transaction", job)
+            .map_err(|error| Exception::new(ErrorCode::CANNOT_SCHEDULE_TASK, &error.to_string(), ""))?;
         answer.await.map_err(|_| gone.clone())??;
         Ok(Transaction { orders, gone, version })
     }

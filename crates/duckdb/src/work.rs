@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use adbc_core::options::IngestMode;
 use arrow_array::RecordBatch;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_sql::NotTaken;
 
 use crate::connection::Connection;
@@ -32,8 +32,6 @@ pub(crate) struct Work {
     has_changed: bool,
 }
 
-const UNKNOWN_TABLE: i32 = 60;
-const VIOLATED_CONSTRAINT: i32 = 469;
 /// Where rows wait to be inserted by a statement.
 const STAGING: &str = "windrow_staging";
 
@@ -125,7 +123,7 @@ impl Work {
         let _ = self.connection.execute("ROLLBACK");
         tried.err().unwrap_or_else(|| {
             let text = "Constraint Error: rows of the transaction violate a constraint together";
-            Exception::new(VIOLATED_CONSTRAINT, text, self.connection.version())
+            Exception::new(ErrorCode::VIOLATED_CONSTRAINT, text, self.connection.version())
         })
     }
 
@@ -136,7 +134,7 @@ impl Work {
         }
         let unknown = || {
             let text = format!("Table {}.{} does not exist", name.schema, name.table);
-            Exception::new(UNKNOWN_TABLE, &text, self.connection.version())
+            Exception::new(ErrorCode::UNKNOWN_TABLE, &text, self.connection.version())
         };
         let unknown = unknown();
         let info = self.database.tables().look_up_within(&mut self.connection, name, self.has_changed)?;

@@ -5,7 +5,7 @@
 //! known to have stored nothing, or can't recognise a repeat anyway.
 
 use crate::sink::{is_about_types, Again, Batch, Sink, StoreError};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::experience::{is_about_parts, shows_overload, Evidence, Judgement};
 use crate::flight::Aloft;
@@ -131,9 +131,8 @@ async fn write_down<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece) -> Res
 }
 
 fn still_running(text: &str) -> Exception {
-    const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
     let line = text.to_owned();
-    Exception { line, ..Exception::new(QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING, "", "") }
+    Exception { line, ..Exception::new(ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING, "", "") }
 }
 
 /// It is refused for good, or as a whole.

@@ -159,7 +159,7 @@ mod tests {
     use fastrand::Rng;
     use prometheus_client::registry::Registry;
     use tokio::task::JoinSet;
-    use windrow_clickhouse::{Credentials, Exception};
+    use windrow_clickhouse::{Credentials, ErrorCode, Exception};
     use windrow_columns::{PassthroughRows, Rows};
     use windrow_log::simulation::{DiskFaults, SimDisk};
     use windrow_log::LogOptions;
@@ -214,7 +214,11 @@ mod tests {
         async fn store(&self, _batch: &Batch) -> Result<Stored, StoreError> {
             let too_many = "Code: 252. DB::Exception: Too many parts (3000).".into();
             Err(match self.refuses.load(Ordering::Relaxed) {
-                true => StoreError::Refused(Exception { code: 252, line: too_many, before_writing: true }),
+                true => StoreError::Refused(Exception {
+                    code: ErrorCode::TOO_MANY_PARTS,
+                    line: too_many,
+                    before_writing: true,
+                }),
                 false => StoreError::NotSent("connection refused".into()),
             })
         }

@@ -17,16 +17,10 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::insert::InsertError;
 
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-/// It does not pass where it is about partitions: the rows go into too many of them.
-const TOO_MANY_PARTS: i32 = 252;
-const TOO_MANY_QUERIES: i32 = 202;
-const READONLY: i32 = 164;
-const NOT_ENOUGH_SPACE: i32 = 243;
 const STUCK_AFTER: u32 = 4;
 /// Doubled for each step that has been taken in vain.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
@@ -48,7 +42,7 @@ pub(crate) struct Experience {
     /// When it failed first, or the piece that it was cut from, and how many inserts had been stored then.
     first_failure: Option<(Instant, u64)>,
     /// With which error the piece failed that this one was cut from, and how many had been stored then.
-    cut_for: Option<(i32, u64)>,
+    cut_for: Option<(Option<ErrorCode>, u64)>,
     /// It was cut since it was proven that a part of it is to blame.
     was_proven: bool,
     /// The pieces before it hold up no other connection any more.
@@ -65,8 +59,8 @@ pub(crate) struct Experience {
 struct Trouble {
     since: Instant,
     failures: u32,
-    /// The last one had this code; 0: there was no error of the sink's system.
-    code: i32,
+    /// Code of the last one. `None`: there was no error of the sink's system.
+    code: Option<ErrorCode>,
     /// So many pieces of the shape were stored before it.
     stored_before: u64,
     /// Others were stored while this one was stuck with the same error, or when it had been cut off for it.
@@ -198,7 +192,7 @@ impl Experience {
     /// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would
     /// not be recognised as what may be stored already.
     pub(crate) fn has_to_shrink(&self, exception: &Exception, deduplicates: bool) -> bool {
-        exception.code == MEMORY_LIMIT_EXCEEDED && self.too_large >= 2 && self.may_be_cut(deduplicates)
+        exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED && self.too_large >= 2 && self.may_be_cut(deduplicates)
     }
 
     /// Whether a part may go under another id.
@@ -209,7 +203,7 @@ impl Experience {
     /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values
     /// themselves rule out; but rights, say, may have been there then.
     pub(crate) fn leaves_in_doubt(&self, exception: &Exception) -> bool {
-        let was_never_possible = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
+        let was_never_possible = exception.comes_of_values() || exception.code == ErrorCode::TOO_MANY_PARTS;
         !self.surely_not_stored && !exception.is_passing() && !was_never_possible
     }
 
@@ -236,7 +230,7 @@ impl Experience {
             (self.trouble, self.first_failure) = (None, None);
             return Judgement::Waits;
         }
-        let code = if let InsertError::Exception(exception) = error { exception.code } else { 0 };
+        let code = if let InsertError::Exception(exception) = error { Some(exception.code) } else { None };
         let was_stuck = self.is_stuck(0);
         let (_, stored_at_first) = *self.first_failure.get_or_insert((Instant::now(), evidence.stored_inserts));
         self.waits_for_few = false;
@@ -260,7 +254,7 @@ impl Experience {
         // A backend that comes and goes lets some through as well, but not most. Who waits hears its error, and loses
         // nothing by that.
         let are_most_stored = evidence.stored_inserts - stored_at_first >= evidence.failing_inserts;
-        let is_of_number = matches!(code, TOO_MANY_PARTS | TOO_MANY_QUERIES);
+        let is_of_number = matches!(code, Some(ErrorCode::TOO_MANY_PARTS | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES));
         let is_proven = trouble.is_proven;
         let is_certain = evidence.is_asked || are_most_stored;
         match (is_proven, self.is_stuck(evidence.steps)) {
@@ -285,7 +279,7 @@ impl Experience {
 /// Not of the table, nor of a server that starts: these pass.
 fn is_of_the_user_alone(exception: &Exception) -> bool {
     let line = &exception.line;
-    exception.code == READONLY
+    exception.code == ErrorCode::READONLY
         && line.contains("readonly mode")
         && !line.contains("eeper")
         && !line.contains("Table is in")
@@ -293,30 +287,30 @@ fn is_of_the_user_alone(exception: &Exception) -> bool {
 
 /// A limit of this one query, and not of the server or of all that its user does.
 fn is_of_the_query_alone(exception: &Exception) -> bool {
-    exception.code == MEMORY_LIMIT_EXCEEDED
+    exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED
         && (exception.line.contains("Query memory limit") || exception.line.contains("Memory limit (for query)"))
 }
 
 fn is_too_large(error: &InsertError) -> bool {
-    matches!(error, InsertError::Exception(exception) if exception.code == MEMORY_LIMIT_EXCEEDED)
+    matches!(error, InsertError::Exception(exception) if exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED)
 }
 
 pub(crate) fn is_about_parts(error: &InsertError) -> bool {
-    matches!(error, InsertError::Exception(exception) if exception.code == TOO_MANY_PARTS)
+    matches!(error, InsertError::Exception(exception) if exception.code == ErrorCode::TOO_MANY_PARTS)
 }
 
 /// What the whole server has too little or too much of: some are let through all the same, and it passes in the end.
 fn is_of_the_server(error: &InsertError) -> bool {
     let InsertError::Exception(exception) = error else { return false };
     match exception.code {
-        TOO_MANY_PARTS | TOO_MANY_QUERIES | NOT_ENOUGH_SPACE => true,
-        MEMORY_LIMIT_EXCEEDED => exception.line.contains("(total)"),
+        ErrorCode::TOO_MANY_PARTS | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES | ErrorCode::NOT_ENOUGH_SPACE => true,
+        ErrorCode::MEMORY_LIMIT_EXCEEDED => exception.line.contains("(total)"),
         _ => false,
     }
 }
 
 /// The backend has too much to do, whoever asks: parts, memory, queries.
 pub(crate) fn shows_overload(error: &InsertError) -> bool {
-    matches!(error, InsertError::Exception(exception) if matches!(exception.code, MEMORY_LIMIT_EXCEEDED | TOO_MANY_PARTS | TOO_MANY_QUERIES)
+    matches!(error, InsertError::Exception(exception) if matches!(exception.code, ErrorCode::MEMORY_LIMIT_EXCEEDED | ErrorCode::TOO_MANY_PARTS | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES)
         && !is_of_the_query_alone(exception))
 }

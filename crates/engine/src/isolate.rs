@@ -26,7 +26,7 @@
 use std::collections::HashSet;
 
 use crate::sink::BatchId;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::Rows;
 
 use crate::experience::{Experience, Reach};
@@ -461,46 +461,65 @@ impl Pieces {
 }
 
 /// Whether every insert of a batch would get this error, so that looking for a culprit is in vain.
-pub(crate) fn concerns_whole_batch(code: i32, rows: &Rows) -> bool {
+pub(crate) fn concerns_whole_batch(code: ErrorCode, rows: &Rows) -> bool {
     match rows {
         Rows::Parsed(_) | Rows::Blocks(_) => concerns_all_typed(code),
         // What only the text of one insert can have brought about.
-        Rows::Passthrough(_) => concerns_all_typed(code) && !matches!(code, 20 | 44 | 48 | 53),
+        Rows::Passthrough(_) => {
+            concerns_all_typed(code)
+                && !matches!(
+                    code,
+                    ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH
+                        | ErrorCode::ILLEGAL_COLUMN
+                        | ErrorCode::NOT_IMPLEMENTED
+                        | ErrorCode::TYPE_MISMATCH
+                )
+        }
     }
 }
 
-fn concerns_all_typed(code: i32) -> bool {
+fn concerns_all_typed(code: ErrorCode) -> bool {
     matches!(
         code,
-        16 // NO_SUCH_COLUMN_IN_TABLE
-        | 20 // NUMBER_OF_COLUMNS_DOESNT_MATCH
-        | 44 // ILLEGAL_COLUMN
-        | 48 // NOT_IMPLEMENTED
-        | 53 // TYPE_MISMATCH
-        | 60 // UNKNOWN_TABLE
-        | 73 // UNKNOWN_FORMAT
-        | 81 // UNKNOWN_DATABASE
-        | 115 // UNKNOWN_SETTING
-        | 192 // UNKNOWN_USER
-        | 193 // WRONG_PASSWORD
-        | 194 // REQUIRED_PASSWORD
-        | 201 // QUOTA_EXCEEDED
-        | 452 // SETTING_CONSTRAINT_VIOLATION
-        | 497 // ACCESS_DENIED
-        | 511 // UNKNOWN_ROLE
-        | 516 // AUTHENTICATION_FAILED
+        ErrorCode::NO_SUCH_COLUMN_IN_TABLE
+            | ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH
+            | ErrorCode::ILLEGAL_COLUMN
+            | ErrorCode::NOT_IMPLEMENTED
+            | ErrorCode::TYPE_MISMATCH
+            | ErrorCode::UNKNOWN_TABLE
+            | ErrorCode::UNKNOWN_FORMAT
+            | ErrorCode::UNKNOWN_DATABASE
+            | ErrorCode::UNKNOWN_SETTING
+            | ErrorCode::UNKNOWN_USER
+            | ErrorCode::WRONG_PASSWORD
+            | ErrorCode::REQUIRED_PASSWORD
+            | ErrorCode::QUOTA_EXCEEDED
+            | ErrorCode::SETTING_CONSTRAINT_VIOLATION
+            | ErrorCode::ACCESS_DENIED
+            | ErrorCode::UNKNOWN_ROLE
+            | ErrorCode::AUTHENTICATION_FAILED
     )
 }
 
 /// Whether the refusal comes of what the rows hold, whenever and however often they are sent.
 pub(crate) fn is_of_rows(exception: &Exception) -> bool {
-    const TOO_MANY_PARTS: i32 = 252;
-    let is_about_partitions = exception.code == TOO_MANY_PARTS && !exception.is_passing();
+    let is_about_partitions = exception.code == ErrorCode::TOO_MANY_PARTS && !exception.is_passing();
     is_about_partitions || exception.comes_of_values() && !concerns_all_typed(exception.code)
 }
 
 /// Whether the error says that what we knew of the table is no longer so. That the rows may not be written, too: a
 /// right may be missing behind a view of the table.
-pub(crate) fn shows_stale_schema(code: i32) -> bool {
-    matches!(code, 10 | 16 | 20 | 44 | 47 | 53 | 60 | 81 | 497)
+pub(crate) fn shows_stale_schema(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NOT_FOUND_COLUMN_IN_BLOCK
+            | ErrorCode::NO_SUCH_COLUMN_IN_TABLE
+            | ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH
+            | ErrorCode::ILLEGAL_COLUMN
+            | ErrorCode::UNKNOWN_IDENTIFIER
+            | ErrorCode::TYPE_MISMATCH
+            | ErrorCode::UNKNOWN_TABLE
+            | ErrorCode::UNKNOWN_DATABASE
+            | ErrorCode::ACCESS_DENIED
+    )
 }

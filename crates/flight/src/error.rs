@@ -1,8 +1,7 @@
 //! Errors as gRPC tells them: a status by ClickHouse's code, and ClickHouse's text.
 
 use tonic::{Code, Status};
-use windrow_clickhouse::CallError;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{CallError, ErrorCode, Exception};
 
 /// Texts travel in a header field, and some clients take no more than 8 KiB of those, percent-encoded.
 const MAX_TEXT_BYTES: usize = 2_400;
@@ -26,31 +25,39 @@ fn boundary_at_or_before(text: &str, at: usize) -> usize {
 }
 
 /// An error of the gateway's own.
-pub(crate) fn own(code: i32, text: &str) -> Exception {
+pub(crate) fn own(code: ErrorCode, text: &str) -> Exception {
     Exception::new(code, text, "")
 }
 
 pub(crate) fn of_call(error: CallError) -> Exception {
     match error {
         CallError::Exception(exception) => exception,
-        CallError::NotSent(error) => own(210, &error.to_string()),
-        CallError::Unknown(text) => own(209, &text),
+        CallError::NotSent(error) => own(ErrorCode::NETWORK_ERROR, &error.to_string()),
+        CallError::Unknown(text) => own(ErrorCode::SOCKET_TIMEOUT, &text),
     }
 }
 
-fn code(clickhouse: i32) -> Code {
+fn code(clickhouse: ErrorCode) -> Code {
     match clickhouse {
-        192 | 193 | 194 | 516 => Code::Unauthenticated,
-        164 | 497 => Code::PermissionDenied,
-        57 | 82 => Code::AlreadyExists,
-        60 | 81 => Code::NotFound,
-        48 => Code::Unimplemented,
-        202 | 241 | 243 | 252 => Code::ResourceExhausted,
-        159 => Code::DeadlineExceeded,
-        209 | 210 | 279 => Code::Unavailable,
-        394 => Code::Cancelled,
-        349 | 469 => Code::InvalidArgument,
-        _ => match windrow_clickhouse::http_status(clickhouse) {
+        ErrorCode::UNKNOWN_USER
+        | ErrorCode::WRONG_PASSWORD
+        | ErrorCode::REQUIRED_PASSWORD
+        | ErrorCode::AUTHENTICATION_FAILED => Code::Unauthenticated,
+        ErrorCode::READONLY | ErrorCode::ACCESS_DENIED => Code::PermissionDenied,
+        ErrorCode::TABLE_ALREADY_EXISTS | ErrorCode::DATABASE_ALREADY_EXISTS => Code::AlreadyExists,
+        ErrorCode::UNKNOWN_TABLE | ErrorCode::UNKNOWN_DATABASE => Code::NotFound,
+        ErrorCode::NOT_IMPLEMENTED => Code::Unimplemented,
+        ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES
+        | ErrorCode::MEMORY_LIMIT_EXCEEDED
+        | ErrorCode::NOT_ENOUGH_SPACE
+        | ErrorCode::TOO_MANY_PARTS => Code::ResourceExhausted,
+        ErrorCode::TIMEOUT_EXCEEDED => Code::DeadlineExceeded,
+        ErrorCode::SOCKET_TIMEOUT | ErrorCode::NETWORK_ERROR | ErrorCode::ALL_CONNECTION_TRIES_FAILED => {
+            Code::Unavailable
+        }
+        ErrorCode::QUERY_WAS_CANCELLED => Code::Cancelled,
+        ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN | ErrorCode::VIOLATED_CONSTRAINT => Code::InvalidArgument,
+        _ => match clickhouse.http_status() {
             400..=499 => Code::InvalidArgument,
             _ => Code::Internal,
         },
@@ -63,14 +70,14 @@ mod tests {
 
     #[test]
     fn a_status_says_what_the_database_said() {
-        let said = status(&own(60, "Table d.t does not exist"));
+        let said = status(&own(ErrorCode::UNKNOWN_TABLE, "Table d.t does not exist"));
         assert_eq!(said.code(), Code::NotFound);
         assert_eq!(said.message(), "Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE)");
     }
 
     #[test]
     fn a_long_text_keeps_its_ends() {
-        let said = status(&own(62, &"ü".repeat(5_000)));
+        let said = status(&own(ErrorCode::SYNTAX_ERROR, &"ü".repeat(5_000)));
         assert!(said.message().len() < MAX_TEXT_BYTES);
         assert!(said.message().starts_with("Code: 62.") && said.message().ends_with("(SYNTAX_ERROR)"));
     }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use prometheus_client::metrics::counter::Counter;
 use tonic::{Status, Streaming};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::error;
 use crate::metrics::{OpenStream, Traffic};
@@ -112,8 +112,11 @@ pub(crate) fn cap(message: &FlightData) -> Result<(), Status> {
 fn exception_of(error: FlightError) -> Exception {
     match &error {
         FlightError::Arrow(_) | FlightError::DecodeError(_) => {
-            error::own(33, &format!("the rows can't be read: {error}"))
+            error::own(ErrorCode::CANNOT_READ_ALL_DATA, &format!("the rows can't be read: {error}"))
         }
-        _ => error::own(209, &format!("the rows have not come to their end: {}", status_of(error).message())),
+        _ => error::own(
+            ErrorCode::SOCKET_TIMEOUT,
+            &format!("the rows have not come to their end: {}", status_of(error).message()),
+        ),
     }
 }

@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tonic::{Code, Status};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::error;
 use crate::metrics::{Call, OpenStream};
@@ -193,7 +193,7 @@ fn takes_nothing(idle_timeout: Duration) -> Status {
         "Nothing of the result was taken for {} ms (flight.idle_timeout_ms), so its query was ended: these are not all rows",
         idle_timeout.as_millis()
     );
-    error::status(&error::own(159, &text))
+    error::status(&error::own(ErrorCode::TIMEOUT_EXCEEDED, &text))
 }
 
 fn encoder(schema: SchemaRef) -> FlightDataEncoderBuilder {
@@ -214,5 +214,5 @@ pub(crate) fn sent_schema(schema: &SchemaRef) -> SchemaRef {
 
 pub(crate) fn schema_bytes(schema: &Schema) -> Result<Bytes, Exception> {
     let message: Result<IpcMessage, _> = SchemaAsIpc::new(schema, &IpcWriteOptions::default()).try_into();
-    message.map(|IpcMessage(bytes)| bytes).map_err(|error| error::own(1001, &error.to_string()))
+    message.map(|IpcMessage(bytes)| bytes).map_err(|error| error::own(ErrorCode::STD_EXCEPTION, &error.to_string()))
 }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use windrow_clickhouse::Credentials;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{Credentials, ErrorCode, Exception};
 
 use crate::error;
 use crate::login::Caller;
@@ -43,7 +42,8 @@ struct Entry {
 
 impl Statements {
     pub(crate) fn add(&self, caller: &Caller, sql: String) -> Result<Bytes, Exception> {
-        let handle = crate::login::random_name().map_err(|error| error::own(1001, &error.to_string()))?;
+        let handle =
+            crate::login::random_name().map_err(|error| error::own(ErrorCode::STD_EXCEPTION, &error.to_string()))?;
         let handle = Bytes::from(handle);
         let prepared = Prepared { sql, bound: None };
         self.lock().keep(handle.clone(), caller.credentials.clone(), prepared)?;
@@ -53,7 +53,8 @@ impl Statements {
     pub(crate) fn get(&self, caller: &Caller, handle: &Bytes) -> Result<Prepared, Exception> {
         let mut held = self.lock();
         let entry = held.statements.get_mut(handle).filter(|entry| entry.owner == caller.credentials);
-        let entry = entry.ok_or_else(|| error::own(36, "there is no such prepared statement, or no longer"))?;
+        let entry = entry
+            .ok_or_else(|| error::own(ErrorCode::BAD_ARGUMENTS, "there is no such prepared statement, or no longer"))?;
         entry.used = Instant::now();
         Ok(entry.prepared.clone())
     }
@@ -88,7 +89,10 @@ impl Held {
             handles.iter().for_each(|handle| self.remove(handle));
         }
         if self.is_full(bytes) {
-            return Err(error::own(202, "there are too many prepared statements, or too large ones: close some"));
+            return Err(error::own(
+                ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+                "there are too many prepared statements, or too large ones: close some",
+            ));
         }
         self.bytes += bytes;
         self.statements.insert(handle, Entry { owner, prepared, used: Instant::now(), bytes });
@@ -134,7 +138,7 @@ mod tests {
         let long = "x".repeat(MAX_BYTES / 3);
         let first = statements.add(&joe, long.clone()).unwrap();
         statements.add(&joe, long.clone()).unwrap();
-        assert_eq!(statements.add(&joe, long.clone()).unwrap_err().code, 202);
+        assert_eq!(statements.add(&joe, long.clone()).unwrap_err().code, ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES);
         statements.close(&joe, &first);
         statements.add(&joe, long).unwrap();
     }

@@ -4,14 +4,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception};
+use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, ErrorCode, Exception};
 use windrow_columns::{block_rows, decode_native, Block, ColumnSpec, NativeBlock, NativeLimits};
 use windrow_sql::backquote;
 
 use crate::multipart::Multipart;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const CANNOT_PARSE: i32 = 6;
 
 /// The payload's name. It is another in each process, so that it hides no table that an expression of the payload
 /// reads.
@@ -162,7 +161,7 @@ fn contains(payload: &[u8], name: &str) -> bool {
 }
 
 fn wrong(why: &str) -> Exception {
-    Exception::new(CANNOT_PARSE, &format!("ClickHouse's own reading can't be taken: {why}"), "")
+    Exception::new(ErrorCode::CANNOT_PARSE_TEXT, &format!("ClickHouse's own reading can't be taken: {why}"), "")
 }
 
 #[cfg(test)]

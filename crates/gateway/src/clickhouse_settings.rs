@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::OutputSettings;
 
 use crate::error::Refusal;
@@ -54,7 +55,7 @@ pub(crate) fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> O
         is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))
     };
     let unknown = names.find(|name| !is_one(name))?;
-    Some(Refusal::statement(115, format!("Unknown setting '{unknown}'")).without_query())
+    Some(Refusal::statement(ErrorCode::UNKNOWN_SETTING, format!("Unknown setting '{unknown}'")).without_query())
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The gateway's own errors, in ClickHouse's form.
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_engine::trace::RequestTrace;
 use windrow_engine::{InsertError, PushError};
 
 /// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
-    pub(crate) code: i32,
+    pub(crate) code: ErrorCode,
     pub(crate) status: u16,
     pub(crate) text: Text,
     pub(crate) retry_after_seconds: Option<u32>,
@@ -23,21 +23,6 @@ pub(crate) enum Text {
     Backend(String),
 }
 
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-const NETWORK_ERROR: i32 = 210;
-const TIMEOUT_EXCEEDED: i32 = 159;
-const ABORTED: i32 = 236;
-const BAD_ARGUMENTS: i32 = 36;
-const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
-const AUTHENTICATION_FAILED: i32 = 516;
-const NOT_ENOUGH_SPACE: i32 = 243;
-const UNKNOWN_SETTING: i32 = 115;
-const UNKNOWN_TABLE: i32 = 60;
-const READONLY: i32 = 164;
-const TOO_MANY_PARTS: i32 = 252;
-const UNKNOWN_STATUS_OF_INSERT: i32 = 319;
-const HTTP_LENGTH_REQUIRED: i32 = 381;
-
 /// What a gateway says that has not taken an insert because it ends.
 pub(crate) const ENDING: &str = "Windrow is shutting down";
 
@@ -48,22 +33,22 @@ impl Refusal {
         trace.fail(format!("Code: {}", self.code));
     }
 
-    fn own(code: i32, text: String) -> Refusal {
+    fn own(code: ErrorCode, text: String) -> Refusal {
         Refusal {
             code,
-            status: windrow_clickhouse::http_status(code),
+            status: code.http_status(),
             text: Text::Own(text),
             retry_after_seconds: None,
             before_query: false,
         }
     }
 
-    fn retryable(code: i32, text: String) -> Refusal {
+    fn retryable(code: ErrorCode, text: String) -> Refusal {
         Refusal { status: 503, retry_after_seconds: Some(1), ..Refusal::own(code, text) }
     }
 
     /// A statement that can't be run, or failed.
-    pub(crate) fn statement(code: i32, text: String) -> Refusal {
+    pub(crate) fn statement(code: ErrorCode, text: String) -> Refusal {
         Refusal::own(code, text)
     }
 
@@ -78,16 +63,17 @@ impl Refusal {
     }
 
     pub(crate) fn is_unknown_setting(&self) -> bool {
-        self.code == UNKNOWN_SETTING
+        self.code == ErrorCode::UNKNOWN_SETTING
     }
 
     pub(crate) fn bad_argument(text: impl Into<String>) -> Refusal {
-        Refusal { before_query: true, ..Refusal::own(BAD_ARGUMENTS, text.into()) }
+        Refusal { before_query: true, ..Refusal::own(ErrorCode::BAD_ARGUMENTS, text.into()) }
     }
 
     /// Without the backend's version behind it, as ClickHouse words it before a session exists.
     pub(crate) fn authentication(text: &str) -> Refusal {
-        let refusal = Refusal::insert(InsertError::Exception(Exception::new(AUTHENTICATION_FAILED, text, "")));
+        let refusal =
+            Refusal::insert(InsertError::Exception(Exception::new(ErrorCode::AUTHENTICATION_FAILED, text, "")));
         Refusal { before_query: true, ..refusal }
     }
 
@@ -95,13 +81,14 @@ impl Refusal {
     pub(crate) fn length_required(method: &str) -> Refusal {
         let text =
             format!("The Transfer-Encoding is not chunked and there is no Content-Length header for {method} request.");
-        let refusal = Refusal::insert(InsertError::Exception(Exception::new(HTTP_LENGTH_REQUIRED, &text, "")));
+        let refusal =
+            Refusal::insert(InsertError::Exception(Exception::new(ErrorCode::HTTP_LENGTH_REQUIRED, &text, "")));
         Refusal { before_query: true, ..refusal }
     }
 
     /// Whether the connection can't go on behind it.
     pub(crate) fn ends_connection(&self) -> bool {
-        self.code == HTTP_LENGTH_REQUIRED
+        self.code == ErrorCode::HTTP_LENGTH_REQUIRED
     }
 
     pub(crate) fn wrong_password(user: &str) -> Refusal {
@@ -112,37 +99,40 @@ impl Refusal {
     /// In ClickHouse's words.
     pub(crate) fn unknown_path(method: &str, path: &str) -> Refusal {
         let text = format!("There is no handle {method} {path}");
-        Refusal { status: 404, before_query: true, ..Refusal::own(BAD_ARGUMENTS, text) }
+        Refusal { status: 404, before_query: true, ..Refusal::own(ErrorCode::BAD_ARGUMENTS, text) }
     }
 
     pub(crate) fn readonly(user: &str) -> Refusal {
-        Refusal::own(READONLY, format!("{user}: Cannot execute query in readonly mode"))
+        Refusal::own(ErrorCode::READONLY, format!("{user}: Cannot execute query in readonly mode"))
     }
 
     pub(crate) fn unknown_table(database: &str, table: &str) -> Refusal {
-        Refusal::own(UNKNOWN_TABLE, format!("Table {database}.{table} does not exist."))
+        Refusal::own(ErrorCode::UNKNOWN_TABLE, format!("Table {database}.{table} does not exist."))
     }
 
     /// An insert that is not taken for what it says, with the code that ClickHouse has for it.
-    pub(crate) fn of_insert(code: i32, text: impl Into<String>) -> Refusal {
+    pub(crate) fn of_insert(code: ErrorCode, text: impl Into<String>) -> Refusal {
         Refusal::own(code, text.into())
     }
 
     /// In ClickHouse's words. `by` is put behind them.
     pub(crate) fn query_id_in_use(id: &str, by: &str) -> Refusal {
-        Refusal::own(QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING, format!("Query with id = {id} is already running{by}"))
+        Refusal::own(
+            ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING,
+            format!("Query with id = {id} is already running{by}"),
+        )
     }
 
     pub(crate) fn unreachable(cause: &str) -> Refusal {
         Refusal::retryable(
-            NETWORK_ERROR,
+            ErrorCode::NETWORK_ERROR,
             format!("The backend of Windrow cannot be reached: {cause}. Nothing was stored; try again"),
         )
     }
 
     pub(crate) fn backend_lost(cause: &str) -> Refusal {
         let text = format!("Windrow lost the connection to its backend before the answer: {cause}. The statement may or may not have been executed");
-        Refusal { status: 502, ..Refusal::own(NETWORK_ERROR, text) }
+        Refusal { status: 502, ..Refusal::own(ErrorCode::NETWORK_ERROR, text) }
     }
 
     /// The gateway that owns an insert is away.
@@ -152,7 +142,7 @@ impl Refusal {
             true => "It may or may not be stored; try again: sent again as it is, it is stored once",
         };
         Refusal::retryable(
-            NETWORK_ERROR,
+            ErrorCode::NETWORK_ERROR,
             format!(
                 "The gateway {gateway} owns this insert by its deduplication token or its rows, and cannot be reached: \
                  {cause} (waited {waited_ms} ms: wait_for_async_insert_timeout). {outcome}. Start that gateway again; \
@@ -167,11 +157,11 @@ impl Refusal {
             "The connection to the gateway {gateway}, which owns this insert, was lost before its answer: {cause}. It may or \
              may not be stored; try again: sent again as it is, it is stored once"
         );
-        Refusal::retryable(NETWORK_ERROR, text)
+        Refusal::retryable(ErrorCode::NETWORK_ERROR, text)
     }
 
     pub(crate) fn too_busy(text: String) -> Refusal {
-        Refusal::retryable(MEMORY_LIMIT_EXCEEDED, text)
+        Refusal::retryable(ErrorCode::MEMORY_LIMIT_EXCEEDED, text)
     }
 
     pub(crate) fn push(error: &PushError) -> Refusal {
@@ -183,7 +173,7 @@ impl Refusal {
                 "Inserts into this table that came before have not been stored yet. The insert was not taken; try again later".into(),
             ),
             PushError::JournalFull { max_bytes, whose } => Refusal::retryable(
-                NOT_ENOUGH_SPACE,
+                ErrorCode::NOT_ENOUGH_SPACE,
                 format!("The journal of Windrow has no room for {whose} ({max_bytes} bytes). The insert was not taken; try again later"),
             ),
             PushError::NotJournaled { cause, is_certain } => {
@@ -192,15 +182,15 @@ impl Refusal {
                     false => "The insert was not taken; but if Windrow ends before the disk works again, the next start may find it there, and store it",
                 };
                 let text = format!("Windrow could not write the insert to its journal: {cause}. {end}");
-                Refusal::retryable(NOT_ENOUGH_SPACE, text)
+                Refusal::retryable(ErrorCode::NOT_ENOUGH_SPACE, text)
             }
             PushError::DeadLettersFull { max_bytes } => Refusal::retryable(
-                NOT_ENOUGH_SPACE,
+                ErrorCode::NOT_ENOUGH_SPACE,
                 format!("Inserts into this table have failed, and there is no room for more dead letters ({max_bytes} bytes): retry or discard them. The insert was not taken"),
             ),
             PushError::Failed(error) => Refusal::insert(error.clone()),
             PushError::ShuttingDown => {
-                Refusal::retryable(ABORTED, format!("{ENDING}. The insert was not taken; try again"))
+                Refusal::retryable(ErrorCode::ABORTED, format!("{ENDING}. The insert was not taken; try again"))
             }
         }
     }
@@ -209,7 +199,7 @@ impl Refusal {
         match error {
             InsertError::Exception(Exception { code, line, .. }) | InsertError::Failed(Exception { code, line, .. }) => Refusal {
                 code,
-                status: windrow_clickhouse::http_status(code),
+                status: code.http_status(),
                 text: Text::Backend(line),
                 retry_after_seconds: None,
                 before_query: false,
@@ -217,7 +207,7 @@ impl Refusal {
             InsertError::OutcomeUnknown(cause) => Refusal {
                 status: 503,
                 ..Refusal::own(
-                    NETWORK_ERROR,
+                    ErrorCode::NETWORK_ERROR,
                     format!("The backend gave no clear answer while the insert was being stored: {cause}. It may or may not be stored"),
                 )
             },
@@ -241,7 +231,7 @@ impl Refusal {
         let text = "When this insert came first, it was cut by the shards of its table, and parts of it are stored or on \
             their way. It can't be cut now, and would be stored once more as a whole: see that the table is the same at \
             every shard, and that the user may insert into it there, then send the insert again as it was";
-        Refusal::retryable(UNKNOWN_STATUS_OF_INSERT, text.to_owned())
+        Refusal::retryable(ErrorCode::UNKNOWN_STATUS_OF_INSERT, text.to_owned())
     }
 
     /// `wait_for_async_insert_timeout` is over and the insert was taken out of its batch.
@@ -251,17 +241,19 @@ impl Refusal {
             Some(InsertError::Unreachable(cause)) => {
                 Refusal::unreachable(&format!("{cause} (waited {timeout_ms} ms; the insert was withdrawn)"))
             }
-            Some(InsertError::Exception(exception)) if exception.code == TOO_MANY_PARTS => {
+            Some(InsertError::Exception(exception)) if exception.code == ErrorCode::TOO_MANY_PARTS => {
                 Refusal::exception(exception)
             }
-            Some(error) => Refusal::own(TIMEOUT_EXCEEDED, format!("{text}. The last attempt ended with: {error}")),
-            None => Refusal::own(TIMEOUT_EXCEEDED, text),
+            Some(error) => {
+                Refusal::own(ErrorCode::TIMEOUT_EXCEEDED, format!("{text}. The last attempt ended with: {error}"))
+            }
+            None => Refusal::own(ErrorCode::TIMEOUT_EXCEEDED, text),
         }
     }
 
     pub(crate) fn in_flight(timeout_ms: u64) -> Refusal {
         Refusal::own(
-            TIMEOUT_EXCEEDED,
+            ErrorCode::TIMEOUT_EXCEEDED,
             format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert is in flight: it may still be stored"),
         )
     }
@@ -290,8 +282,11 @@ mod tests {
     #[test]
     fn who_gives_up_on_a_table_with_too_many_parts_hears_of_them() {
         let code = |last: Exception| Refusal::withdrawn(100, Some(InsertError::Exception(last))).code;
-        assert_eq!(code(Exception::new(TOO_MANY_PARTS, "Too many parts", "")), TOO_MANY_PARTS);
-        assert_eq!(code(Exception::new(MEMORY_LIMIT_EXCEEDED, "no memory", "")), TIMEOUT_EXCEEDED);
+        assert_eq!(code(Exception::new(ErrorCode::TOO_MANY_PARTS, "Too many parts", "")), ErrorCode::TOO_MANY_PARTS);
+        assert_eq!(
+            code(Exception::new(ErrorCode::MEMORY_LIMIT_EXCEEDED, "no memory", "")),
+            ErrorCode::TIMEOUT_EXCEEDED
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::LatencyHistogram;
 
 use crate::error::Refusal;
@@ -29,7 +30,14 @@ struct Route {
 }
 
 /// Counted from the start: what appears with its first count is no rise to whoever reads series.
-const KNOWN_CODES: [i32; 6] = [159, 210, 241, 243, 252, 516];
+const KNOWN_CODES: [ErrorCode; 6] = [
+    ErrorCode::TIMEOUT_EXCEEDED,
+    ErrorCode::NETWORK_ERROR,
+    ErrorCode::MEMORY_LIMIT_EXCEEDED,
+    ErrorCode::NOT_ENOUGH_SPACE,
+    ErrorCode::TOO_MANY_PARTS,
+    ErrorCode::AUTHENTICATION_FAILED,
+];
 
 /// The route of inserts that are gathered.
 pub(crate) const GATHERED: &str = "insert";
@@ -57,7 +65,7 @@ pub(crate) struct Metrics {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tallies {
     pub(crate) forwarded: BTreeMap<&'static str, u64>,
-    pub(crate) errors: BTreeMap<i32, ErrorTally>,
+    pub(crate) errors: BTreeMap<ErrorCode, ErrorTally>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -71,7 +79,7 @@ pub(crate) struct ErrorTally {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct TallyCounts {
     pub(crate) forwarded: BTreeMap<&'static str, u64>,
-    pub(crate) errors: BTreeMap<i32, u64>,
+    pub(crate) errors: BTreeMap<ErrorCode, u64>,
 }
 
 const MAX_TEXT_CHARS: usize = 500;
@@ -125,7 +133,7 @@ impl Metrics {
         registry.register("windrow_forwarded_requests", help, m.forwarded.clone());
         let help = "Errors answered by the gateway itself, by ClickHouse's code";
         registry.register("windrow_errors", help, m.errors.clone());
-        KNOWN_CODES.into_iter().for_each(|code| drop(m.errors.get_or_create(&Code { code })));
+        KNOWN_CODES.into_iter().for_each(|code| drop(m.errors.get_or_create(&Code { code: code.number() })));
         m
     }
 
@@ -146,8 +154,8 @@ impl Metrics {
         self.error(refusal.code, &refusal.line(""));
     }
 
-    pub(crate) fn error(&self, code: i32, text: &str) {
-        self.errors.get_or_create(&Code { code }).inc();
+    pub(crate) fn error(&self, code: ErrorCode, text: &str) {
+        self.errors.get_or_create(&Code { code: code.number() }).inc();
         let latest = text.chars().take(MAX_TEXT_CHARS).collect();
         let mut tallies = self.lock();
         let tally = tallies.errors.entry(code).or_default();

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use windrow_kafka::{
-    ByTopic, Client, ClientOptions, Connection, Decompressor, ErrorCode, FetchPartition, FetchRequest, FetchTopic,
-    FetchedPartition, Isolation, OffsetAt, Purpose, ReadOptions, Sasl, ScramHash, TlsOptions, TokenSource, TopicId,
-    TopicPartition, VisibleBatches,
+    ByTopic, Client, ClientOptions, Connection, Decompressor, FetchPartition, FetchRequest, FetchTopic,
+    FetchedPartition, Isolation, KafkaErrorCode, OffsetAt, Purpose, ReadOptions, Sasl, ScramHash, TlsOptions,
+    TokenSource, TopicId, TopicPartition, VisibleBatches,
 };
 
 const FETCH_BYTES: i32 = 4 << 20;
@@ -64,7 +64,7 @@ async fn dump() -> Result<(), Failure> {
     let metadata = client.metadata(Some(vec![topic.clone()])).await?;
     let found =
         metadata.topics.into_iter().find(|each| each.name == topic).ok_or("the broker doesn't speak of the topic")?;
-    if found.error != ErrorCode::NONE {
+    if found.error != KafkaErrorCode::NONE {
         return Err(format!("{topic}: {}", found.error).into());
     }
     let isolation = match names.get("isolation").map(String::as_str) {
@@ -177,7 +177,7 @@ async fn fetch(
     let answer = connection.call(&request).await?;
     let fetched = answer.topics.into_iter().flat_map(|topic| topic.partitions).next().ok_or("an empty answer")?;
     match fetched.error {
-        ErrorCode::NONE => Ok(fetched),
+        KafkaErrorCode::NONE => Ok(fetched),
         error => Err(format!("{topic} {partition}: {error}").into()),
     }
 }

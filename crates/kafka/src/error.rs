@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::error_code::ErrorCode;
+use windrow_clickhouse::ErrorCode;
+
+use crate::error_code::KafkaErrorCode;
 use crate::wire::Malformed;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub enum Error {
     /// The broker doesn't believe who we are.
     Authentication { broker: String, reason: String },
     /// The broker refused a request.
-    Refused { doing: String, code: ErrorCode, reason: Option<String> },
+    Refused { doing: String, code: KafkaErrorCode, reason: Option<String> },
     /// The broker is too old or too new, or no Kafka broker at all.
     Unsupported { broker: String, what: String },
     /// An answer that can't be read.
@@ -27,17 +29,17 @@ pub enum Error {
 
 impl Error {
     /// ClickHouse's code for what happened.
-    pub fn code(&self) -> i32 {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Options(_) => 36,
-            Self::Network { .. } => 210,
-            Self::Timeout { .. } => 209,
-            Self::Authentication { .. } => 516,
-            Self::Refused { code, .. } if code.is_authorization() => 497,
-            Self::Refused { .. } => 1001,
-            Self::Unsupported { .. } => 48,
-            Self::Malformed { .. } => 117,
-            Self::Panicked(_) => 49,
+            Self::Options(_) => ErrorCode::BAD_ARGUMENTS,
+            Self::Network { .. } => ErrorCode::NETWORK_ERROR,
+            Self::Timeout { .. } => ErrorCode::SOCKET_TIMEOUT,
+            Self::Authentication { .. } => ErrorCode::AUTHENTICATION_FAILED,
+            Self::Refused { code, .. } if code.is_authorization() => ErrorCode::ACCESS_DENIED,
+            Self::Refused { .. } => ErrorCode::STD_EXCEPTION,
+            Self::Unsupported { .. } => ErrorCode::NOT_IMPLEMENTED,
+            Self::Malformed { .. } => ErrorCode::INCORRECT_DATA,
+            Self::Panicked(_) => ErrorCode::LOGICAL_ERROR,
         }
     }
 
@@ -51,24 +53,10 @@ impl Error {
     }
 
     /// Kafka's code, if a broker gave one.
-    pub fn kafka_code(&self) -> Option<ErrorCode> {
+    pub fn kafka_code(&self) -> Option<KafkaErrorCode> {
         match self {
             Self::Refused { code, .. } => Some(*code),
             _ => None,
-        }
-    }
-
-    fn code_name(&self) -> &'static str {
-        match self {
-            Self::Options(_) => "BAD_ARGUMENTS",
-            Self::Network { .. } => "NETWORK_ERROR",
-            Self::Timeout { .. } => "SOCKET_TIMEOUT",
-            Self::Authentication { .. } => "AUTHENTICATION_FAILED",
-            Self::Refused { code, .. } if code.is_authorization() => "ACCESS_DENIED",
-            Self::Refused { .. } => "STD_EXCEPTION",
-            Self::Unsupported { .. } => "NOT_IMPLEMENTED",
-            Self::Malformed { .. } => "INCORRECT_DATA",
-            Self::Panicked(_) => "LOGICAL_ERROR",
         }
     }
 }
@@ -92,7 +80,7 @@ impl fmt::Display for Error {
             }
             Self::Panicked(what) => write!(f, "Kafka: the consumer has failed inside: {what}.")?,
         }
-        write!(f, " ({})", self.code_name())
+        write!(f, " ({})", self.code().name().unwrap_or_default())
     }
 }
 

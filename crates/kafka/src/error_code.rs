@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a broker says of a request, a topic or a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ErrorCode(pub i16);
+pub struct KafkaErrorCode(pub i16);
 
 /// Names of the codes from 0 on.
 const NAMES: [&str; 104] = [
@@ -114,36 +114,36 @@ const NAMES: [&str; 104] = [
     "INCONSISTENT_TOPIC_ID",
 ];
 
-impl ErrorCode {
-    pub const NONE: ErrorCode = ErrorCode(0);
-    pub const OFFSET_OUT_OF_RANGE: ErrorCode = ErrorCode(1);
-    pub const CORRUPT_MESSAGE: ErrorCode = ErrorCode(2);
-    pub const UNKNOWN_TOPIC_OR_PARTITION: ErrorCode = ErrorCode(3);
-    pub const LEADER_NOT_AVAILABLE: ErrorCode = ErrorCode(5);
-    pub const NOT_LEADER_OR_FOLLOWER: ErrorCode = ErrorCode(6);
-    pub const REPLICA_NOT_AVAILABLE: ErrorCode = ErrorCode(9);
-    pub const COORDINATOR_LOAD_IN_PROGRESS: ErrorCode = ErrorCode(14);
-    pub const COORDINATOR_NOT_AVAILABLE: ErrorCode = ErrorCode(15);
-    pub const NOT_COORDINATOR: ErrorCode = ErrorCode(16);
-    pub const ILLEGAL_GENERATION: ErrorCode = ErrorCode(22);
-    pub const INCONSISTENT_GROUP_PROTOCOL: ErrorCode = ErrorCode(23);
-    pub const UNKNOWN_MEMBER_ID: ErrorCode = ErrorCode(25);
-    pub const REBALANCE_IN_PROGRESS: ErrorCode = ErrorCode(27);
-    pub const TOPIC_AUTHORIZATION_FAILED: ErrorCode = ErrorCode(29);
-    pub const GROUP_AUTHORIZATION_FAILED: ErrorCode = ErrorCode(30);
-    pub const CLUSTER_AUTHORIZATION_FAILED: ErrorCode = ErrorCode(31);
-    pub const UNSUPPORTED_VERSION: ErrorCode = ErrorCode(35);
-    pub const KAFKA_STORAGE_ERROR: ErrorCode = ErrorCode(56);
-    pub const SASL_AUTHENTICATION_FAILED: ErrorCode = ErrorCode(58);
-    pub const FETCH_SESSION_ID_NOT_FOUND: ErrorCode = ErrorCode(70);
-    pub const INVALID_FETCH_SESSION_EPOCH: ErrorCode = ErrorCode(71);
-    pub const FENCED_LEADER_EPOCH: ErrorCode = ErrorCode(74);
-    pub const UNKNOWN_LEADER_EPOCH: ErrorCode = ErrorCode(75);
-    pub const OFFSET_NOT_AVAILABLE: ErrorCode = ErrorCode(78);
-    pub const MEMBER_ID_REQUIRED: ErrorCode = ErrorCode(79);
-    pub const FENCED_INSTANCE_ID: ErrorCode = ErrorCode(82);
-    pub const UNKNOWN_TOPIC_ID: ErrorCode = ErrorCode(100);
-    pub const INCONSISTENT_TOPIC_ID: ErrorCode = ErrorCode(103);
+impl KafkaErrorCode {
+    pub const NONE: KafkaErrorCode = KafkaErrorCode(0);
+    pub const OFFSET_OUT_OF_RANGE: KafkaErrorCode = KafkaErrorCode(1);
+    pub const CORRUPT_MESSAGE: KafkaErrorCode = KafkaErrorCode(2);
+    pub const UNKNOWN_TOPIC_OR_PARTITION: KafkaErrorCode = KafkaErrorCode(3);
+    pub const LEADER_NOT_AVAILABLE: KafkaErrorCode = KafkaErrorCode(5);
+    pub const NOT_LEADER_OR_FOLLOWER: KafkaErrorCode = KafkaErrorCode(6);
+    pub const REPLICA_NOT_AVAILABLE: KafkaErrorCode = KafkaErrorCode(9);
+    pub const COORDINATOR_LOAD_IN_PROGRESS: KafkaErrorCode = KafkaErrorCode(14);
+    pub const COORDINATOR_NOT_AVAILABLE: KafkaErrorCode = KafkaErrorCode(15);
+    pub const NOT_COORDINATOR: KafkaErrorCode = KafkaErrorCode(16);
+    pub const ILLEGAL_GENERATION: KafkaErrorCode = KafkaErrorCode(22);
+    pub const INCONSISTENT_GROUP_PROTOCOL: KafkaErrorCode = KafkaErrorCode(23);
+    pub const UNKNOWN_MEMBER_ID: KafkaErrorCode = KafkaErrorCode(25);
+    pub const REBALANCE_IN_PROGRESS: KafkaErrorCode = KafkaErrorCode(27);
+    pub const TOPIC_AUTHORIZATION_FAILED: KafkaErrorCode = KafkaErrorCode(29);
+    pub const GROUP_AUTHORIZATION_FAILED: KafkaErrorCode = KafkaErrorCode(30);
+    pub const CLUSTER_AUTHORIZATION_FAILED: KafkaErrorCode = KafkaErrorCode(31);
+    pub const UNSUPPORTED_VERSION: KafkaErrorCode = KafkaErrorCode(35);
+    pub const KAFKA_STORAGE_ERROR: KafkaErrorCode = KafkaErrorCode(56);
+    pub const SASL_AUTHENTICATION_FAILED: KafkaErrorCode = KafkaErrorCode(58);
+    pub const FETCH_SESSION_ID_NOT_FOUND: KafkaErrorCode = KafkaErrorCode(70);
+    pub const INVALID_FETCH_SESSION_EPOCH: KafkaErrorCode = KafkaErrorCode(71);
+    pub const FENCED_LEADER_EPOCH: KafkaErrorCode = KafkaErrorCode(74);
+    pub const UNKNOWN_LEADER_EPOCH: KafkaErrorCode = KafkaErrorCode(75);
+    pub const OFFSET_NOT_AVAILABLE: KafkaErrorCode = KafkaErrorCode(78);
+    pub const MEMBER_ID_REQUIRED: KafkaErrorCode = KafkaErrorCode(79);
+    pub const FENCED_INSTANCE_ID: KafkaErrorCode = KafkaErrorCode(82);
+    pub const UNKNOWN_TOPIC_ID: KafkaErrorCode = KafkaErrorCode(100);
+    pub const INCONSISTENT_TOPIC_ID: KafkaErrorCode = KafkaErrorCode(103);
 
     pub fn is_error(&self) -> bool {
         *self != Self::NONE
@@ -190,13 +190,13 @@ impl ErrorCode {
     }
 }
 
-impl fmt::Display for ErrorCode {
+impl fmt::Display for KafkaErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name(), self.0)
     }
 }
 
-impl fmt::Debug for ErrorCode {
+impl fmt::Debug for KafkaErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -209,14 +209,14 @@ mod tests {
     #[test]
     fn names_stand_at_their_codes() {
         for (code, name) in [
-            (ErrorCode::NONE, "NONE"),
-            (ErrorCode::ILLEGAL_GENERATION, "ILLEGAL_GENERATION"),
-            (ErrorCode::SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED"),
-            (ErrorCode::FENCED_LEADER_EPOCH, "FENCED_LEADER_EPOCH"),
-            (ErrorCode::FENCED_INSTANCE_ID, "FENCED_INSTANCE_ID"),
-            (ErrorCode(89), "THROTTLING_QUOTA_EXCEEDED"),
-            (ErrorCode(-1), "UNKNOWN_SERVER_ERROR"),
-            (ErrorCode(12345), "UNKNOWN_SERVER_ERROR"),
+            (KafkaErrorCode::NONE, "NONE"),
+            (KafkaErrorCode::ILLEGAL_GENERATION, "ILLEGAL_GENERATION"),
+            (KafkaErrorCode::SASL_AUTHENTICATION_FAILED, "SASL_AUTHENTICATION_FAILED"),
+            (KafkaErrorCode::FENCED_LEADER_EPOCH, "FENCED_LEADER_EPOCH"),
+            (KafkaErrorCode::FENCED_INSTANCE_ID, "FENCED_INSTANCE_ID"),
+            (KafkaErrorCode(89), "THROTTLING_QUOTA_EXCEEDED"),
+            (KafkaErrorCode(-1), "UNKNOWN_SERVER_ERROR"),
+            (KafkaErrorCode(12345), "UNKNOWN_SERVER_ERROR"),
         ] {
             assert_eq!(code.name(), name);
         }

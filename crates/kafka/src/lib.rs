@@ -18,7 +18,7 @@ mod wire;
 pub use batch::*;
 pub use client::*;
 pub use error::Error;
-pub use error_code::ErrorCode;
+pub use error_code::KafkaErrorCode;
 pub use group::Assignor;
 #[cfg(feature = "fuzzing")]
 pub use group::{decode_assignment, encode_assignment, Member, PartitionCounts, Subscription};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use windrow_kafka::{Client, ClientOptions, Connection, Error, ErrorCode, HeartbeatRequest, Purpose, Sasl};
+use windrow_kafka::{Client, ClientOptions, Connection, Error, HeartbeatRequest, KafkaErrorCode, Purpose, Sasl};
 
 const RECORDED_PORT: u32 = 39092;
 const METADATA: i16 = 3;
@@ -123,7 +123,7 @@ async fn everyone_gets_the_answer_to_what_they_asked() {
     }
     while let Some(done) = calls.join_next().await {
         let (generation, error) = done.unwrap();
-        assert_eq!(error, ErrorCode(generation as i16));
+        assert_eq!(error, KafkaErrorCode(generation as i16));
     }
 }
 
@@ -136,7 +136,7 @@ async fn who_gives_up_disturbs_nobody() {
         let call = tokio::spawn(async move { given_up.call(&heartbeat(1_000)).await });
         tokio::task::yield_now().await;
         call.abort();
-        assert_eq!(connection.call(&heartbeat(generation)).await.unwrap().error, ErrorCode(generation as i16));
+        assert_eq!(connection.call(&heartbeat(generation)).await.unwrap().error, KafkaErrorCode(generation as i16));
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::Body;
+use windrow_clickhouse::ErrorCode;
 
 /// Rows that came to a bad end.
 #[derive(Debug, Clone)]
@@ -16,7 +17,7 @@ pub struct WriteError {
     pub batch_id: BatchId,
     pub reason: Reason,
     /// ClickHouse's code, if it was ClickHouse that refused them.
-    pub code: Option<i32>,
+    pub code: Option<ErrorCode>,
     pub message: String,
     /// How many rows it is about; as many as `rows` has, unless they are lost.
     pub row_count: u64,
@@ -101,7 +102,7 @@ mod tests {
         Arc::new(WriteError {
             batch_id: BatchId(1),
             reason: Reason::Values,
-            code: Some(469),
+            code: Some(ErrorCode::VIOLATED_CONSTRAINT),
             message: String::new(),
             row_count: 1,
             rows: Body::new(vec![0; bytes], vec![bytes as u32]),

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 /// Why an attempt to store a batch failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub kind: FailureKind,
     /// ClickHouse's code, if it was ClickHouse that answered.
-    pub code: Option<i32>,
+    pub code: Option<ErrorCode>,
     pub message: String,
     /// The row, counted from 1, that the error names. A hint.
     pub row: Option<u64>,
@@ -55,37 +55,37 @@ impl Failure {
 
 /// The types in front of the rows are not the table's any more. It has a code of bad values.
 fn is_of_the_structure(exception: &Exception) -> bool {
-    exception.code == 117 && exception.line.contains(": (while reading header)")
+    exception.code == ErrorCode::INCORRECT_DATA && exception.line.contains(": (while reading header)")
 }
 
 /// More partitions than one INSERT may write to. Halves of the batch have fewer.
 fn is_about_partitions(exception: &Exception) -> bool {
-    exception.code == 252
+    exception.code == ErrorCode::TOO_MANY_PARTS
 }
 
 /// Errors of the statement, the account or the table, whatever the rows are.
-fn refuses_everything(code: i32) -> bool {
+fn refuses_everything(code: ErrorCode) -> bool {
     matches!(
         code,
-        10 // NOT_FOUND_COLUMN_IN_BLOCK
-        | 16 // NO_SUCH_COLUMN_IN_TABLE
-        | 44 // ILLEGAL_COLUMN
-        | 47 // UNKNOWN_IDENTIFIER
-        | 48 // NOT_IMPLEMENTED
-        | 50 // UNKNOWN_TYPE
-        | 60 // UNKNOWN_TABLE
-        | 62 // SYNTAX_ERROR
-        | 73 // UNKNOWN_FORMAT
-        | 81 // UNKNOWN_DATABASE
-        | 115 // UNKNOWN_SETTING
-        | 192 // UNKNOWN_USER
-        | 193 // WRONG_PASSWORD
-        | 194 // REQUIRED_PASSWORD
-        | 291 // DATABASE_ACCESS_DENIED
-        | 452 // SETTING_CONSTRAINT_VIOLATION
-        | 497 // ACCESS_DENIED
-        | 511 // UNKNOWN_ROLE
-        | 516 // AUTHENTICATION_FAILED
+        ErrorCode::NOT_FOUND_COLUMN_IN_BLOCK
+            | ErrorCode::NO_SUCH_COLUMN_IN_TABLE
+            | ErrorCode::ILLEGAL_COLUMN
+            | ErrorCode::UNKNOWN_IDENTIFIER
+            | ErrorCode::NOT_IMPLEMENTED
+            | ErrorCode::UNKNOWN_TYPE
+            | ErrorCode::UNKNOWN_TABLE
+            | ErrorCode::SYNTAX_ERROR
+            | ErrorCode::UNKNOWN_FORMAT
+            | ErrorCode::UNKNOWN_DATABASE
+            | ErrorCode::UNKNOWN_SETTING
+            | ErrorCode::UNKNOWN_USER
+            | ErrorCode::WRONG_PASSWORD
+            | ErrorCode::REQUIRED_PASSWORD
+            | ErrorCode::DATABASE_ACCESS_DENIED
+            | ErrorCode::SETTING_CONSTRAINT_VIOLATION
+            | ErrorCode::ACCESS_DENIED
+            | ErrorCode::UNKNOWN_ROLE
+            | ErrorCode::AUTHENTICATION_FAILED
     )
 }
 
@@ -99,28 +99,41 @@ impl fmt::Display for Failure {
 mod tests {
     use super::*;
 
-    fn kind(code: i32, text: &str) -> FailureKind {
+    fn kind(code: ErrorCode, text: &str) -> FailureKind {
         Failure::of_exception(&Exception::new(code, text, "(version 26.7.2.1)")).kind
     }
 
     #[test]
     fn codes_tell_rows_from_circumstances() {
-        assert_eq!(kind(469, "Constraint `c` for table d.t is violated at row 2."), FailureKind::Values);
-        assert_eq!(kind(252, "Too many partitions for single INSERT block (more than 100)."), FailureKind::Values);
-        assert_eq!(kind(252, "Too many parts (3000)"), FailureKind::Passing);
-        assert_eq!(kind(60, "Table d.t does not exist"), FailureKind::Refused);
+        assert_eq!(
+            kind(ErrorCode::VIOLATED_CONSTRAINT, "Constraint `c` for table d.t is violated at row 2."),
+            FailureKind::Values
+        );
+        assert_eq!(
+            kind(ErrorCode::TOO_MANY_PARTS, "Too many partitions for single INSERT block (more than 100)."),
+            FailureKind::Values
+        );
+        assert_eq!(kind(ErrorCode::TOO_MANY_PARTS, "Too many parts (3000)"), FailureKind::Passing);
+        assert_eq!(kind(ErrorCode::UNKNOWN_TABLE, "Table d.t does not exist"), FailureKind::Refused);
         let header =
             "Type of 'a' must be Int64, not Int32: (while reading header): While executing BinaryRowInputFormat.";
-        assert_eq!(kind(117, header), FailureKind::Refused);
-        assert_eq!(kind(469, "Constraint `c` is violated: while pushing to view d.v"), FailureKind::MaybeStored);
-        for passing in [209, 241, 243, 319, 394, 216, 1002] {
+        assert_eq!(kind(ErrorCode::INCORRECT_DATA, header), FailureKind::Refused);
+        assert_eq!(
+            kind(ErrorCode::VIOLATED_CONSTRAINT, "Constraint `c` is violated: while pushing to view d.v"),
+            FailureKind::MaybeStored
+        );
+        for passing in [209, 241, 243, 319, 394, 216, 1002].map(ErrorCode::from_number) {
             assert_eq!(kind(passing, "x"), FailureKind::Passing, "{passing}");
         }
     }
 
     #[test]
     fn the_row_of_an_error_is_a_hint() {
-        let exception = Exception::new(469, "Constraint `p` for table d.t (uuid) is violated at row 2. Expression", "");
+        let exception = Exception::new(
+            ErrorCode::VIOLATED_CONSTRAINT,
+            "Constraint `p` for table d.t (uuid) is violated at row 2. Expression",
+            "",
+        );
         assert_eq!(Failure::of_exception(&exception).row, Some(2));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windrow_clickhouse::{CallError, Client};
+use windrow_clickhouse::{CallError, Client, ErrorCode};
 
 use crate::errors::DemoError;
 use crate::options::{Destination, Inserts, PidSource};
@@ -11,8 +11,6 @@ use crate::probe_results::ProbeResults;
 use crate::store::{Row, RunId, Store};
 use crate::watch::Watched;
 
-/// What synchronous inserts run into when merges don't keep up. Whoever inserts has to come back later.
-const TOO_MANY_PARTS: i32 = 252;
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 const MAX_TRIES: usize = 30;
 
@@ -60,7 +58,7 @@ impl Side {
         for _ in 0..MAX_TRIES {
             match self.store.insert(client, row).await {
                 Ok(()) => return self.results.acknowledged(row.number, sent.elapsed()),
-                Err(CallError::Exception(exception)) if exception.code == TOO_MANY_PARTS => {
+                Err(CallError::Exception(exception)) if exception.code == ErrorCode::TOO_MANY_PARTS => {
                     self.results.refused(exception.to_string());
                     tokio::time::sleep(BETWEEN_TRIES).await;
                 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use windrow_clickhouse::{Answer, Call, CallError, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Answer, Call, CallError, Client, ClientOptions, Credentials, Endpoint, ErrorCode};
 
 use crate::calendar::datetime64_text;
 use crate::cities::City;
@@ -17,7 +17,6 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 const INSERT_TIMEOUT: Duration = Duration::from_secs(125);
 /// Ids read at a time when all are checked.
 const IDS_PER_PAGE: u64 = 500_000;
-const UNKNOWN_TABLE: i32 = 60;
 
 /// How to reach the table, and which rows of it are this run's.
 #[derive(Debug, Clone)]
@@ -175,7 +174,9 @@ impl Store {
         let query = self.engine.count_pieces(&self.database, self.table_name);
         let answer = match self.query(client, &query).await {
             // Databases behind ADBC get the table of batches with the first one.
-            Err(CallError::Exception(exception)) if exception.code == UNKNOWN_TABLE => return Ok(PartCounts::default()),
+            Err(CallError::Exception(exception)) if exception.code == ErrorCode::UNKNOWN_TABLE => {
+                return Ok(PartCounts::default())
+            }
             answered => answered?,
         };
         let mut numbers = answer.text().split_whitespace().map(|field| field.parse().unwrap_or(0));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_writer::{BatchId, Failure, Next};
 
 use super::core::Shared;
@@ -78,7 +78,11 @@ impl WriterControl {
     fn failed(&self, py: Python<'_>, batch: &Bound<'_, OutgoingBatch>, code: Option<i32>, message: &str, now: f64) {
         let id: BatchId = batch.get().batch_id();
         let failure = match code {
-            Some(code) => Failure::of_exception(&Exception { code, line: message.to_owned(), before_writing: false }),
+            Some(code) => Failure::of_exception(&Exception {
+                code: ErrorCode::from_number(code),
+                line: message.to_owned(),
+                before_writing: false,
+            }),
             None => Failure::passing(message),
         };
         py.detach(|| self.shared.gathering.failed(id, failure, milliseconds(now)));

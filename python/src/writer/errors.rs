@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use windrow_clickhouse::ErrorCode;
 use windrow_writer::{Reason, WriteError};
 
 /// Rows that were not stored, as `windrow.WriteError` is made from them.
@@ -28,7 +29,7 @@ impl FailedRows {
     /// ClickHouse's code, if it was ClickHouse that refused the rows.
     #[getter]
     fn code(&self) -> Option<i32> {
-        self.error.code
+        self.error.code.map(ErrorCode::number)
     }
 
     #[getter]

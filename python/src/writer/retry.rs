@@ -1,6 +1,7 @@
 //! A program's own policy of retries: an object with `again_after`.
 
 use pyo3::prelude::*;
+use windrow_clickhouse::ErrorCode;
 use windrow_writer::{Attempts, Backoff, Failure, Retry};
 
 /// Asks a Python object. When that fails, the usual policy decides: a row is not lost to a mistake in a policy.
@@ -17,7 +18,13 @@ impl PythonRetry {
     fn ask(&self, failure: &Failure, attempts: Attempts) -> Option<PyResult<Option<f64>>> {
         Python::try_attach(|py| {
             let elapsed = attempts.elapsed_ms as f64 / 1000.0;
-            let arguments = (failure.code, failure.message.as_str(), attempts.failed, elapsed, attempts.survives);
+            let arguments = (
+                failure.code.map(ErrorCode::number),
+                failure.message.as_str(),
+                attempts.failed,
+                elapsed,
+                attempts.survives,
+            );
             let answer = self.policy.bind(py).call_method1("again_after", arguments);
             let seconds = answer.and_then(|seconds| seconds.extract::<Option<f64>>());
             seconds.inspect_err(|error| error.clone_ref(py).write_unraisable(py, Some(self.policy.bind(py)))).into()

@@ -3,18 +3,17 @@
 //! Whether a column has a default is not in it. One that can be NULL is taken to have none; one that can't is left to
 //! the database where an insert does not name it.
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::TableRef;
 
 use crate::connection::Connection;
-use crate::errors::UNKNOWN_TABLE;
 use crate::table::{Described, Table};
 use crate::types;
 
 pub(super) fn describe(connection: &mut Connection, name: &TableRef) -> Result<Option<Table>, Exception> {
     let schema = match connection.table_schema(name) {
         Ok(schema) => schema,
-        Err(exception) if exception.code == UNKNOWN_TABLE => return Ok(None),
+        Err(exception) if exception.code == ErrorCode::UNKNOWN_TABLE => return Ok(None),
         Err(exception) => return Err(exception),
     };
     let described = schema.fields().iter().map(|field| Described {

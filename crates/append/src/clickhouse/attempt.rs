@@ -4,7 +4,7 @@
 //! Several are linked into the target by one statement, that makes all of them visible at once (tried: no reader of
 //! 26.7 saw some of 270 parts).
 
-use windrow_clickhouse::CallError;
+use windrow_clickhouse::{CallError, ErrorCode};
 
 use super::publication::{Publication, WrittenMethod};
 use super::server::{Order, Session};
@@ -20,7 +20,8 @@ const MANY_BLOCKS_ROWS: &str = "1048576";
 const KNOWS_CHOICE_OF_SELECT: &str =
     "SELECT count() FROM system.settings WHERE name = 'deduplicate_insert_select' FORMAT TSV";
 
-const NOT_SUPPORTED: [i32; 3] = [48, 62, 344];
+const NOT_SUPPORTED: [ErrorCode; 3] =
+    [ErrorCode::NOT_IMPLEMENTED, ErrorCode::SYNTAX_ERROR, ErrorCode::SUPPORT_IS_DISABLED];
 
 pub(super) fn query_id(id: AppendId) -> String {
     format!("windrow-append-{id}-publish")
@@ -110,5 +111,5 @@ async fn order(session: &Session, id: AppendId, statement: &str, settings: &[(&s
 
 /// Whether an error was raised before a row of the last step was kept, so that a look at the tables is all it takes.
 pub(super) fn is_settled(error: &CallError) -> bool {
-    matches!(error, CallError::Exception(exception) if !exception.leaves_outcome_open() && exception.code != 216)
+    matches!(error, CallError::Exception(exception) if !exception.leaves_outcome_open() && exception.code != ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING)
 }

@@ -42,13 +42,15 @@ fn row_location(mut row: u64, stretches: &[Stretch]) -> Option<RowLocation> {
 
 #[cfg(test)]
 mod tests {
+    use windrow_clickhouse::ErrorCode;
+
     use super::*;
 
     fn constraint(row: u64) -> Exception {
         let text = format!(
             "Constraint `c` for table d.t (x) is violated at row {row}. Expression: (a < 9). Column values: a = 9"
         );
-        Exception::new(469, &text, "")
+        Exception::new(ErrorCode::VIOLATED_CONSTRAINT, &text, "")
     }
 
     #[test]
@@ -67,7 +69,11 @@ mod tests {
 
     #[test]
     fn a_batch_alone_is_to_blame_without_a_row() {
-        let error = Exception::new(395, "Value passed to 'throwIf' function is non-zero", "");
+        let error = Exception::new(
+            ErrorCode::FUNCTION_THROW_IF_VALUE_IS_NON_ZERO,
+            "Value passed to 'throwIf' function is non-zero",
+            "",
+        );
         let alone = locate(error.clone(), &[Stretch { batch: 3, rows: 7 }]);
         assert_eq!((alone.batch, alone.row), (Some(3), None));
         let several = locate(error, &[Stretch { batch: 3, rows: 7 }, Stretch { batch: 4, rows: 1 }]);

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use windrow_clickhouse::CallError;
+use windrow_clickhouse::{CallError, ErrorCode};
 use windrow_sql::{backquote, quote_string};
 
 use super::attempt::{attempt, is_settled, query_id};
@@ -143,7 +143,7 @@ impl<'a> Publisher<'a> {
             Verdict::NotSeen if moves => {
                 let text =
                     format!("Table {} was replaced before the append came into it", self.publication.target().quoted());
-                Next::End(Ending::Refused(AppendError::new(60, &text)))
+                Next::End(Ending::Refused(AppendError::new(ErrorCode::UNKNOWN_TABLE, &text)))
             }
             _ => unknown("another table has taken the name of its table"),
         }

@@ -4,6 +4,7 @@
 //! are read here, by the readers that gathered inserts go through, which take only values that both types have. What
 //! isn't taken is an error that names the column: it is found by reading the columns one by one.
 
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::{decode_native, Block, Format, NativeLimits, NotParsed, NotParsedReason, Parsed, ReadPlan};
 
 use super::table::{plan, Table, Written};
@@ -27,14 +28,14 @@ pub(super) fn read(table: &Table, payload: Payload, max_bytes: u64) -> Result<Re
     let held_bytes = block.bytes() as u64;
     if held_bytes > max_bytes {
         let text = format!("The batch takes {held_bytes} bytes in memory, more than {max_bytes}; send smaller batches");
-        return Err(AppendError::new(241, &text).with_status(413));
+        return Err(AppendError::new(ErrorCode::MEMORY_LIMIT_EXCEEDED, &text).with_status(413));
     }
     bind(table, present.iter().collect())?;
     Ok(Read { rows: block.rows() as u64, held_bytes, batch: Batch { block } })
 }
 
 fn named(format: Option<&'static Format>) -> Result<&'static Format, AppendError> {
-    format.ok_or_else(|| AppendError::new(73, "The format is not known here"))
+    format.ok_or_else(|| AppendError::new(ErrorCode::UNKNOWN_FORMAT, "The format is not known here"))
 }
 
 /// All batches have the columns of the first one that was read.
@@ -51,7 +52,7 @@ fn bind(table: &Table, present: Vec<usize>) -> Result<(), AppendError> {
         names(&present),
         names(bound)
     );
-    Err(AppendError::new(117, &text))
+    Err(AppendError::new(ErrorCode::INCORRECT_DATA, &text))
 }
 
 impl Source<'_> {
@@ -77,14 +78,14 @@ impl Source<'_> {
         if not_parsed.reason == NotParsedReason::UnknownField {
             if let Some(name) = self.names().into_iter().find(|name| !self.has_column(name)) {
                 let text = format!("Column {name} of the batch is none of the columns to append to");
-                return AppendError::new(16, &text).with_status(400);
+                return AppendError::new(ErrorCode::NO_SUCH_COLUMN_IN_TABLE, &text).with_status(400);
             }
         }
         if let Some(column) = self.culprit() {
             return AppendError::new(column.code(), &column.text(format)).with_status(400);
         }
         let text = format!("Cannot read the batch as {format}: {}", general(not_parsed.reason));
-        AppendError::new(117, &text)
+        AppendError::new(ErrorCode::INCORRECT_DATA, &text)
     }
 
     fn has_column(&self, name: &str) -> bool {
@@ -125,10 +126,10 @@ struct Culprit<'t> {
 }
 
 impl Culprit<'_> {
-    fn code(&self) -> i32 {
+    fn code(&self) -> ErrorCode {
         match self.reason {
-            NotParsedReason::Null => 349,
-            _ => 53,
+            NotParsedReason::Null => ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN,
+            _ => ErrorCode::TYPE_MISMATCH,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Exception, Purpose};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, ErrorCode, Exception, Purpose};
 
 use crate::error::AppendError;
 
@@ -14,8 +14,6 @@ use crate::error::AppendError;
 const SHORT: Duration = Duration::from_secs(60);
 /// Statements that write or move rows. Past it the outcome is unknown.
 const LONG: Duration = Duration::from_secs(600);
-
-const ACCESS_DENIED: i32 = 497;
 
 #[derive(Clone)]
 pub(super) struct Server {
@@ -96,14 +94,14 @@ impl Session {
 }
 
 pub(super) fn may_not(error: &CallError) -> bool {
-    matches!(error, CallError::Exception(exception) if exception.code == ACCESS_DENIED)
+    matches!(error, CallError::Exception(exception) if exception.code == ErrorCode::ACCESS_DENIED)
 }
 
 /// What a user is told who may see nothing of a table, in ClickHouse's words for an INSERT of such a user. `refused` is
 /// the answer to EXISTS.
 pub(super) fn may_not_insert(refused: CallError) -> AppendError {
     match refused {
-        CallError::Exception(exception) if exception.code == ACCESS_DENIED => {
+        CallError::Exception(exception) if exception.code == ErrorCode::ACCESS_DENIED => {
             let line = exception.line.replacen("the grant SHOW TABLES ON", "the grant INSERT ON", 1);
             AppendError::from(Exception { line, ..exception })
         }
@@ -123,7 +121,7 @@ pub(super) fn may_pass(error: &CallError) -> bool {
 
 /// The same query is still running from an attempt whose answer was lost.
 pub(super) fn is_under_way(exception: &Exception) -> bool {
-    exception.code == 216
+    exception.code == ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING
 }
 
 /// Tries until it works, fails for good, or the time is over. For what can be done twice without harm.
@@ -145,9 +143,9 @@ pub(super) async fn persist<T, F: Future<Output = Result<T, CallError>>>(
 /// What an append is told: it failed, and nothing of it is stored.
 pub(super) fn failure(error: CallError) -> AppendError {
     match error {
-        CallError::NotSent(error) => AppendError::new(210, &error.to_string()).with_status(503),
+        CallError::NotSent(error) => AppendError::new(ErrorCode::NETWORK_ERROR, &error.to_string()).with_status(503),
         CallError::Unknown(text) => {
-            AppendError::new(210, &format!("ClickHouse does not answer: {text}")).with_status(503)
+            AppendError::new(ErrorCode::NETWORK_ERROR, &format!("ClickHouse does not answer: {text}")).with_status(503)
         }
         CallError::Exception(exception) => AppendError::from(exception),
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::oneshot;
+use windrow_clickhouse::ErrorCode;
 use windrow_log::{Folder, Log, LogOptions, RecordId, Room};
 
 use super::publication::Publication;
@@ -99,7 +100,10 @@ impl StateLog {
             _ => Room::Reserve,
         };
         let no_room = |error: &dyn std::fmt::Display| {
-            AppendError::try_again(243, &format!("The log of appends can't be written: {error}"))
+            AppendError::try_again(
+                ErrorCode::NOT_ENOUGH_SPACE,
+                &format!("The log of appends can't be written: {error}"),
+            )
         };
         let bytes = record.encode();
         let appended = self.log.append(record.event.kind(), None, bytes, room).map_err(|error| no_room(&error))?;

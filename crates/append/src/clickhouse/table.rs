@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use windrow_clickhouse::CallError;
+use windrow_clickhouse::{CallError, ErrorCode};
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 
 use super::method::{Engine, Method};
@@ -90,7 +90,7 @@ impl From<AppendError> for TableError {
 }
 
 fn unknown(name: &Name) -> AppendError {
-    AppendError::new(60, &format!("Table {} does not exist", name.quoted()))
+    AppendError::new(ErrorCode::UNKNOWN_TABLE, &format!("Table {} does not exist", name.quoted()))
 }
 
 impl Facts {
@@ -133,7 +133,10 @@ impl Table {
             None => described.into_iter().filter(Written::is_writable).collect(),
         };
         if let Some(twice) = columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)) {
-            return Err(AppendError::new(15, &format!("Column {} specified more than once", twice.1.name)));
+            return Err(AppendError::new(
+                ErrorCode::DUPLICATE_COLUMN,
+                &format!("Column {} specified more than once", twice.1.name),
+            ));
         }
         let Facts { engine, uuid, is_partitioned, window, old_parts_lifetime_s, timezone } = facts;
         let number =
@@ -217,12 +220,13 @@ impl Written {
 fn choose(wanted: &str, described: &[Written], table: &Name) -> Result<Written, AppendError> {
     match described.iter().find(|column| column.name == wanted) {
         Some(column) if column.is_writable() => Ok(column.clone()),
-        Some(_) => {
-            Err(AppendError::new(44, &format!("Cannot insert column {wanted}, because it is MATERIALIZED or an ALIAS")))
-        }
+        Some(_) => Err(AppendError::new(
+            ErrorCode::ILLEGAL_COLUMN,
+            &format!("Cannot insert column {wanted}, because it is MATERIALIZED or an ALIAS"),
+        )),
         None => {
             let text = format!("No such column {wanted} in table {}", table.quoted());
-            Err(AppendError::new(16, &text))
+            Err(AppendError::new(ErrorCode::NO_SUCH_COLUMN_IN_TABLE, &text))
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use windrow_clickhouse::{CallError, Client, Credentials};
+use windrow_clickhouse::{CallError, Client, Credentials, ErrorCode};
 
 use super::look;
 use super::publication::Publication;
@@ -137,7 +137,7 @@ impl ClickHouse {
             if Instant::now() > end {
                 let text =
                     "What is left of an append of this id is not cleared away yet; try again later, or with another id";
-                return Err(AppendError::try_again(236, text));
+                return Err(AppendError::try_again(ErrorCode::ABORTED, text));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -298,7 +298,7 @@ fn nobody_knows(why: &str, target: &Name, id: AppendId) -> AppendError {
         "The append may or may not be stored, in whole or in part: {why}. Its rows are kept in {}*",
         target.staging(id).quoted()
     );
-    AppendError::new(319, &text)
+    AppendError::new(ErrorCode::UNKNOWN_STATUS_OF_INSERT, &text)
 }
 
 impl Filling {
@@ -317,12 +317,12 @@ impl Filling {
         let staged = looked.await.map_err(failure)?;
         if staged.target_uuid.as_deref() != Some(&table.uuid) {
             let text = format!("Table {} was dropped or replaced while it was appended to", table.name.quoted());
-            return Err(AppendError::new(60, &text));
+            return Err(AppendError::new(ErrorCode::UNKNOWN_TABLE, &text));
         }
         let rows: u64 = staged.parts.iter().map(|part| part.rows).sum();
         if rows != self.staging.rows {
             let text = format!("The staging table has {rows} rows of the {} that were sent", self.staging.rows);
-            return Err(AppendError::new(1001, &text));
+            return Err(AppendError::new(ErrorCode::STD_EXCEPTION, &text));
         }
         let mut publication = Publication {
             method: table.method().into(),

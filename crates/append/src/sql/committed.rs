@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use windrow_adbc::SqlDatabase;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_sql::Dialect;
 
 use crate::answer::{Atomicity, Committed, State};
@@ -27,9 +27,6 @@ const COLUMNS: &str = "(id VARCHAR(36) PRIMARY KEY, {user} VARCHAR(1000) NOT NUL
                        seconds DOUBLE PRECISION NOT NULL, committed_at TIMESTAMP NOT NULL)";
 /// So many are remembered, none for longer than a week.
 const REMEMBERED: usize = 100_000;
-const INCORRECT_DATA: i32 = 117;
-const UNKNOWN_TABLE: i32 = 60;
-pub(super) const VIOLATED_CONSTRAINT: i32 = 469;
 /// After so many commits the table is looked through.
 const PRUNED_EVERY: u64 = 1000;
 
@@ -116,7 +113,7 @@ impl CommittedAppends {
         match self.look(database, id).await {
             Ok(is_certain) => Ok((self.get(id), is_certain)),
             // There was none yet, or somebody has dropped what they were known by; or there can't be any.
-            Err(exception) if exception.code == UNKNOWN_TABLE || !database.has_transactions() => {
+            Err(exception) if exception.code == ErrorCode::UNKNOWN_TABLE || !database.has_transactions() => {
                 Ok((Outcome::Nothing, true))
             }
             Err(exception) => Err(exception),
@@ -155,7 +152,7 @@ pub(super) async fn make(database: &SqlDatabase) -> Result<(), Exception> {
     let statement = format!("CREATE TABLE IF NOT EXISTS {} {columns}", database.appends());
     match database.own_execute(&statement).await {
         // PostgreSQL says so where somebody else has just made it.
-        Err(exception) if exception.code == VIOLATED_CONSTRAINT => database.own_execute(&statement).await,
+        Err(exception) if exception.code == ErrorCode::VIOLATED_CONSTRAINT => database.own_execute(&statement).await,
         made => made,
     }
 }
@@ -189,7 +186,7 @@ async fn ask(database: &SqlDatabase, sql: &str) -> Result<Vec<Entry>, Exception>
     let read = |row: &Vec<Option<String>>| {
         entry(row).ok_or_else(|| {
             let text = format!("A row of {} can't be read: {row:?}", database.appends());
-            Exception::new(INCORRECT_DATA, &text, database.version_suffix())
+            Exception::new(ErrorCode::INCORRECT_DATA, &text, database.version_suffix())
         })
     };
     rows.iter().map(read).collect()
@@ -244,7 +241,7 @@ mod tests {
         let row = |rows: &str| format!("SELECT '{}', 'joe', '{rows}', '2', '3', '0.5'", AppendId::from_u128(1));
         assert_eq!(ask(&duckdb, &row("1")).await.unwrap().len(), 1);
         let error = ask(&duckdb, &row("-1")).await.err().unwrap();
-        assert_eq!((error.code, error.line.contains("can't be read")), (INCORRECT_DATA, true), "{error}");
+        assert_eq!((error.code, error.line.contains("can't be read")), (ErrorCode::INCORRECT_DATA, true), "{error}");
     }
 
     #[tokio::test(flavor = "multi_thread")]

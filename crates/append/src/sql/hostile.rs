@@ -14,6 +14,7 @@ use arrow_schema::Field;
 use super::read::of_stream;
 use super::unfolding::unfolded_bytes;
 use crate::size::batch_bytes;
+use windrow_clickhouse::ErrorCode;
 
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -91,7 +92,7 @@ fn what_unpacks_to_too_much_is_refused_before_it_does() {
         let packed = stream(std::slice::from_ref(&batch), Some(compression));
         assert!(packed.len() < 20_000);
         let error = of_stream(packed.clone().into(), MAX_BYTES).unwrap_err();
-        assert_eq!((error.exception.code, error.status), (229, 413), "{error}");
+        assert_eq!((error.exception.code, error.status), (ErrorCode::QUERY_IS_TOO_LARGE, 413), "{error}");
         assert!(of_stream(packed.into(), 4 * MAX_BYTES).is_ok());
     }
 }

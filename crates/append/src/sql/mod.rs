@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use tokio::sync::OnceCell;
 use windrow_adbc::SqlDatabase;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::{CommitError, TableRef, UserPermit, UserPermits};
 
 use self::blame::{place_of, Culprit, Tried};
-use self::committed::{insert_statement, CommittedAppends, Entry, VIOLATED_CONSTRAINT};
+use self::committed::{insert_statement, CommittedAppends, Entry};
 use self::table::SqlTable;
 use crate::answer::{Atomicity, Column, Committed, State};
 use crate::error::AppendError;
@@ -136,7 +136,8 @@ impl Target for SqlTarget {
             _ => {}
         }
         let (found, is_certain) = committed.look_up(&self.database, id).await.map_err(|exception| {
-            match exception.code == LOCK_NOT_GRANTED {
+            // Another transaction has written the append's row, and does not end.
+            match exception.code == ErrorCode::ABORTED {
                 true => errors::still_committing(id),
                 false => errors::of_asking(exception),
             }
@@ -163,9 +164,6 @@ impl Target for SqlTarget {
 
     async fn shut_down(&self) {}
 }
-
-/// Another transaction has written the append's row, and doesn't end.
-const LOCK_NOT_GRANTED: i32 = 236;
 
 /// An append that is being written.
 pub(crate) struct Writing {
@@ -238,7 +236,7 @@ impl Transaction for Writing {
         if let Err(exception) = self.transaction.execute(&insert_statement(&self.database, &entry, &table)).await {
             // Another gateway may have committed the same append.
             return Err(match exception.code {
-                VIOLATED_CONSTRAINT => self.shared.doubtful(id, exception),
+                ErrorCode::VIOLATED_CONSTRAINT => self.shared.doubtful(id, exception),
                 _ => CommitFailure::Refused(exception.into()),
             });
         }

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use bytes::Bytes;
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::{decode_native, NativeLimits};
 use windrow_duckdb::{record_batch, Fitting};
 use windrow_interchange::{check_arrow_stream, ArrowFault};
@@ -20,7 +21,6 @@ use crate::target::Read;
 
 /// What a batch may become in memory, in times of what it may have on the wire: widths of types differ.
 const MAX_GROWTH: u64 = 4;
-const INCORRECT_DATA: i32 = 117;
 
 pub(super) fn read(table: &SqlTable, payload: Payload, max_bytes: u64) -> Result<Read<Vec<RecordBatch>>, AppendError> {
     let batches = decoded(payload, max_bytes)?;
@@ -95,13 +95,13 @@ fn decode_stream(bytes: Bytes) -> Result<Vec<RecordBatch>, AppendError> {
 }
 
 fn bad(why: &str) -> AppendError {
-    AppendError::new(INCORRECT_DATA, &format!("The batch is no Arrow IPC stream that can be read: {why}"))
+    AppendError::new(ErrorCode::INCORRECT_DATA, &format!("The batch is no Arrow IPC stream that can be read: {why}"))
 }
 
 fn of_native(mut bytes: &[u8], max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
     let limits = NativeLimits { max_unfolded_bytes: max_bytes as usize, ..NativeLimits::default() };
     let unreadable = |why: &dyn std::fmt::Display| {
-        AppendError::new(INCORRECT_DATA, &format!("The batch can't be read as Native: {why}"))
+        AppendError::new(ErrorCode::INCORRECT_DATA, &format!("The batch can't be read as Native: {why}"))
     };
     let mut batches = Vec::new();
     while !bytes.is_empty() {

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use arrow_schema::{Schema, SchemaRef};
 use windrow_adbc::SqlDatabase;
+use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::{Fitting, NotHeld, TableInfo};
 
 use crate::answer::Column;
@@ -27,34 +28,31 @@ struct Bound {
     fitting: Fitting,
 }
 
-const UNKNOWN_TABLE: i32 = 60;
-const ACCESS_DENIED: i32 = 497;
-const NOT_IMPLEMENTED: i32 = 48;
-const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
-const INCORRECT_DATA: i32 = 117;
-
 pub(super) async fn look_up(database: &SqlDatabase, opening: &OpenRequest) -> Result<SqlTable, AppendError> {
     let name = database.table_ref(&opening.database, &opening.table);
     let version = database.version_suffix().to_owned();
     let error = |code, text: String| AppendError::from(windrow_clickhouse::Exception::new(code, &text, &version));
     let shown = format!("{}.{}", opening.database, opening.table);
     if database.is_windrows(&name) {
-        return Err(error(ACCESS_DENIED, format!("{shown} is Windrow's own: nothing can be appended to it")));
+        return Err(error(
+            ErrorCode::ACCESS_DENIED,
+            format!("{shown} is Windrow's own: nothing can be appended to it"),
+        ));
     }
     let info = database.table(&name).await.map_err(errors::of_asking)?;
     if !database.has_transactions() {
         return Err(errors::no_transactions(&version));
     }
-    let info = info.ok_or_else(|| error(UNKNOWN_TABLE, format!("Table {shown} does not exist")))?;
+    let info = info.ok_or_else(|| error(ErrorCode::UNKNOWN_TABLE, format!("Table {shown} does not exist")))?;
     if info.is_view {
-        return Err(error(NOT_IMPLEMENTED, format!("{shown} is a view: nothing can be appended to it")));
+        return Err(error(ErrorCode::NOT_IMPLEMENTED, format!("{shown} is a view: nothing can be appended to it")));
     }
     let is_known = |name: &String| {
         info.columns.iter().any(|column| !column.generated && column.name.to_lowercase() == name.to_lowercase())
     };
     if let Some(unknown) = opening.columns.iter().flatten().find(|name| !is_known(name)) {
         let text = format!("There is no column {unknown} in table {shown} to append to");
-        return Err(error(NO_SUCH_COLUMN_IN_TABLE, text).with_status(400));
+        return Err(error(ErrorCode::NO_SUCH_COLUMN_IN_TABLE, text).with_status(400));
     }
     let writes_given = matches!(database, SqlDatabase::Adbc(_));
     Ok(SqlTable {
@@ -115,7 +113,7 @@ impl SqlTable {
             true => Ok(bound.fitting.clone()),
             false => {
                 let text = "All batches of an append have the same columns of the same types; this one's differ from the first one's";
-                Err(self.error(INCORRECT_DATA, text))
+                Err(self.error(ErrorCode::INCORRECT_DATA, text))
             }
         }
     }
@@ -131,7 +129,7 @@ impl SqlTable {
         error.with_status(400)
     }
 
-    fn error(&self, code: i32, text: &str) -> AppendError {
+    fn error(&self, code: ErrorCode, text: &str) -> AppendError {
         AppendError::from(windrow_clickhouse::Exception::new(code, text, &self.version))
     }
 }

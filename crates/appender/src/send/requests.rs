@@ -7,8 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
-use windrow_clickhouse::Exception;
-use windrow_clickhouse::{push_param, Client};
+use windrow_clickhouse::{push_param, Client, ErrorCode, Exception};
 
 use super::failure::Why;
 use super::wire::{exchange, NoAnswer, Reply, Request};
@@ -23,8 +22,6 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// A commit may take long; after this silence it is asked whether it still goes on.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// With status 404: the server does not know the append.
-const UNKNOWN_APPEND: i32 = 36;
 
 /// Why a request did not do what it was for.
 pub(super) enum Trouble {
@@ -222,7 +219,7 @@ impl Requests {
             // What stands between may say so as well; and nothing but waiting helps.
             (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Answered(text(&exception)), wait: true },
             // A table that isn't there is a 404 as well, by another code.
-            (404, Some(exception)) if exception.code == UNKNOWN_APPEND => Trouble::Final(Why::Gone),
+            (404, Some(exception)) if exception.code == ErrorCode::BAD_ARGUMENTS => Trouble::Final(Why::Gone),
             (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
             (500.., None) => Trouble::Again { cause: Cause::Answered(text(&None)), wait: true },
             (_, None) => Trouble::Final(Why::NotWindrow { server, status }),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::failure::Why;
 use super::outbox::{pause_before, Job, Outbox};
@@ -293,7 +293,8 @@ fn stored_error(status: &Status) -> Why {
     match &status.error {
         None => Why::Gone,
         Some(error) => {
-            let exception = Exception { code: error.code, line: error.text.clone(), before_writing: false };
+            let exception =
+                Exception { code: ErrorCode::from_number(error.code), line: error.text.clone(), before_writing: false };
             Why::Refused { exception, batch: error.batch, row: error.row }
         }
     }

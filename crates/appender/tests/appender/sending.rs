@@ -11,6 +11,7 @@ use arrow_select::concat::concat_batches;
 use windrow_appender::{
     abort, append, AppendId, AppendOptions, BatchesSource, Faults, Input, Progress, Source, SourceError, Why,
 };
+use windrow_clickhouse::ErrorCode;
 
 fn numbers(from: i64, to: i64) -> RecordBatch {
     let column: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
@@ -80,7 +81,7 @@ async fn a_refusal_names_batch_and_row_and_ends_it() {
     let server = Server::start(|_, asked| if asked.number() == Some(7) { Deed::Violate } else { Deed::Serve });
     let failure = append(&server.client(), "t", input(1000), small_batches()).await.unwrap_err();
     let Why::Refused { exception, .. } = &failure.why else { panic!("{failure:?}") };
-    assert_eq!(exception.code, 469);
+    assert_eq!(exception.code, ErrorCode::VIOLATED_CONSTRAINT);
     assert!(!failure.is_resumable());
 }
 

@@ -5,5 +5,5 @@
 mod codes;
 mod text;
 
-pub use codes::{code_name, http_status};
+pub use codes::ErrorCode;
 pub use text::Exception;

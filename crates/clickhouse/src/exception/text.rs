@@ -1,9 +1,11 @@
 use std::fmt;
 
+use super::ErrorCode;
+
 /// An error as ClickHouse words it: `Code: 27. DB::Exception: text (NAME) (version 26.7.2.1)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
-    pub code: i32,
+    pub code: ErrorCode,
     /// The whole line as it came, without the line break: what is shown to clients, who match on it.
     pub line: String,
     /// The server's summary came with it and says that no row had got as far as being written.
@@ -12,8 +14,8 @@ pub struct Exception {
 
 impl Exception {
     /// An error of our own in ClickHouse's form. `version` is the suffix that the backend puts behind its errors.
-    pub fn new(code: i32, text: &str, version: &str) -> Exception {
-        let name = crate::exception::codes::code_name(code);
+    pub fn new(code: ErrorCode, text: &str, version: &str) -> Exception {
+        let name = code.name().unwrap_or("UNKNOWN_EXCEPTION");
         let stop = if text.ends_with('.') { "" } else { "." };
         let space = if version.is_empty() { "" } else { " " };
         let line = format!("Code: {code}. DB::Exception: {text}{stop} ({name}){space}{version}");
@@ -46,32 +48,31 @@ impl Exception {
 
     /// Whether who asked was refused as such: an unknown user, a wrong password.
     pub fn is_about_identity(&self) -> bool {
-        crate::exception::codes::is_about_identity(self.code)
+        self.code.is_about_identity()
     }
 
     /// Whether the same request may succeed a little later, without anyone changing anything.
     pub fn is_passing(&self) -> bool {
-        crate::exception::codes::is_passing(self.code) && !self.is_about_partitions()
+        self.code.is_passing() && !self.is_about_partitions()
     }
 
     /// A block that spreads over more partitions than one INSERT may write (`max_partitions_per_insert_block`). It has
     /// the code of "too many parts", which passes; this doesn't.
     fn is_about_partitions(&self) -> bool {
-        self.code == 252 && self.line.contains("partitions")
+        self.code == ErrorCode::TOO_MANY_PARTS && self.line.contains("partitions")
     }
 
     /// Whether the error comes of the values in some row: of reading, converting or computing them, or of a constraint.
     pub fn comes_of_values(&self) -> bool {
-        crate::exception::codes::comes_of_values(self.code)
+        self.code.comes_of_values()
     }
 
     /// Whether rows were refused that had been read: by what the table checks, by its views, or for want of room.
     pub fn is_of_writing(&self) -> bool {
-        const VIOLATED_CONSTRAINT: i32 = 469;
-        const TOO_MANY_PARTS: i32 = 252;
         // Of the Sign, or of what marks rows as deleted, in a table that collapses rows.
         let is_of_collapsing = self.line.contains(" (must be 1 or ");
-        let by_code = matches!(self.code, VIOLATED_CONSTRAINT | TOO_MANY_PARTS) || self.is_passing();
+        let by_code =
+            matches!(self.code, ErrorCode::VIOLATED_CONSTRAINT | ErrorCode::TOO_MANY_PARTS) || self.is_passing();
         by_code || self.is_of_a_view() || is_of_collapsing
     }
 
@@ -89,7 +90,7 @@ impl Exception {
 
     /// Whether the server itself does not know what became of the request.
     pub fn leaves_outcome_open(&self) -> bool {
-        crate::exception::codes::leaves_outcome_open(self.code)
+        self.code.leaves_outcome_open()
     }
 
     /// The row, counted from 1, that the error is about, where it names one. A text may hold anything that a client
@@ -97,7 +98,7 @@ impl Exception {
     pub fn row(&self) -> Option<u64> {
         let number_at = match self.code {
             // Constraint `c` for table d.t is violated at row 8. Expression: (a < 100). Column values: a = 500.
-            469 => self.line.find(" is violated at row ")? + " is violated at row ".len(),
+            ErrorCode::VIOLATED_CONSTRAINT => self.line.find(" is violated at row ")? + " is violated at row ".len(),
             _ => self.line.rfind("(at row ")? + "(at row ".len(),
         };
         let digits = self.line[number_at..].split(|c: char| !c.is_ascii_digit()).next()?;
@@ -110,7 +111,7 @@ impl Exception {
     }
 
     pub fn http_status(&self) -> u16 {
-        crate::exception::codes::http_status(self.code)
+        self.code.http_status()
     }
 }
 
@@ -130,9 +131,12 @@ mod tests {
     fn texts_are_read_and_written_alike() {
         let line = "Code: 60. DB::Exception: Table default.t does not exist. (UNKNOWN_TABLE) (version 26.7.2.1)";
         let read = Exception::parse(format!("{line}\n").as_bytes()).unwrap();
-        assert_eq!((read.code, read.line.as_str(), read.http_status()), (60, line, 404));
+        assert_eq!((read.code, read.line.as_str(), read.http_status()), (ErrorCode::UNKNOWN_TABLE, line, 404));
         assert_eq!(read.version_suffix(), "(version 26.7.2.1)");
-        assert_eq!(Exception::new(60, "Table default.t does not exist.", "(version 26.7.2.1)"), read);
+        assert_eq!(
+            Exception::new(ErrorCode::UNKNOWN_TABLE, "Table default.t does not exist.", "(version 26.7.2.1)"),
+            read
+        );
     }
 
     #[test]
@@ -140,13 +144,14 @@ mod tests {
         for body in ["", "Ok.\n", "Code: x", "Code: ", "\u{0}"] {
             assert_eq!(Exception::parse(body.as_bytes()), None, "{body:?}");
         }
-        assert_eq!(Exception::from_answer(Some("241"), b"too much\n").unwrap().code, 241);
+        assert_eq!(Exception::from_answer(Some("241"), b"too much\n").unwrap().code, ErrorCode::MEMORY_LIMIT_EXCEEDED);
         assert_eq!(Exception::from_answer(None, b"<html>502 Bad Gateway</html>"), None);
     }
 
     #[test]
     fn errors_of_views_say_so_at_their_end() {
-        let is_of_a_view = |text| Exception::new(469, text, "(version 26.7.2.1)").is_of_a_view();
+        let is_of_a_view =
+            |text| Exception::new(ErrorCode::VIOLATED_CONSTRAINT, text, "(version 26.7.2.1)").is_of_a_view();
         assert!(is_of_a_view("Column values: s = 'x': while pushing to view d.v."));
         assert!(is_of_a_view("thrown: while pushing to view d.v: while pushing to view d.`it's`."));
         assert!(!is_of_a_view("Column values: s = 'an error: while pushing to view d.v'."));
@@ -155,20 +160,27 @@ mod tests {
 
     #[test]
     fn the_row_of_an_error_is_found() {
+        const READING: ErrorCode = ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED;
+        const CONSTRAINT: ErrorCode = ErrorCode::VIOLATED_CONSTRAINT;
         let row = |code, text| Exception::new(code, text, "").row();
         let violated = "Constraint `c` for table d.t is violated at row 8. Expression: (s != ''). Column values: s = ' is violated \
                         at row 3'.";
-        assert_eq!(row(469, violated), Some(8));
-        assert_eq!(row(27, "Cannot parse input: '(at row 5)': (at row 12)\n: While executing"), Some(12));
-        for (code, text) in [(469, "at row 7"), (469, " is violated at row "), (27, "(at row x)"), (27, "(at row 0)")] {
+        assert_eq!(row(CONSTRAINT, violated), Some(8));
+        assert_eq!(row(READING, "Cannot parse input: '(at row 5)': (at row 12)\n: While executing"), Some(12));
+        for (code, text) in [
+            (CONSTRAINT, "at row 7"),
+            (CONSTRAINT, " is violated at row "),
+            (READING, "(at row x)"),
+            (READING, "(at row 0)"),
+        ] {
             assert_eq!(row(code, text), None, "{text}");
         }
-        assert_eq!(row(27, "(at row 99999999999999999999999)"), None);
+        assert_eq!(row(READING, "(at row 99999999999999999999999)"), None);
     }
 
     #[test]
     fn too_many_parts_pass_too_many_partitions_do_not() {
-        let exception = |text| Exception::new(252, text, "");
+        let exception = |text| Exception::new(ErrorCode::TOO_MANY_PARTS, text, "");
         assert!(exception("Too many parts (3000 with average size of 1.00 KiB) in table 'd.t'.").is_passing());
         assert!(!exception("Too many partitions for single INSERT block (more than 100).").is_passing());
     }

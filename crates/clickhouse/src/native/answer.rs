@@ -1,5 +1,6 @@
 //! What a server writes to a client, for one revision.
 
+use crate::exception::ErrorCode;
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 
 use crate::native::input::{write_string, write_varint};
@@ -30,9 +31,9 @@ impl Answer<'_> {
     }
 
     /// `text` is what stands between the code and its name when an error is shown: `DB::Exception: Table t does not exist`.
-    pub fn exception(&mut self, code: i32, text: &str) {
+    pub fn exception(&mut self, code: ErrorCode, text: &str) {
         write_varint(self.out, server::EXCEPTION);
-        self.out.extend_from_slice(&code.to_le_bytes());
+        self.out.extend_from_slice(&code.number().to_le_bytes());
         write_string(self.out, "DB::Exception");
         write_string(self.out, text);
         // No stack trace, and none inside.

@@ -1,6 +1,7 @@
 //! A server's packets, passed over one by one, as far as answers to an INSERT and to statements without a result have them:
 //! blocks of rows are in none but those of logs and counters, whose types are known.
 
+use crate::exception::ErrorCode;
 use crate::native::data::DataReader;
 use crate::native::input::{Fault, Input};
 use crate::native::{revision, server};
@@ -15,7 +16,7 @@ pub struct ServerPacket {
     pub kind: u64,
     pub bytes: usize,
     /// Of an exception.
-    pub error: Option<(i32, String)>,
+    pub error: Option<(ErrorCode, String)>,
 }
 
 /// Finds the end of the packet that `bytes` begin with.
@@ -27,7 +28,7 @@ pub fn read_server_packet(bytes: &[u8], revision: u64, is_compressed: bool) -> R
     match kind {
         server::PONG | server::END_OF_STREAM => {}
         server::EXCEPTION => {
-            let code = input.i32()?;
+            let code = ErrorCode::from_number(input.i32()?);
             input.bytes(MAX_TEXT_BYTES, "the name of an exception")?;
             let text = input.bytes(MAX_TEXT_BYTES, "an exception")?;
             input.bytes(MAX_TEXT_BYTES, "a stack trace")?;
@@ -113,7 +114,10 @@ mod tests {
                 let packets = [
                     (server::PONG, packet(&|answer| answer.pong())),
                     (server::END_OF_STREAM, packet(&|answer| answer.end_of_stream())),
-                    (server::EXCEPTION, packet(&|answer| answer.exception(60, "DB::Exception: no"))),
+                    (
+                        server::EXCEPTION,
+                        packet(&|answer| answer.exception(ErrorCode::UNKNOWN_TABLE, "DB::Exception: no")),
+                    ),
                     (server::PROGRESS, packet(&|answer| answer.progress(1, 2, 3))),
                     (server::TABLE_COLUMNS, packet(&|answer| answer.table_columns("columns"))),
                     (server::DATA, packet(&|answer| answer.header([("a", "JSON"), ("b", "String")].into_iter()))),
@@ -126,7 +130,7 @@ mod tests {
                     let read = read_server_packet(&bytes, revision, is_compressed).unwrap();
                     assert_eq!((read.kind, read.bytes), (kind, bytes.len()), "{revision} {kind}");
                     if let Some((code, text)) = read.error {
-                        assert_eq!((code, text.as_str()), (60, "DB::Exception: no"));
+                        assert_eq!((code, text.as_str()), (ErrorCode::UNKNOWN_TABLE, "DB::Exception: no"));
                     }
                     for end in 0..bytes.len() {
                         let cut = read_server_packet(&bytes[..end], revision, is_compressed);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{Purpose, ReplicaId, Replicas};
-use crate::exception::Exception;
+use crate::exception::{ErrorCode, Exception};
 
 /// Who has not answered for so long is not waited for any more: its answers are lost, or as good as lost.
 pub(super) const GONE_AFTER: Duration = Duration::from_secs(5);
@@ -18,12 +18,6 @@ const BUSY: Duration = Duration::from_secs(1);
 
 /// Tables that a replica is known to refuse inserts into: more are forgotten.
 const MAX_READ_ONLY: usize = 20_000;
-
-pub(super) const TOO_MANY_SIMULTANEOUS_QUERIES: i32 = 202;
-const NO_ZOOKEEPER: i32 = 225;
-pub(super) const TABLE_IS_READ_ONLY: i32 = 242;
-const NOT_INITIALIZED: i32 = 667;
-const KEEPER_EXCEPTION: i32 = 999;
 
 /// How a replica does, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +123,9 @@ impl Replicas {
         match (exception.code, purpose.table()) {
             (code, Some(table)) if is_without_keeper(code) => health.note_read_only(table, now),
             // Not of one user alone: others are no worse off.
-            (TOO_MANY_SIMULTANEOUS_QUERIES, _) if exception.line.contains("Too many simultaneous queries. ") => {
+            (ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, _)
+                if exception.line.contains("Too many simultaneous queries. ") =>
+            {
                 health.busy_until = Some(now + BUSY);
             }
             _ => {}
@@ -163,8 +159,14 @@ impl Replicas {
 }
 
 /// A replica's tables can't be written to: it has lost its Keeper, or has not found it yet.
-pub(crate) fn is_without_keeper(code: i32) -> bool {
-    matches!(code, NO_ZOOKEEPER | TABLE_IS_READ_ONLY | NOT_INITIALIZED | KEEPER_EXCEPTION)
+pub(crate) fn is_without_keeper(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NO_ZOOKEEPER
+            | ErrorCode::TABLE_IS_READ_ONLY
+            | ErrorCode::NOT_INITIALIZED
+            | ErrorCode::KEEPER_EXCEPTION
+    )
 }
 
 /// Not what another server has said, nor what a user makes it say.

@@ -3,10 +3,10 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
-use super::health::{GONE_AFTER, TABLE_IS_READ_ONLY, TOO_MANY_SIMULTANEOUS_QUERIES};
+use super::health::GONE_AFTER;
 use super::order::NEAR;
 use super::*;
-use crate::exception::Exception;
+use crate::exception::{ErrorCode, Exception};
 
 fn three(choice: Choice) -> Replicas {
     let endpoint = |port: u16| Endpoint::parse(&format!("http://localhost:{port}")).unwrap();
@@ -40,7 +40,11 @@ fn who_does_not_answer_is_asked_last_until_it_does() {
 fn a_table_that_is_read_only_gets_no_inserts_until_it_stores_one() {
     let replicas = three(Choice::InOrder);
     let (into_t, into_u) = (Purpose::insert_into("d", "t"), Purpose::insert_into("d", "u"));
-    replicas.refused(ReplicaId(0), into_t, &Exception::new(TABLE_IS_READ_ONLY, "Table is in readonly mode", ""));
+    replicas.refused(
+        ReplicaId(0),
+        into_t,
+        &Exception::new(ErrorCode::TABLE_IS_READ_ONLY, "Table is in readonly mode", ""),
+    );
     assert_eq!(ports(&replicas, into_t), [2, 3, 1]);
     for same in [Purpose::forwarded_into("d", "t"), Purpose::probe_of("d", "t")] {
         assert_eq!(ports(&replicas, same), [2, 3, 1]);
@@ -57,7 +61,7 @@ fn a_table_that_is_read_only_gets_no_inserts_until_it_stores_one() {
 fn who_has_too_much_to_do_is_left_alone_unless_it_is_one_user_who_has() {
     let replicas = three(Choice::InOrder);
     let refused = |id: u16, text: &str| {
-        let exception = Exception::new(TOO_MANY_SIMULTANEOUS_QUERIES, text, "");
+        let exception = Exception::new(ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, text, "");
         replicas.refused(ReplicaId(id), Purpose::Statement, &exception);
     };
     refused(0, "Too many simultaneous queries for user ann. Current: 3, maximum: 3");
@@ -67,7 +71,7 @@ fn who_has_too_much_to_do_is_left_alone_unless_it_is_one_user_who_has() {
     assert_eq!(ports(&replicas, Purpose::Statement), [1, 2, 3]);
     refused(0, "Too many simultaneous queries. Maximum: 100");
     assert_eq!(ports(&replicas, Purpose::Statement), [2, 3, 1]);
-    let exception = Exception::new(60, "Table d.t does not exist", "");
+    let exception = Exception::new(ErrorCode::UNKNOWN_TABLE, "Table d.t does not exist", "");
     replicas.refused(ReplicaId(1), Purpose::insert_into("d", "t"), &exception);
     assert_eq!(ports(&replicas, Purpose::Statement), [2, 3, 1], "the table is missing, the replica is not");
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use arrow_schema::DataType;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::table::TableRef;
 
@@ -15,7 +15,7 @@ pub struct NotHeld {
     /// Within its batch, from 0 on. `None`: it is about all rows.
     pub row: Option<usize>,
     /// ClickHouse's.
-    pub code: i32,
+    pub code: ErrorCode,
     pub why: String,
 }
 
@@ -32,13 +32,6 @@ pub(crate) enum Why {
     Range(String),
     Value(String),
 }
-
-const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
-const NUMBER_OF_COLUMNS_DOESNT_MATCH: i32 = 20;
-const DUPLICATE_COLUMN: i32 = 15;
-const TYPE_MISMATCH: i32 = 53;
-const INCORRECT_DATA: i32 = 117;
-const VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE: i32 = 321;
 
 impl Misfit {
     pub(crate) fn of_type(from: &DataType, to: impl fmt::Display) -> Misfit {
@@ -68,9 +61,9 @@ impl Misfit {
 
     pub(crate) fn of_column(self, name: &str) -> NotHeld {
         let (code, why) = match self.why {
-            Why::Type(why) => (TYPE_MISMATCH, why),
-            Why::Range(why) => (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE, why),
-            Why::Value(why) => (INCORRECT_DATA, why),
+            Why::Type(why) => (ErrorCode::TYPE_MISMATCH, why),
+            Why::Range(why) => (ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE, why),
+            Why::Value(why) => (ErrorCode::INCORRECT_DATA, why),
         };
         NotHeld { column: Some(name.to_owned()), row: self.row, code, why }
     }
@@ -79,25 +72,30 @@ impl Misfit {
 impl NotHeld {
     pub(crate) fn unknown(column: &str, table: &TableRef) -> NotHeld {
         let why = format!("there is no such column in table {}.{} to insert into", table.schema, table.table);
-        NotHeld { column: Some(column.to_owned()), row: None, code: NO_SUCH_COLUMN_IN_TABLE, why }
+        NotHeld { column: Some(column.to_owned()), row: None, code: ErrorCode::NO_SUCH_COLUMN_IN_TABLE, why }
     }
 
     pub(crate) fn twice(column: &str) -> NotHeld {
-        NotHeld { column: Some(column.to_owned()), row: None, code: DUPLICATE_COLUMN, why: "it is given twice".into() }
+        NotHeld {
+            column: Some(column.to_owned()),
+            row: None,
+            code: ErrorCode::DUPLICATE_COLUMN,
+            why: "it is given twice".into(),
+        }
     }
 
     pub(crate) fn missing(column: &str) -> NotHeld {
         let why = "the batch doesn't have it; all batches must have the first one's columns".to_owned();
-        NotHeld { column: Some(column.to_owned()), row: None, code: NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
+        NotHeld { column: Some(column.to_owned()), row: None, code: ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
     }
 
     pub(crate) fn count(wanted: usize, given: usize, table: &TableRef) -> NotHeld {
         let why = format!("{given} columns are given for {wanted} of table {}.{}", table.schema, table.table);
-        NotHeld { column: None, row: None, code: NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
+        NotHeld { column: None, row: None, code: ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
     }
 
     pub(crate) fn other(why: &str) -> NotHeld {
-        NotHeld { column: None, row: None, code: INCORRECT_DATA, why: why.to_owned() }
+        NotHeld { column: None, row: None, code: ErrorCode::INCORRECT_DATA, why: why.to_owned() }
     }
 
     /// In ClickHouse's form.

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use windrow_clickhouse::ErrorCode;
+
 /// Why a result can't be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultError {
@@ -11,12 +13,10 @@ pub enum ResultError {
 
 impl ResultError {
     /// ClickHouse's code for it.
-    pub fn code(&self) -> i32 {
-        const NOT_IMPLEMENTED: i32 = 48;
-        const LOGICAL_ERROR: i32 = 49;
+    pub fn code(&self) -> ErrorCode {
         match self {
-            ResultError::Type { .. } => NOT_IMPLEMENTED,
-            ResultError::Data(_) => LOGICAL_ERROR,
+            ResultError::Type { .. } => ErrorCode::NOT_IMPLEMENTED,
+            ResultError::Data(_) => ErrorCode::LOGICAL_ERROR,
         }
     }
 }

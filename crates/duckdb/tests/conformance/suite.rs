@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use windrow_clickhouse::Credentials;
+use windrow_clickhouse::{Credentials, ErrorCode};
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings, Rows};
 use windrow_engine::sink::{Again, Batch, BatchId, Destination, Form, Sink, StoreError};
 
@@ -110,7 +110,7 @@ async fn what_is_refused_leaves_nothing(store: &impl Store) {
         let batch = batch(id(), "guarded", store.credentials(), values);
         let error = store.sink().store(&batch).await.expect_err("one row violates the constraint");
         let StoreError::Refused(exception) = error else { panic!("{}: {error}", store.name()) };
-        assert_eq!(exception.code, 469, "{}: {exception}", store.name());
+        assert_eq!(exception.code, ErrorCode::VIOLATED_CONSTRAINT, "{}: {exception}", store.name());
         assert_eq!(store.values("guarded").await, once([]), "{}", store.name());
     }
     let good = batch(id(), "guarded", store.credentials(), [1, 2]);
@@ -118,7 +118,11 @@ async fn what_is_refused_leaves_nothing(store: &impl Store) {
     assert_eq!(store.values("guarded").await, once([1, 2]), "{}", store.name());
     let nowhere = batch(id(), "nowhere", store.credentials(), [1]);
     let error = store.sink().store(&nowhere).await.expect_err("there is no such table");
-    assert!(matches!(&error, StoreError::Refused(exception) if exception.code == 60), "{}: {error}", store.name());
+    assert!(
+        matches!(&error, StoreError::Refused(exception) if exception.code == ErrorCode::UNKNOWN_TABLE),
+        "{}: {error}",
+        store.name()
+    );
 }
 
 async fn a_repeat_stores_nothing(store: &impl Store) {

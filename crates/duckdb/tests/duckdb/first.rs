@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
+use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::{DuckDb, Session, TableRef};
 
 async fn all(database: &DuckDb, sql: &str) -> Vec<RecordBatch> {
@@ -52,7 +53,7 @@ async fn a_transaction_that_is_dropped_or_fails_leaves_nothing() {
     drop(dropped);
     let mut failing = database.begin().await.unwrap();
     let error = failing.ingest(&table, None, vec![numbers("a", vec![1]), numbers("a", vec![100])]).await.unwrap_err();
-    assert_eq!(error.code, 469, "{error}");
+    assert_eq!(error.code, ErrorCode::VIOLATED_CONSTRAINT, "{error}");
     assert!(failing.execute("SELECT 1").await.is_err());
     failing.rollback().await;
     assert_eq!(count(&database, "SELECT count(*) FROM t").await, 0);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StructArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
+use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::{Columns, Encoder, Format, OutputSettings, ResultError, Statistics};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -124,7 +125,7 @@ fn types_without_a_name_in_clickhouse_are_refused_with_the_columns() {
     };
     let schema = |field: Field| Schema::new(vec![Field::new("fine", DataType::Int64, true), field]);
     let error = Columns::of(&schema(opaque("bignum")), None).unwrap_err();
-    assert_eq!(error.code(), 48);
+    assert_eq!(error.code(), ErrorCode::NOT_IMPLEMENTED);
     assert!(error.to_string().contains("Column odd") && error.to_string().contains("BIGNUM"));
     assert!(Columns::of(&schema(opaque("bit")), None).is_ok());
     let mut deep = DataType::Int64;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::number::number;
 use crate::support::{database, folder, options, session, TestDatabase};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::{DuckDb, DuckDbOptions, Port, Session, TableRef};
 
-async fn refused(database: &DuckDb, sql: &str, session: &Session) -> i32 {
+async fn refused(database: &DuckDb, sql: &str, session: &Session) -> ErrorCode {
     database.query(sql, session).await.err().unwrap_or_else(|| panic!("{sql} was run")).code
 }
 
@@ -21,15 +21,15 @@ async fn nothing_that_a_query_leaves_behind_reaches_another() {
     let TestDatabase { database, .. } = database();
     number(&database, "CREATE TABLE t (a BIGINT)").await;
     for sql in ["BEGIN", "SET search_path = 'windrow'", "CREATE TEMP TABLE mine (a BIGINT)", "PREPARE p AS SELECT 1"] {
-        assert_eq!(refused(&database, sql, &session()).await, 48, "{sql}");
+        assert_eq!(refused(&database, sql, &session()).await, ErrorCode::NOT_IMPLEMENTED, "{sql}");
         // Nor where the gateway itself says so.
         drop(database.own_query(sql).await.unwrap());
     }
     assert_eq!(number(&database, "SELECT count(*) FROM t").await, 0);
     number(&database, "INSERT INTO t VALUES (1)").await;
     assert_eq!(number(&database, "SELECT count(*) FROM t").await, 1);
-    assert_eq!(refused(&database, "FROM mine", &session()).await, 60);
-    assert_eq!(refused(&database, "FROM read_csv('/etc/passwd')", &session()).await, 497);
+    assert_eq!(refused(&database, "FROM mine", &session()).await, ErrorCode::UNKNOWN_TABLE);
+    assert_eq!(refused(&database, "FROM read_csv('/etc/passwd')", &session()).await, ErrorCode::ACCESS_DENIED);
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn nobody_changes_the_server() {
         "ATTACH ':memory:' AS other",
         "COPY (SELECT 1) TO 'x.csv'",
     ] {
-        assert_eq!(refused(&database, sql, &session()).await, 497, "{sql}");
+        assert_eq!(refused(&database, sql, &session()).await, ErrorCode::ACCESS_DENIED, "{sql}");
     }
     // The list is not all that stands between: DuckDB's settings are locked.
     for sql in
@@ -63,7 +63,10 @@ async fn a_second_statement_is_never_run() {
         ["SELECT 1::BIGINT; DROP TABLE t", "SELECT E'a'\n'\\''; DROP TABLE t --'", "SELECT 1e$$; DROP TABLE t; --$$"]
     {
         for session in [session(), reader()] {
-            assert!(matches!(refused(&database, sql, &session).await, 62 | 164), "{sql}");
+            assert!(
+                matches!(refused(&database, sql, &session).await, ErrorCode::SYNTAX_ERROR | ErrorCode::READONLY),
+                "{sql}"
+            );
         }
         let mut transaction = database.begin().await.unwrap();
         assert!(transaction.execute_for(&session(), sql).await.is_err());
@@ -96,22 +99,22 @@ async fn what_windrow_keeps_is_changed_by_nobody_else() {
         "CREATE TABLE t (a UUID REFERENCES windrow.batches (id))",
         "CREATE OR REPLACE MACRO windrow_functions.version() AS 1",
     ] {
-        assert_eq!(refused(&database, sql, &session()).await, 497, "{sql}");
+        assert_eq!(refused(&database, sql, &session()).await, ErrorCode::ACCESS_DENIED, "{sql}");
     }
     // Without its schema, nobody means it.
     for sql in ["DELETE FROM batches", "DROP TABLE batches", "INSERT INTO batches (id) VALUES (uuid())"] {
-        assert_eq!(refused(&database, sql, &session()).await, 60, "{sql}");
+        assert_eq!(refused(&database, sql, &session()).await, ErrorCode::UNKNOWN_TABLE, "{sql}");
     }
     for schema in ["windrow", "Windrow", "windrow_functions"] {
         let there = Session { schema: schema.to_owned(), ..session() };
-        assert_eq!(refused(&database, "DELETE FROM batches", &there).await, 497);
+        assert_eq!(refused(&database, "DELETE FROM batches", &there).await, ErrorCode::ACCESS_DENIED);
         let mut transaction = database.begin().await.unwrap();
         assert!(transaction.execute_for(&there, "DELETE FROM batches").await.is_err());
         let ids: ArrayRef = Arc::new(StringArray::from(vec!["4c3c2a6e-5b1f-4b7c-8a51-0d6b0d3a6f11"]));
         let rows = RecordBatch::try_from_iter([("id", ids)]).unwrap();
         let table = TableRef::new(schema, "batches");
         let error = transaction.ingest(&table, Some(&["id".to_owned()]), vec![rows]).await.unwrap_err();
-        assert_eq!(error.code, 497, "{error}");
+        assert_eq!(error.code, ErrorCode::ACCESS_DENIED, "{error}");
         transaction.rollback().await;
     }
     assert_eq!(number(&database, "SELECT count(*) FROM windrow.batches").await, 1);
@@ -131,7 +134,7 @@ async fn no_statement_reads_a_file() {
         for function in ["read_blob", "read_text", "READ_CSV", "\"read_csv_auto\"", "glob", "system.main.read_parquet"]
         {
             let sql = format!("SELECT * FROM {function} /**/ ('{}')", file.display());
-            assert_eq!(refused(&database, &sql, &session()).await, 497, "{sql}");
+            assert_eq!(refused(&database, &sql, &session()).await, ErrorCode::ACCESS_DENIED, "{sql}");
             let mut transaction = database.begin().await.unwrap();
             assert!(transaction.execute_for(&session(), &sql).await.is_err(), "{sql}");
             transaction.rollback().await;
@@ -164,7 +167,7 @@ async fn a_query_that_fails_in_one_of_its_threads_tells_why() {
     for _ in 0..150 {
         // DuckDB's own answer is "Interrupted" once in thirty times.
         let exception = failure(&database, sql).await;
-        assert_eq!(exception.code, 6, "{exception}");
+        assert_eq!(exception.code, ErrorCode::CANNOT_PARSE_TEXT, "{exception}");
     }
 }
 
@@ -180,9 +183,17 @@ async fn places_are_waited_for_and_shared() {
     for _ in 0..2 {
         held.push(database.query(endless, &of("ann", Port::Flight)).await.unwrap());
     }
-    assert_eq!(refused(&database, endless, &of("bob", Port::Flight)).await, 202, "half of them");
+    assert_eq!(
+        refused(&database, endless, &of("bob", Port::Flight)).await,
+        ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+        "half of them"
+    );
     held.push(database.query(endless, &of("ann", Port::Http)).await.unwrap());
-    assert_eq!(refused(&database, endless, &of("ann", Port::Http)).await, 202, "one is left to others");
+    assert_eq!(
+        refused(&database, endless, &of("ann", Port::Http)).await,
+        ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+        "one is left to others"
+    );
     held.push(database.query(endless, &of("bob", Port::Http)).await.unwrap());
     let error = database.query(endless, &of("bob", Port::Http)).await.err().unwrap();
     assert!(error.line.contains("Too many simultaneous queries"), "{error}");
@@ -195,7 +206,7 @@ async fn places_are_waited_for_and_shared() {
     while last.is_err() {
         // A query that was dropped gives its place back when it has ended.
         last = patient.query("SELECT 1", &of("ann", Port::Flight)).await.map(|_| ()).map_err(|error| {
-            assert_eq!(error.code, 202, "{error}");
+            assert_eq!(error.code, ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, "{error}");
         });
     }
 }

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::*;
 use arrow_schema::{Field, Schema};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_duckdb::{record_batch, DuckDb, TableRef};
 
@@ -110,7 +110,9 @@ async fn insert(database: &DuckDb, table: &str, data_type: &DataType, value: &st
     let plan = ReadPlan::new(vec![spec], settings);
     let payload = format!("{{\"c\":{value}}}\n");
     let read = read_json_each_row(payload.as_bytes(), &plan);
-    let block = read.map_err(|error| Exception::new(27, &format!("{error:?}"), ""))?.block;
+    let block = read
+        .map_err(|error| Exception::new(ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED, &format!("{error:?}"), ""))?
+        .block;
     let batch = record_batch(&block, &["c".to_owned()], std::slice::from_ref(data_type));
     store(database, table, vec![batch.map_err(|not_held| not_held.exception(""))?]).await
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::records::{
     encode_context, encode_insert, encode_message, encode_stream, ContextRecord, InsertHead, StreamRecord,
 };
+use windrow_clickhouse::ErrorCode;
 
 use super::dead_letter::{message_identity, message_summary, origin, summary};
 use super::index::Identity;
@@ -58,7 +59,7 @@ impl Incoming for FailedInsert {
     fn encode(&self, origin: Arc<Origin>) -> Encoded {
         let code = match &self.error {
             InsertError::Exception(exception) | InsertError::Failed(exception) => exception.code,
-            InsertError::OutcomeUnknown(_) | InsertError::Unreachable(_) => 0,
+            InsertError::OutcomeUnknown(_) | InsertError::Unreachable(_) => ErrorCode::OK,
         };
         let head = DeadLetterHead {
             failed_micros: self.failed_wall_micros,

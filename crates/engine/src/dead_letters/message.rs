@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::records::MessageRecord;
 use crate::sink::Destination;
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::Rows;
 
 use super::summary::{beginning, Origin, Stream};
@@ -41,8 +42,8 @@ pub struct MessageDeadLetter {
     pub key: Option<Vec<u8>>,
     pub headers: Vec<(String, Option<Vec<u8>>)>,
     pub value: Option<Vec<u8>>,
-    /// The backend's code of the error; 0: none of the backend's.
-    pub code: i32,
+    /// Code of the backend's error. `OK` if the error is not the backend's.
+    pub code: ErrorCode,
     pub error: String,
     /// Whether it could be read: then its rows were sent, and the backend refused them.
     pub was_read: bool,

@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use super::index::Amount;
 use super::record::Gone;
 use crate::metrics::label;
+use windrow_clickhouse::ErrorCode;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TableLabels {
@@ -64,8 +65,8 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn added(&self, database: &str, table: &str, code: i32) {
-        let labels = ErrorLabels { database: label(database), table: label(table), code };
+    pub(super) fn added(&self, database: &str, table: &str, code: ErrorCode) {
+        let labels = ErrorLabels { database: label(database), table: label(table), code: code.number() };
         self.new.get_or_create(&labels).inc();
     }
 

@@ -19,6 +19,7 @@
 //! Dead letters that are gone are told by a third kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
 
 use crate::sink::BatchId;
+use windrow_clickhouse::ErrorCode;
 
 use super::summary::DeadLetterId;
 
@@ -34,7 +35,7 @@ pub(super) const MAX_ERROR_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeadLetterHead {
     pub(super) failed_micros: u64,
-    pub(super) code: i32,
+    pub(super) code: ErrorCode,
     pub(super) error: String,
     pub(super) batch: BatchId,
     pub(super) journal_id: Option<u64>,
@@ -75,7 +76,7 @@ pub(super) fn encode_dead_letter(head: &DeadLetterHead, insert: &[u8]) -> Vec<u8
     let mut out = Vec::with_capacity(64 + error.len() + insert.len());
     out.push(VERSION);
     out.extend_from_slice(&head.failed_micros.to_le_bytes());
-    out.extend_from_slice(&head.code.to_le_bytes());
+    out.extend_from_slice(&head.code.number().to_le_bytes());
     out.extend_from_slice(&(error.len() as u32).to_le_bytes());
     out.extend_from_slice(error);
     out.extend_from_slice(&head.batch.0.to_le_bytes());
@@ -100,7 +101,7 @@ pub(super) fn decode_dead_letter(record: &[u8]) -> Option<Taken<'_>> {
         return None;
     }
     let failed_micros = u64::from_le_bytes(input.array()?);
-    let code = i32::from_le_bytes(input.array()?);
+    let code = ErrorCode::from_number(i32::from_le_bytes(input.array()?));
     let error_bytes = usize::try_from(u32::from_le_bytes(input.array()?)).ok()?;
     let error = String::from_utf8_lossy(input.take(error_bytes)?).into_owned();
     let batch = BatchId(u128::from_le_bytes(input.array()?));
@@ -158,7 +159,7 @@ mod tests {
     fn head() -> DeadLetterHead {
         DeadLetterHead {
             failed_micros: 1_767_268_800_000_000,
-            code: 469,
+            code: ErrorCode::VIOLATED_CONSTRAINT,
             error: "Code: 469. Ünlucky".to_owned(),
             batch: BatchId(7 << 100),
             journal_id: Some(12),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::moment::parse_moment;
 use super::summary::{DeadLetterId, DeadLetterSummary};
+use windrow_clickhouse::ErrorCode;
 
 /// A choice of dead letters: those that fulfil every condition it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Selection {
     pub topic: Option<String>,
     pub partition: Option<i32>,
     /// ClickHouse's code of the error.
-    pub code: Option<i32>,
+    pub code: Option<ErrorCode>,
     /// Failed at this moment or later, in microseconds since 1970.
     pub since_micros: Option<u64>,
     /// Failed before this moment.

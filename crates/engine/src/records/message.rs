@@ -2,6 +2,7 @@
 //! common.
 
 use super::bytes::{error, Bytes, RecordError, Writer};
+use windrow_clickhouse::ErrorCode;
 
 const VERSION: u8 = 1;
 
@@ -24,7 +25,7 @@ pub struct MessageRecord<'a> {
     /// Wall clock, since 1970.
     pub failed_micros: u64,
     /// ClickHouse's code of the error; 0: none of ClickHouse's.
-    pub code: i32,
+    pub code: ErrorCode,
     pub error: &'a str,
     /// Whether it could be read: then its rows were sent, and the backend refused them.
     pub was_read: bool,
@@ -74,7 +75,7 @@ pub fn encode_message(message: &MessageRecord<'_>) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(bytes));
     out.u8(VERSION);
     out.u64(message.failed_micros);
-    out.u32(message.code.cast_unsigned());
+    out.u32(message.code.number().cast_unsigned());
     out.bytes(message.error.as_bytes());
     out.u8(u8::from(message.was_read));
     out.u32(message.attempts);
@@ -108,7 +109,7 @@ pub fn decode_message(payload: &[u8]) -> Result<MessageRecord<'_>, RecordError> 
     bytes.version(VERSION, "a message")?;
     let message = MessageRecord {
         failed_micros: bytes.u64()?,
-        code: bytes.u32()?.cast_signed(),
+        code: ErrorCode::from_number(bytes.u32()?.cast_signed()),
         error: bytes.text()?,
         was_read: bytes.bool()?,
         attempts: bytes.u32()?,

@@ -13,7 +13,7 @@ use crate::experience::LONGEST_HOPE;
 use crate::signal::Signal;
 use crate::sink::{Batch, BatchId, PhysicalTable, Sink, StoreError, Stored};
 use fastrand::Rng;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_log::simulation::Trace;
 
 use super::rows::inserts_of;
@@ -96,7 +96,7 @@ struct Call {
 enum Course {
     Stores,
     NotSent,
-    Refused(i32),
+    Refused(ErrorCode),
     StillRunning,
     LostBefore,
     LostAfter,
@@ -202,7 +202,7 @@ impl System {
         }
         if faults.is_revoked {
             self.revoked.extend(&call.inserts);
-            return Course::Refused(497);
+            return Course::Refused(ErrorCode::ACCESS_DENIED);
         }
         if self.running.iter().any(|running| running.call.id == call.id) {
             return Course::StillRunning;
@@ -216,7 +216,14 @@ impl System {
         if is(faults.not_sent) {
             Course::NotSent
         } else if is(faults.refused_for_now) {
-            Course::Refused([252, 241, 242, 202][self.random.usize(0..4)])
+            Course::Refused(
+                [
+                    ErrorCode::TOO_MANY_PARTS,
+                    ErrorCode::MEMORY_LIMIT_EXCEEDED,
+                    ErrorCode::TABLE_IS_READ_ONLY,
+                    ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+                ][self.random.usize(0..4)],
+            )
         } else if is(faults.lost) {
             [Course::LostBefore, Course::LostAfter][self.random.usize(0..2)].take()
         } else if is(faults.runs_on) {
@@ -248,9 +255,9 @@ impl System {
                 let before: u64 = call.inserts[..index].iter().map(|insert| 1 + insert % 3).sum();
                 let text =
                     format!("Constraint `c` for table d.t is violated at row {}. Expression: (a < 100).", before + 1);
-                Exception::new(469, &text, "")
+                Exception::new(ErrorCode::VIOLATED_CONSTRAINT, &text, "")
             }
-            false => Exception::new(6, "Cannot parse string", ""),
+            false => Exception::new(ErrorCode::CANNOT_PARSE_TEXT, "Cannot parse string", ""),
         }
     }
 

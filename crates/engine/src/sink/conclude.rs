@@ -9,19 +9,13 @@
 //! What can fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been
 //! taken by then. If the table has a window, and such an error passes, the same batch is sent again.
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::sink::batch::Destination;
 use crate::sink::contract::StoreError;
 
-const TIMEOUT_EXCEEDED: i32 = 159;
-const TOO_MANY_PARTS: i32 = 252;
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-const TABLE_IS_READ_ONLY: i32 = 242;
-const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
-
 pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_partitions: bool) -> StoreError {
-    if exception.code == QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING {
+    if exception.code == ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING {
         return StoreError::StillRunning(exception.line);
     }
     if is_timeout_before_writing(&exception) {
@@ -41,12 +35,12 @@ pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_pa
 /// A replica that loses its Keeper while it commits tries again, and finds its table read-only then: what it tried first
 /// may be stored.
 fn is_read_only_at_last(exception: &Exception) -> bool {
-    exception.code == TABLE_IS_READ_ONLY && !exception.before_writing
+    exception.code == ErrorCode::TABLE_IS_READ_ONLY && !exception.before_writing
 }
 
 /// The user's own limit of time was over while rows were read and computed.
 fn is_timeout_before_writing(exception: &Exception) -> bool {
-    exception.code == TIMEOUT_EXCEEDED && exception.before_writing
+    exception.code == ErrorCode::TIMEOUT_EXCEEDED && exception.before_writing
 }
 
 /// Whether the same batch may be sent again, however much of it is stored.
@@ -65,26 +59,26 @@ fn stores_nothing(exception: &Exception, destination: &Destination, spans_partit
     if comes_before_writing(exception.code) {
         return true;
     }
-    let is_before_keeping = exception.comes_of_values() || exception.code == TOO_MANY_PARTS;
-    let is_of_one_part = !has_views && (!spans_partitions || exception.code == MEMORY_LIMIT_EXCEEDED);
+    let is_before_keeping = exception.comes_of_values() || exception.code == ErrorCode::TOO_MANY_PARTS;
+    let is_of_one_part = !has_views && (!spans_partitions || exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED);
     !hands_on && (is_before_keeping || is_of_one_part)
 }
 
 /// Who asks, and whether the statement may run at all.
-fn comes_before_writing(code: i32) -> bool {
+fn comes_before_writing(code: ErrorCode) -> bool {
     matches!(
         code,
-        16 // NO_SUCH_COLUMN_IN_TABLE
-        | 60 // UNKNOWN_TABLE
-        | 81 // UNKNOWN_DATABASE
-        | 115 // UNKNOWN_SETTING
-        | 192 // UNKNOWN_USER
-        | 193 // WRONG_PASSWORD
-        | 194 // REQUIRED_PASSWORD
-        | 201 // QUOTA_EXCEEDED
-        | 202 // TOO_MANY_SIMULTANEOUS_QUERIES
-        | 511 // UNKNOWN_ROLE
-        | 516 // AUTHENTICATION_FAILED
+        ErrorCode::NO_SUCH_COLUMN_IN_TABLE
+            | ErrorCode::UNKNOWN_TABLE
+            | ErrorCode::UNKNOWN_DATABASE
+            | ErrorCode::UNKNOWN_SETTING
+            | ErrorCode::UNKNOWN_USER
+            | ErrorCode::WRONG_PASSWORD
+            | ErrorCode::REQUIRED_PASSWORD
+            | ErrorCode::QUOTA_EXCEEDED
+            | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES
+            | ErrorCode::UNKNOWN_ROLE
+            | ErrorCode::AUTHENTICATION_FAILED
     )
 }
 
@@ -114,7 +108,7 @@ mod tests {
         }
     }
 
-    fn refused(code: i32, text: &str, has_views: bool, hands_on: bool) -> bool {
+    fn refused(code: ErrorCode, text: &str, has_views: bool, hands_on: bool) -> bool {
         match conclude(Exception::new(code, text, ""), &destination(has_views, hands_on), false) {
             StoreError::Refused(_) => true,
             StoreError::Failed(_) => false,
@@ -125,42 +119,53 @@ mod tests {
     #[test]
     fn what_the_table_itself_refuses_is_not_stored() {
         for (code, text) in [
-            (469, "Constraint `c` for table d.t is violated at row 8."),
-            (395, "Value passed to 'throwIf' function is non-zero"),
-            (252, "Too many partitions for single INSERT block (more than 100)."),
-            (252, "Too many parts (300) in table 'd.t'."),
-            (516, "Authentication failed"),
-            (60, "Table d.t does not exist"),
+            (ErrorCode::VIOLATED_CONSTRAINT, "Constraint `c` for table d.t is violated at row 8."),
+            (ErrorCode::FUNCTION_THROW_IF_VALUE_IS_NON_ZERO, "Value passed to 'throwIf' function is non-zero"),
+            (ErrorCode::TOO_MANY_PARTS, "Too many partitions for single INSERT block (more than 100)."),
+            (ErrorCode::TOO_MANY_PARTS, "Too many parts (300) in table 'd.t'."),
+            (ErrorCode::AUTHENTICATION_FAILED, "Authentication failed"),
+            (ErrorCode::UNKNOWN_TABLE, "Table d.t does not exist"),
         ] {
             assert!(refused(code, text, false, false), "{text}");
             assert!(refused(code, text, true, false), "{text}");
         }
-        assert!(refused(243, "Cannot reserve 1.00 MiB, not enough space", false, false));
-        assert!(!refused(243, "Cannot reserve 1.00 MiB, not enough space", true, false), "a view may be through");
+        assert!(refused(ErrorCode::NOT_ENOUGH_SPACE, "Cannot reserve 1.00 MiB, not enough space", false, false));
+        assert!(
+            !refused(ErrorCode::NOT_ENOUGH_SPACE, "Cannot reserve 1.00 MiB, not enough space", true, false),
+            "a view may be through"
+        );
     }
 
     #[test]
     fn what_a_view_refuses_may_be_stored_also_where_no_view_was_known() {
         for has_views in [true, false] {
             assert!(!refused(
-                469,
+                ErrorCode::VIOLATED_CONSTRAINT,
                 "Constraint `c` for table d.u is violated: while pushing to view d.v",
                 has_views,
                 false
             ));
-            assert!(!refused(252, "Too many parts (300): while pushing to view d.v.", has_views, false));
+            assert!(!refused(
+                ErrorCode::TOO_MANY_PARTS,
+                "Too many parts (300): while pushing to view d.v.",
+                has_views,
+                false
+            ));
         }
     }
 
     #[test]
     fn a_part_of_a_batch_that_a_window_knows_is_sent_again() {
-        let away = || Exception::new(225, "Cannot get ZooKeeper", "");
+        let away = || Exception::new(ErrorCode::NO_ZOOKEEPER, "Cannot get ZooKeeper", "");
         let is_sent_again = |destination: &Destination, exception: Exception| {
             matches!(conclude(exception, destination, true), StoreError::Unknown(_))
         };
         let known = Destination { deduplicates: true, ..destination(false, false) };
         assert!(is_sent_again(&known, away()));
-        assert!(!is_sent_again(&known, Exception::new(432, "Unknown codec family code", "")), "it does not pass");
+        assert!(
+            !is_sent_again(&known, Exception::new(ErrorCode::UNKNOWN_CODEC, "Unknown codec family code", "")),
+            "it does not pass"
+        );
         assert!(!is_sent_again(&destination(false, false), away()), "a repeat would not be known");
         let viewed = Destination { deduplicates: true, ..destination(true, false) };
         assert!(!is_sent_again(&viewed, away()), "a view would get its rows twice, or not at all");
@@ -169,7 +174,11 @@ mod tests {
 
     #[test]
     fn a_table_that_is_read_only_at_last_may_have_the_rows() {
-        let mut exception = Exception::new(242, "Table is in readonly mode: replica_path=/d/t/replicas/1.", "");
+        let mut exception = Exception::new(
+            ErrorCode::TABLE_IS_READ_ONLY,
+            "Table is in readonly mode: replica_path=/d/t/replicas/1.",
+            "",
+        );
         for spans_partitions in [false, true] {
             let concluded = conclude(exception.clone(), &destination(false, false), spans_partitions);
             assert!(matches!(concluded, StoreError::Unknown(_)), "{concluded}");
@@ -181,7 +190,7 @@ mod tests {
     #[test]
     fn where_no_row_was_counted_none_is_stored() {
         let text = "Cannot parse input: (at row 3): while pushing to view d.v";
-        let mut exception = Exception::new(27, text, "");
+        let mut exception = Exception::new(ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED, text, "");
         assert!(matches!(conclude(exception.clone(), &destination(true, true), false), StoreError::Failed(_)));
         exception.before_writing = true;
         assert!(matches!(conclude(exception, &destination(true, true), false), StoreError::Refused(_)));
@@ -189,22 +198,44 @@ mod tests {
 
     #[test]
     fn what_is_handed_on_may_be_stored_elsewhere() {
-        assert!(!refused(469, "Constraint `c` for table d.u is violated.", false, true));
-        assert!(!refused(516, "Received from other:9000. DB::Exception: Authentication failed", false, true));
-        assert!(refused(60, "Table d.t does not exist", false, true));
-        assert!(refused(469, "Column values: s = 'Received from 10.1.2.3'.", false, false), "a value, no server");
+        assert!(!refused(ErrorCode::VIOLATED_CONSTRAINT, "Constraint `c` for table d.u is violated.", false, true));
+        assert!(!refused(
+            ErrorCode::AUTHENTICATION_FAILED,
+            "Received from other:9000. DB::Exception: Authentication failed",
+            false,
+            true
+        ));
+        assert!(refused(ErrorCode::UNKNOWN_TABLE, "Table d.t does not exist", false, true));
+        assert!(
+            refused(ErrorCode::VIOLATED_CONSTRAINT, "Column values: s = 'Received from 10.1.2.3'.", false, false),
+            "a value, no server"
+        );
     }
 
     #[test]
     fn of_several_partitions_some_may_be_kept_when_a_disk_fails() {
-        let is_refused = |code: i32| {
+        let is_refused = |code: ErrorCode| {
             let exception = Exception::new(code, "", "");
             matches!(conclude(exception, &destination(false, false), true), StoreError::Refused(_))
         };
-        for code in [153, 241, 252, 395, 469, 60, 516] {
+        for code in [
+            ErrorCode::ILLEGAL_DIVISION,
+            ErrorCode::MEMORY_LIMIT_EXCEEDED,
+            ErrorCode::TOO_MANY_PARTS,
+            ErrorCode::FUNCTION_THROW_IF_VALUE_IS_NON_ZERO,
+            ErrorCode::VIOLATED_CONSTRAINT,
+            ErrorCode::UNKNOWN_TABLE,
+            ErrorCode::AUTHENTICATION_FAILED,
+        ] {
             assert!(is_refused(code), "{code} comes before the first part is kept");
         }
-        for code in [75, 242, 243, 499, 1001] {
+        for code in [
+            ErrorCode::CANNOT_WRITE_TO_FILE_DESCRIPTOR,
+            ErrorCode::TABLE_IS_READ_ONLY,
+            ErrorCode::NOT_ENOUGH_SPACE,
+            ErrorCode::S3_ERROR,
+            ErrorCode::STD_EXCEPTION,
+        ] {
             assert!(!is_refused(code), "{code}");
         }
     }
@@ -212,13 +243,14 @@ mod tests {
     #[test]
     fn open_outcomes_stay_open() {
         let conclude = |code| conclude(Exception::new(code, "", ""), &destination(false, false), false);
-        assert!(matches!(conclude(319), StoreError::Unknown(_)));
-        assert!(matches!(conclude(216), StoreError::StillRunning(_)));
+        assert!(matches!(conclude(ErrorCode::UNKNOWN_STATUS_OF_INSERT), StoreError::Unknown(_)));
+        assert!(matches!(conclude(ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING), StoreError::StillRunning(_)));
     }
 
     #[test]
     fn a_limit_of_time_that_ends_before_anything_is_written_leaves_nothing_open() {
-        let mut exception = Exception::new(159, "Timeout exceeded: elapsed 1.2 seconds, maximum: 1", "");
+        let mut exception =
+            Exception::new(ErrorCode::TIMEOUT_EXCEEDED, "Timeout exceeded: elapsed 1.2 seconds, maximum: 1", "");
         let all = || [destination(false, false), destination(true, true)];
         for destination in all() {
             assert!(matches!(conclude(exception.clone(), &destination, false), StoreError::Unknown(_)));

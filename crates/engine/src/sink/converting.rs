@@ -10,7 +10,7 @@
 //!   digits by now would get them from the text alone. He can send it again ([`Again`]), and it is read for the table as
 //!   it is. Rows that were acknowledged exist nowhere else any more, and are cast as they were read.
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::wire::write_varint;
 use windrow_columns::{DataType, TupleType};
 use windrow_sql::{backquote, quote_string};
@@ -21,9 +21,6 @@ use super::batch::{Again, Destination, Form};
 /// holds none.
 pub const NO_CASTS: [(&str, &str); 2] =
     [("input_format_native_allow_types_conversion", "0"), ("input_format_null_as_default", "0")];
-/// As ClickHouse says that a type is not the column's.
-const TYPE_MISMATCH: i32 = 53;
-const INCORRECT_DATA: i32 = 117;
 
 /// Whether ClickHouse, told to cast nothing, takes this type for a column that has it, and whether it can tell others
 /// from it.
@@ -57,8 +54,8 @@ fn any_part(data_type: &DataType, is_meant: &impl Fn(&DataType) -> bool) -> bool
 /// Whether the refusal says that the table has other types by now.
 pub(crate) fn is_about_types(exception: &Exception, destination: &Destination) -> bool {
     let is_said = match exception.code {
-        TYPE_MISMATCH => true,
-        INCORRECT_DATA => exception.line.contains(": (while reading header)"),
+        ErrorCode::TYPE_MISMATCH => true,
+        ErrorCode::INCORRECT_DATA => exception.line.contains(": (while reading header)"),
         _ => false,
     };
     is_said && casts_nothing(destination)
@@ -66,7 +63,7 @@ pub(crate) fn is_about_types(exception: &Exception, destination: &Destination) -
 
 /// Whatever the code that it came with: it concerns all rows.
 pub(super) fn type_mismatch(exception: Exception) -> Exception {
-    Exception { code: TYPE_MISMATCH, ..exception }
+    Exception { code: ErrorCode::TYPE_MISMATCH, ..exception }
 }
 
 fn casts_nothing(destination: &Destination) -> bool {

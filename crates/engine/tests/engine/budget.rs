@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{AckLevel, GathererOptions, PushError};
 
 use crate::support::{outcomes, Answer, Gate, Told, World};
@@ -13,7 +14,13 @@ fn room_for_three() -> GathererOptions {
 
 #[tokio::test]
 async fn bytes_are_given_back_whatever_the_end() {
-    let ends = [Answer::Ok, Answer::Refused(469), Answer::Refused(60), Answer::Failed(469), Answer::LostAfterStoring];
+    let ends = [
+        Answer::Ok,
+        Answer::Refused(ErrorCode::VIOLATED_CONSTRAINT),
+        Answer::Refused(ErrorCode::UNKNOWN_TABLE),
+        Answer::Failed(ErrorCode::VIOLATED_CONSTRAINT),
+        Answer::LostAfterStoring,
+    ];
     for answer in ends {
         let world = World::sealing_at(4);
         let shape = world.shape("t", "a");

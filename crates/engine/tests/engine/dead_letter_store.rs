@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{AckLevel, FailedInsert, GathererOptions, InsertError, PushError};
 
 use crate::support::{numbers_of, outcomes, Answer, Told, World, PASSTHROUGH};
 
-fn code(dead_letter: &FailedInsert) -> i32 {
+fn code(dead_letter: &FailedInsert) -> ErrorCode {
     match &dead_letter.error {
         InsertError::Exception(exception) | InsertError::Failed(exception) => exception.code,
         other => panic!("{other}"),
@@ -18,15 +19,18 @@ async fn a_culprit_at_level_memory_is_kept_with_its_rows() {
     for role in ["a", PASSTHROUGH] {
         let world = World::sealing_at(4);
         let shape = world.shape("t", role);
-        world.sink.refuse(469, &[1, 3]);
+        world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[1, 3]);
         world.leave(&shape, 0).await;
         world.leave(&shape, 1).await;
         let tickets = world.push_all(&shape, 2..4).await;
-        assert_eq!(outcomes(tickets).await, [Ok(()), Err(Told::Exception(469))]);
+        assert_eq!(outcomes(tickets).await, [Ok(()), Err(Told::Exception(ErrorCode::VIOLATED_CONSTRAINT))]);
         world.flush().await;
         assert_eq!(world.sink.stored(), [0, 2]);
         let dead_letters = world.dead_letters.kept(|dead_letter| {
-            assert_eq!((code(dead_letter), dead_letter.ack, dead_letter.journal_id), (469, AckLevel::Memory, None));
+            assert_eq!(
+                (code(dead_letter), dead_letter.ack, dead_letter.journal_id),
+                (ErrorCode::VIOLATED_CONSTRAINT, AckLevel::Memory, None)
+            );
             assert_eq!((dead_letter.query_id.to_string().as_str(), dead_letter.payload_bytes), ("1", 30));
             assert_eq!(dead_letter.attempts, 3, "with all, with half, alone");
             numbers_of(dead_letter.destination.clone(), dead_letter.rows.clone())
@@ -42,7 +46,7 @@ async fn dead_letters_that_can_not_be_written_are_tried_again_and_the_lane_goes_
     let world = World::sealing_at(2);
     let shape = world.shape("t", "a");
     world.dead_letters.fail(3);
-    world.sink.answer_first([Answer::Failed(469)]);
+    world.sink.answer_first([Answer::Failed(ErrorCode::VIOLATED_CONSTRAINT)]);
     world.leave(&shape, 0).await;
     world.leave(&shape, 1).await;
     let next = world.push_all(&shape, 2..4).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_engine::{AckLevel, Insert, Shape};
 
 use crate::support::{outcomes, Answer, Told, World};
@@ -16,20 +16,20 @@ const BATCHES: u64 = 12;
 /// The first batch: the culprit and its neighbours.
 const FIRST: std::ops::Range<u64> = 0..PER_BATCH;
 /// Too many parts or queries, too little room: some are let through, and it passes in the end.
-const NEVER_GIVEN_UP: [i32; 3] = [202, 243, 252];
+const NEVER_GIVEN_UP: [ErrorCode; 3] =
+    [ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, ErrorCode::NOT_ENOUGH_SPACE, ErrorCode::TOO_MANY_PARTS];
 /// These only get worse by being cut.
-const OF_NUMBER: [i32; 2] = [202, 252];
+const OF_NUMBER: [ErrorCode; 2] = [ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, ErrorCode::TOO_MANY_PARTS];
 
 /// All that ClickHouse has or may get, and what it will hardly get.
-fn codes() -> impl Iterator<Item = i32> {
-    (1..=1_010).chain([5_000, 99_999, i32::MAX, 0, -1])
+fn codes() -> impl Iterator<Item = ErrorCode> {
+    (1..=1_010).chain([5_000, 99_999, i32::MAX, 0, -1]).map(ErrorCode::from_number)
 }
 
 /// What a sink concludes of the code.
-fn answer(code: i32) -> Answer {
-    const QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: i32 = 216;
+fn answer(code: ErrorCode) -> Answer {
     match code {
-        QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING => Answer::StillRunning,
+        ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING => Answer::StillRunning,
         _ if Exception::new(code, "", "").leaves_outcome_open() => Answer::LostBeforeStoring,
         _ => Answer::Refused(code),
     }
@@ -189,7 +189,13 @@ async fn in_an_outage_nothing_is_given_up_and_order_is_kept() {
 /// An insert that never fits, with nobody behind it to show so: its neighbours are stored, and it is given up.
 #[tokio::test(start_paused = true)]
 async fn neighbours_alone_show_who_it_is() {
-    for code in [159, 164, 241, 242, 999] {
+    for code in [
+        ErrorCode::TIMEOUT_EXCEEDED,
+        ErrorCode::READONLY,
+        ErrorCode::MEMORY_LIMIT_EXCEEDED,
+        ErrorCode::TABLE_IS_READ_ONLY,
+        ErrorCode::KEEPER_EXCEPTION,
+    ] {
         let world = world_with_a_culprit(Answer::Refused(code));
         let shape = world.shape("t", "a");
         for row in FIRST {
@@ -205,7 +211,12 @@ async fn neighbours_alone_show_who_it_is() {
 /// The neighbours' own later inserts wait for nothing: what they had in the batch is stored.
 #[tokio::test(start_paused = true)]
 async fn who_shared_a_batch_with_a_culprit_is_not_held_up_by_it() {
-    for code in [241, 242, 243, 999] {
+    for code in [
+        ErrorCode::MEMORY_LIMIT_EXCEEDED,
+        ErrorCode::TABLE_IS_READ_ONLY,
+        ErrorCode::NOT_ENOUGH_SPACE,
+        ErrorCode::KEEPER_EXCEPTION,
+    ] {
         let world = world_with_a_culprit(Answer::Refused(code));
         let shape = world.shape("t", "a");
         for row in FIRST {
@@ -226,7 +237,12 @@ async fn who_shared_a_batch_with_a_culprit_is_not_held_up_by_it() {
 /// Nobody else uses the table: only by the same connection's later inserts can it be seen who is to blame.
 #[tokio::test(start_paused = true)]
 async fn a_connection_does_not_wait_for_ever_for_its_own_insert() {
-    for (code, waits) in [(159, false), (241, true), (999, false), (999, true)] {
+    for (code, waits) in [
+        (ErrorCode::TIMEOUT_EXCEEDED, false),
+        (ErrorCode::MEMORY_LIMIT_EXCEEDED, true),
+        (ErrorCode::KEEPER_EXCEPTION, false),
+        (ErrorCode::KEEPER_EXCEPTION, true),
+    ] {
         let world = world_with_a_culprit(Answer::Refused(code));
         let shape = world.shape("t", "a");
         for row in [CULPRIT].into_iter().chain(10..10 + BATCHES) {
@@ -244,7 +260,12 @@ async fn a_connection_does_not_wait_for_ever_for_its_own_insert() {
 /// The backend goes away twice with the same error, and stores one insert between: that is no proof against the others.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_comes_and_goes_has_nothing_given_up() {
-    for code in [159, 241, 242, 999] {
+    for code in [
+        ErrorCode::TIMEOUT_EXCEEDED,
+        ErrorCode::MEMORY_LIMIT_EXCEEDED,
+        ErrorCode::TABLE_IS_READ_ONLY,
+        ErrorCode::KEEPER_EXCEPTION,
+    ] {
         let world = World::sealing_at(2 * PER_BATCH);
         let shape = world.shape("t", "a");
         let begin = Instant::now();

@@ -1,5 +1,6 @@
 //! What was acknowledged at level `disk` is kept: over crashes, over a full memory, over a backend that is away.
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{InsertError, InsertStatus, PushError, Withdrawal};
 
 use crate::support::{numbers_of, outcomes, Answer, Gate, Machine};
@@ -74,7 +75,7 @@ fn a_crash_while_a_batch_is_narrowed_down_stores_nothing_twice() {
     // At each of its stores: all, a half, the rest.
     for crash_at in 1..=5 {
         let machine = Machine::new(4);
-        machine.sink.refuse(469, &[2]);
+        machine.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[2]);
         machine.live(async |life| {
             let shape = life.world.deduplicating_shape("t");
             life.world.sink.set_gate(Gate::Closed);
@@ -103,7 +104,7 @@ fn a_crash_while_a_batch_is_narrowed_down_stores_nothing_twice() {
 #[test]
 fn an_insert_that_is_a_dead_letter_already_is_not_tried_again() {
     let machine = Machine::new(2);
-    machine.sink.answer_first([Answer::Failed(469)]);
+    machine.sink.answer_first([Answer::Failed(ErrorCode::VIOLATED_CONSTRAINT)]);
     machine.live(async |life| {
         let shape = life.world.deduplicating_shape("t");
         life.world.sink.set_gate(Gate::Closed);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_clickhouse::Credentials;
+use windrow_clickhouse::{Credentials, ErrorCode};
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, PartitionKey, PassthroughRows, ReadPlan};
 use windrow_columns::{Format, ReadSettings, Rows};
 use windrow_engine::{
@@ -137,7 +137,7 @@ fn stream() -> StreamRecord<'static> {
 fn message() -> MessageRecord<'static> {
     MessageRecord {
         failed_micros: 1_700_000_000_000_000,
-        code: -1,
+        code: ErrorCode::from_number(-1),
         error: "no nümber",
         was_read: true,
         attempts: 2,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::{outcomes, Answer, Gate, Told, World};
+use windrow_clickhouse::ErrorCode;
 
 #[tokio::test]
 async fn equal_destinations_are_one_shape() {
@@ -55,7 +56,7 @@ async fn rows_keep_their_order_behind_a_held_flight() {
 async fn a_retried_batch_is_not_overtaken() {
     let world = World::sealing_at(2);
     let shape = world.shape("t", "a");
-    world.sink.answer_first([Answer::NotSent, Answer::Refused(252)]);
+    world.sink.answer_first([Answer::NotSent, Answer::Refused(ErrorCode::TOO_MANY_PARTS)]);
     let tickets = world.push_all(&shape, 0..6).await;
     assert_eq!(outcomes(tickets).await, [Ok(()); 6]);
     assert_eq!(world.sink.stored(), [0, 1, 2, 3, 4, 5]);
@@ -66,12 +67,12 @@ async fn a_retried_batch_is_not_overtaken() {
 async fn each_waiting_insert_gets_its_own_outcome() {
     let world = World::sealing_at(6);
     let shape = world.shape("t", "a");
-    world.sink.refuse(469, &[11, 51]);
+    world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[11, 51]);
     let mut tickets = Vec::new();
     for first in [10, 20, 30, 40, 50, 60] {
         tickets.push(world.push_rows(&shape, &[first, first + 1, first + 2]).await);
     }
-    let refused = Err(Told::Exception(469));
+    let refused = Err(Told::Exception(ErrorCode::VIOLATED_CONSTRAINT));
     assert_eq!(outcomes(tickets).await, [refused, Ok(()), Ok(()), Ok(()), refused, Ok(())]);
     assert_eq!(world.sink.stored(), [20, 21, 22, 30, 31, 32, 40, 41, 42, 60, 61, 62]);
 }

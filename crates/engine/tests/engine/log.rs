@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_engine::{policy::FlushLimits, DataKind, GathererOptions, InsertKind, InsertStatus, QueryId, Withdrawal};
 
 use crate::support::{outcomes, shape_of, Answer, World};
@@ -15,7 +15,7 @@ fn entry(id: &str, status: InsertStatus) -> (String, InsertStatus) {
 async fn each_insert_is_in_it_with_its_own_status() {
     let world = World::sealing_at(4);
     let shape = world.shape("t", "a");
-    world.sink.refuse(469, &[12]);
+    world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[12]);
     let mut tickets = Vec::new();
     for rows in [&[0][..], &[10, 11, 12], &[20]] {
         tickets.push(world.push_rows(&shape, rows).await);
@@ -46,8 +46,8 @@ async fn each_insert_is_in_it_with_its_own_status() {
 async fn every_way_to_end_is_in_it() {
     for (answer, status) in [
         (Answer::Ok, InsertStatus::Ok),
-        (Answer::Refused(60), InsertStatus::FlushError),
-        (Answer::Failed(469), InsertStatus::FlushError),
+        (Answer::Refused(ErrorCode::UNKNOWN_TABLE), InsertStatus::FlushError),
+        (Answer::Failed(ErrorCode::VIOLATED_CONSTRAINT), InsertStatus::FlushError),
         (Answer::LostAfterStoring, InsertStatus::FlushError),
     ] {
         let world = World::sealing_at(2);
@@ -93,7 +93,7 @@ async fn an_unreadable_payload_is_in_it() {
         Arc::new(kind),
         QueryId::Given("mine".into()),
         17,
-        Some(Exception::new(27, "Cannot parse input", "")),
+        Some(Exception::new(ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED, "Cannot parse input", "")),
     );
     let log = world.gatherer.log();
     assert_eq!(log[0].flush_query_id, None);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::PartitionKey;
 use windrow_engine::{sink::Partitioning, Shape};
 
@@ -76,7 +77,10 @@ async fn pieces_are_answered_one_by_one() {
 async fn where_the_limit_was_not_known_the_batch_is_halved() {
     let world = World::sealing_at(4);
     world.sink.answer(|_, call| match call.rows.len() > 2 {
-        true => Answer::RefusedSaying(252, "Too many partitions for single INSERT block (more than 2)."),
+        true => Answer::RefusedSaying(
+            ErrorCode::TOO_MANY_PARTS,
+            "Too many partitions for single INSERT block (more than 2).",
+        ),
         false => Answer::Ok,
     });
     let shape = partitioned(&world, 100);

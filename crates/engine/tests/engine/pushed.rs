@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{
     sink::{BatchId, Partitioning},
     BatchTicket, GathererOptions, InsertError, InsertStatus, PushError, PushedBatch, PushedMember, Shape, Stores,
@@ -52,9 +53,9 @@ async fn large_parts_are_stored_and_narrowed_down_like_small_ones() {
     let ticket = world.gatherer.push_batch(&shape, batch(1)).await.unwrap();
     assert_eq!(told(ticket).await, [Ok(()); 3]);
     assert_eq!(world.sink.stored(), rows);
-    world.sink.refuse(469, &[11_000]);
+    world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[11_000]);
     let ticket = world.gatherer.push_batch(&shape, batch(2)).await.unwrap();
-    assert_eq!(told(ticket).await, [Ok(()), Err(Told::Exception(469)), Ok(())]);
+    assert_eq!(told(ticket).await, [Ok(()), Err(Told::Exception(ErrorCode::VIOLATED_CONSTRAINT)), Ok(())]);
     let innocent: Vec<u64> = rows.iter().copied().filter(|row| !(10_000..12_000).contains(row)).collect();
     assert_eq!(world.sink.stored()[20_000..], innocent);
     world.settle_down().await;
@@ -142,7 +143,7 @@ async fn only_members_that_are_refused_fail() {
         let shape = world.deduplicating_shape("t");
         match names_row {
             true => world.sink.constrain(&[12, 40]),
-            false => world.sink.refuse(469, &[12, 40]),
+            false => world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[12, 40]),
         }
         let ticket = world.push_batch(&shape, 7, &[&[1, 2], &[10, 11, 12], &[20], &[30], &[40], &[50, 51]]).await;
         let ends = ticket.outcomes().await;
@@ -164,7 +165,7 @@ async fn no_innocent_is_given_up() {
         let culprits: Vec<u64> = rows.iter().copied().filter(|row| row % 2 == 1).collect();
         match names_row {
             true => world.sink.constrain(&culprits),
-            false => world.sink.refuse(469, &culprits),
+            false => world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &culprits),
         }
         let members: Vec<&[u64]> = rows.chunks(1).collect();
         let ticket = world.push_batch(&world.deduplicating_shape("t"), 7, &members).await;
@@ -181,7 +182,7 @@ async fn a_repeat_sends_what_was_sent() {
     let members: [&[u64]; 5] = [&[1], &[2, 3], &[4], &[5], &[6, 7]];
     for names_row in [false, true] {
         let world = world_with_culprits(names_row);
-        let refused = Err(Told::Exception(469));
+        let refused = Err(Told::Exception(ErrorCode::VIOLATED_CONSTRAINT));
         let expected = [Ok(()), refused, Ok(()), refused, Ok(())];
         let ticket = world.push_batch(&world.deduplicating_shape("t"), 7, &members).await;
         assert_eq!(told(ticket).await, expected);
@@ -220,7 +221,7 @@ fn world_with_culprits(names_row: bool) -> World {
     let world = World::sealing_on_command();
     match names_row {
         true => world.sink.constrain(&[3, 5]),
-        false => world.sink.refuse(469, &[3, 5]),
+        false => world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[3, 5]),
     }
     world
 }
@@ -251,7 +252,12 @@ async fn a_batch_over_many_partitions_is_cut_the_same_again() {
 async fn what_passes_is_tried_again_under_the_same_id() {
     let world = World::sealing_on_command();
     let shape = world.shape("t", "a");
-    world.sink.answer_first([Answer::NotSent, Answer::Refused(252), Answer::Refused(241), Answer::LostBeforeStoring]);
+    world.sink.answer_first([
+        Answer::NotSent,
+        Answer::Refused(ErrorCode::TOO_MANY_PARTS),
+        Answer::Refused(ErrorCode::MEMORY_LIMIT_EXCEEDED),
+        Answer::LostBeforeStoring,
+    ]);
     let ticket = world.push_batch(&shape, 7, &[&[1], &[2]]).await;
     let progress = ticket.progress();
     assert_eq!(
@@ -268,7 +274,7 @@ async fn what_passes_is_tried_again_under_the_same_id() {
 #[tokio::test(start_paused = true)]
 async fn what_is_too_large_for_the_moment_is_not_cut() {
     let world = World::sealing_on_command();
-    world.sink.answer_first([Answer::Refused(241); 8]);
+    world.sink.answer_first([Answer::Refused(ErrorCode::MEMORY_LIMIT_EXCEEDED); 8]);
     let ticket = world.push_batch(&world.deduplicating_shape("t"), 7, &[&[1], &[2]]).await;
     assert_eq!(told(ticket).await, [Ok(()); 2]);
     assert_eq!(ids(&world.sink.calls()), [BatchId(7); 9]);
@@ -276,7 +282,13 @@ async fn what_is_too_large_for_the_moment_is_not_cut() {
 
 #[tokio::test]
 async fn what_is_not_of_its_rows_fails_as_a_whole() {
-    for code in [16, 49, 60, 497, 53] {
+    for code in [
+        ErrorCode::NO_SUCH_COLUMN_IN_TABLE,
+        ErrorCode::LOGICAL_ERROR,
+        ErrorCode::UNKNOWN_TABLE,
+        ErrorCode::ACCESS_DENIED,
+        ErrorCode::TYPE_MISMATCH,
+    ] {
         let world = World::sealing_on_command();
         world.sink.answer_first([Answer::Refused(code)]);
         let ends = world.push_batch(&world.deduplicating_shape("t"), 7, &[&[1], &[2]]).await.outcomes().await;
@@ -290,7 +302,7 @@ async fn what_is_not_of_its_rows_fails_as_a_whole() {
 #[tokio::test]
 async fn what_may_be_stored_in_part_is_told_as_such() {
     let world = World::sealing_on_command();
-    world.sink.answer_first([Answer::FailedInPart(469, 1)]);
+    world.sink.answer_first([Answer::FailedInPart(ErrorCode::VIOLATED_CONSTRAINT, 1)]);
     let ends = world.push_batch(&world.shape("t", "a"), 7, &[&[1], &[2]]).await.outcomes().await;
     assert!(
         ends.iter().all(|end| matches!(end, Err(error @ InsertError::Failed(_)) if !error.is_of_rows())),
@@ -304,7 +316,7 @@ async fn what_may_be_stored_in_part_is_told_as_such() {
 async fn a_repeat_that_is_refused_stays_in_doubt() {
     let world = World::sealing_on_command();
     let shape = world.deduplicating_shape("t");
-    world.sink.answer_first([Answer::Refused(497)]);
+    world.sink.answer_first([Answer::Refused(ErrorCode::ACCESS_DENIED)]);
     let batch = PushedBatch { sent_before: true, ..world.batch(&shape, 7, &[&[1], &[2]]) };
     let ticket = world.gatherer.push_batch(&shape, batch).await.unwrap();
     assert_eq!(told(ticket).await, [Err(Told::OutcomeUnknown); 2]);

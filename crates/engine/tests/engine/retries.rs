@@ -1,5 +1,6 @@
 //! What is tried again, under which id and with whom.
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::InsertStatus;
 
 use crate::support::{outcomes, Answer, Gate, Told, World};
@@ -25,7 +26,11 @@ async fn what_was_not_sent_is_tried_again_under_its_id() {
 
 #[tokio::test]
 async fn a_passing_refusal_is_tried_again_under_its_id() {
-    for answer in [Answer::RefusedSaying(252, "Too many parts (3000)."), Answer::Refused(202), Answer::Refused(242)] {
+    for answer in [
+        Answer::RefusedSaying(ErrorCode::TOO_MANY_PARTS, "Too many parts (3000)."),
+        Answer::Refused(ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES),
+        Answer::Refused(ErrorCode::TABLE_IS_READ_ONLY),
+    ] {
         let world = World::sealing_at(3);
         world.sink.answer_first([answer]);
         let tickets = world.push_all(&world.shape("t", "a"), 0..3).await;
@@ -37,7 +42,11 @@ async fn a_passing_refusal_is_tried_again_under_its_id() {
 #[tokio::test]
 async fn what_failed_is_not_tried_again() {
     // 241 and 252 would pass; but nobody knows what the failed attempt has stored.
-    for answer in [Answer::Failed(469), Answer::Failed(241), Answer::FailedInPart(252, 2)] {
+    for answer in [
+        Answer::Failed(ErrorCode::VIOLATED_CONSTRAINT),
+        Answer::Failed(ErrorCode::MEMORY_LIMIT_EXCEEDED),
+        Answer::FailedInPart(ErrorCode::TOO_MANY_PARTS, 2),
+    ] {
         let world = World::sealing_at(3);
         let shape = world.shape("t", "a");
         world.sink.answer_first([answer]);
@@ -114,7 +123,7 @@ async fn an_unknown_outcome_is_told_before_the_rest_is_stored() {
 async fn what_is_stored_is_told_before_the_rest_is_tried_again() {
     let world = World::sealing_at(4);
     let shape = world.shape("t", "a");
-    world.sink.answer_first([Answer::Refused(469), Answer::Ok, Answer::NotSent]);
+    world.sink.answer_first([Answer::Refused(ErrorCode::VIOLATED_CONSTRAINT), Answer::Ok, Answer::NotSent]);
     let mut tickets = world.push_all(&shape, 0..4).await;
     world.sink.ended(2).await;
     world.sink.set_gate(Gate::Closed);
@@ -143,7 +152,7 @@ async fn a_deduplicating_table_is_sent_the_same_batch_until_it_answers() {
 #[tokio::test]
 async fn an_id_that_is_still_in_use_is_tried_again() {
     let world = World::sealing_at(3);
-    world.sink.answer_first([Answer::Refused(242), Answer::StillRunning]);
+    world.sink.answer_first([Answer::Refused(ErrorCode::TABLE_IS_READ_ONLY), Answer::StillRunning]);
     let tickets = world.push_all(&world.shape("t", "a"), 0..3).await;
     assert_eq!(outcomes(tickets).await, [Ok(()); 3]);
     assert_same_batch(&world, 3);
@@ -167,9 +176,9 @@ async fn a_batch_that_may_be_stored_is_not_halved() {
     let shape = world.deduplicating_shape("t");
     world.sink.answer_first([
         Answer::LostAfterStoring,
-        Answer::Refused(241),
-        Answer::Refused(241),
-        Answer::Refused(241),
+        Answer::Refused(ErrorCode::MEMORY_LIMIT_EXCEEDED),
+        Answer::Refused(ErrorCode::MEMORY_LIMIT_EXCEEDED),
+        Answer::Refused(ErrorCode::MEMORY_LIMIT_EXCEEDED),
     ]);
     let tickets = world.push_all(&shape, 0..2).await;
     assert_eq!(outcomes(tickets).await, [Ok(()); 2]);
@@ -182,7 +191,7 @@ async fn a_refusal_after_a_lost_answer_leaves_the_outcome_open_unless_the_values
     let world = World::sealing_at(2);
     let shape = world.deduplicating_shape("t");
     // Stored; then the rights are revoked.
-    world.sink.answer_first([Answer::LostAfterStoring, Answer::Refused(497)]);
+    world.sink.answer_first([Answer::LostAfterStoring, Answer::Refused(ErrorCode::ACCESS_DENIED)]);
     let tickets = world.push_all(&shape, 0..2).await;
     assert_eq!(outcomes(tickets).await, [Err(Told::OutcomeUnknown); 2]);
     assert_eq!(world.sink.stored(), [0, 1]);
@@ -190,9 +199,13 @@ async fn a_refusal_after_a_lost_answer_leaves_the_outcome_open_unless_the_values
     let world = World::sealing_at(2);
     let shape = world.deduplicating_shape("t");
     // What violates a constraint now did so then.
-    world.sink.answer_first([Answer::LostBeforeStoring, Answer::Refused(469), Answer::Refused(469)]);
+    world.sink.answer_first([
+        Answer::LostBeforeStoring,
+        Answer::Refused(ErrorCode::VIOLATED_CONSTRAINT),
+        Answer::Refused(ErrorCode::VIOLATED_CONSTRAINT),
+    ]);
     let tickets = world.push_all(&shape, 0..2).await;
-    assert_eq!(outcomes(tickets).await, [Err(Told::Exception(469)), Ok(())]);
+    assert_eq!(outcomes(tickets).await, [Err(Told::Exception(ErrorCode::VIOLATED_CONSTRAINT)), Ok(())]);
     assert_eq!(world.sink.stored(), [1]);
 }
 
@@ -200,9 +213,10 @@ async fn a_refusal_after_a_lost_answer_leaves_the_outcome_open_unless_the_values
 #[tokio::test]
 async fn what_never_passes_for_one_insert_is_given_up_in_the_end() {
     tokio::time::pause();
-    for error in
-        [(241, "Query memory limit exceeded: would use 10.00 GiB"), (164, "Cannot execute query in readonly mode")]
-    {
+    for error in [
+        (ErrorCode::MEMORY_LIMIT_EXCEEDED, "Query memory limit exceeded: would use 10.00 GiB"),
+        (ErrorCode::READONLY, "Cannot execute query in readonly mode"),
+    ] {
         let world = World::sealing_at(1);
         let shape = world.shape("t", "a");
         world.sink.answer(move |_, call| match call.rows.contains(&0) {
@@ -224,12 +238,18 @@ async fn a_server_without_memory_is_waited_for() {
     tokio::time::pause();
     let world = World::sealing_at(1);
     let text = "(total) memory limit exceeded: would use 10.00 GiB";
-    world.sink.answer(move |call, _| if call < 200 { Answer::RefusedSaying(241, text) } else { Answer::Ok });
+    world.sink.answer(move |call, _| {
+        if call < 200 {
+            Answer::RefusedSaying(ErrorCode::MEMORY_LIMIT_EXCEEDED, text)
+        } else {
+            Answer::Ok
+        }
+    });
     let tickets = world.push_all(&world.shape("t", "a"), [0]).await;
     assert_eq!(outcomes(tickets).await, [Ok(())]);
 }
 
-const TOO_MANY_PARTS: Answer = Answer::RefusedSaying(252, "Too many parts (3000).");
+const TOO_MANY_PARTS: Answer = Answer::RefusedSaying(ErrorCode::TOO_MANY_PARTS, "Too many parts (3000).");
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_is_told_of_too_many_parts_when_the_time_for_them_is_over() {
@@ -240,7 +260,7 @@ async fn who_waits_is_told_of_too_many_parts_when_the_time_for_them_is_over() {
     world.leave(&shape, 0).await;
     // In flight, sealed behind it, and in the open buffer.
     let tickets = world.push_all(&shape, 1..8).await;
-    assert_eq!(outcomes(tickets).await, [Err(Told::Exception(252)); 7]);
+    assert_eq!(outcomes(tickets).await, [Err(Told::Exception(ErrorCode::TOO_MANY_PARTS)); 7]);
     assert_eq!(began.elapsed().as_secs(), 5, "not before, and not at the end of a pause");
     world.sink.answer(|_, _| Answer::Ok);
     world.flush().await;

@@ -1,5 +1,6 @@
 //! An insert that is taken back is not stored, as long as nothing of it is on its way.
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{InsertError, Withdrawal};
 
 use crate::support::{outcomes, Answer, Gate, Told, World};
@@ -83,11 +84,14 @@ async fn what_may_be_stored_cannot_be_taken_back() {
 async fn after_the_end_the_outcome_is_told() {
     let world = World::sealing_at(2);
     let shape = world.shape("t", "a");
-    world.sink.refuse(469, &[1]);
+    world.sink.refuse(ErrorCode::VIOLATED_CONSTRAINT, &[1]);
     let mut tickets = world.push_all(&shape, 0..2).await;
     world.flush().await;
     let refused = tickets.remove(1).withdraw().await;
-    assert!(matches!(&refused, Withdrawal::Done(Err(InsertError::Exception(e))) if e.code == 469), "{refused:?}");
+    assert!(
+        matches!(&refused, Withdrawal::Done(Err(InsertError::Exception(e))) if e.code == ErrorCode::VIOLATED_CONSTRAINT),
+        "{refused:?}"
+    );
     assert_eq!(tickets.remove(0).withdraw().await, Withdrawal::Done(Ok(())));
 }
 
@@ -118,13 +122,13 @@ async fn it_is_gone_from_a_batch_that_is_narrowed() {
     let shape = world.shape("t", "a");
     world.sink.answer(|call, sent| match call {
         0 => Answer::NotSent,
-        _ if sent.rows.contains(&3) => Answer::Refused(469),
+        _ if sent.rows.contains(&3) => Answer::Refused(ErrorCode::VIOLATED_CONSTRAINT),
         _ => Answer::Ok,
     });
     let mut tickets = world.push_all(&shape, 0..4).await;
     world.sink.ended(1).await;
     assert!(matches!(tickets.remove(1).withdraw().await, Withdrawal::Withdrawn { .. }));
-    assert_eq!(outcomes(tickets).await, [Ok(()), Ok(()), Err(Told::Exception(469))]);
+    assert_eq!(outcomes(tickets).await, [Ok(()), Ok(()), Err(Told::Exception(ErrorCode::VIOLATED_CONSTRAINT))]);
     assert_eq!(world.sink.stored(), [0, 2]);
     assert_eq!(world.gatherer.held_bytes(), 0);
 }

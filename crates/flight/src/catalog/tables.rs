@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Schema};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::layout;
 use crate::error;
@@ -103,5 +103,5 @@ fn texts(values: Vec<String>) -> ArrayRef {
 }
 
 fn batch(made: Result<RecordBatch, ArrowError>) -> Result<RecordBatch, Exception> {
-    made.map_err(|error| error::own(1001, &error.to_string()))
+    made.map_err(|error| error::own(ErrorCode::STD_EXCEPTION, &error.to_string()))
 }

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use windrow_clickhouse::Exception;
-use windrow_clickhouse::{same_secret, Call, Client, Credentials, Strangers};
+use windrow_clickhouse::{same_secret, Call, Client, Credentials, ErrorCode, Exception, Strangers};
 
 use crate::error;
 
@@ -104,7 +103,7 @@ impl Accepted {
 
 fn wrong_password(user: &str) -> Exception {
     let text = format!("{user}: Authentication failed: password is incorrect, or there is no user with such name.");
-    error::own(516, &text)
+    error::own(ErrorCode::AUTHENTICATION_FAILED, &text)
 }
 
 #[cfg(test)]
@@ -121,7 +120,7 @@ mod tests {
             users.check(Credentials { user, password }, IpAddr::from([127, 0, 0, 1]))
         };
         assert!(check("joe", "j").await.unwrap().1);
-        assert_eq!(check("joe", "").await.unwrap_err().code, 516);
-        assert_eq!(check("ann", "j").await.unwrap_err().code, 516);
+        assert_eq!(check("joe", "").await.unwrap_err().code, ErrorCode::AUTHENTICATION_FAILED);
+        assert_eq!(check("ann", "j").await.unwrap_err().code, ErrorCode::AUTHENTICATION_FAILED);
     }
 }

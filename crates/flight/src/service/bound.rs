@@ -6,7 +6,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::conversion::{for_columns, Column};
 use super::ingest::{append, Stream};
@@ -49,7 +49,9 @@ pub(super) async fn query(inner: &Inner, caller: &Caller, prepared: Prepared) ->
     if marks.parameters == 0 {
         return inner.store.query(caller, &prepared.sql).await;
     }
-    let not_bound = || error::own(36, &format!("the statement's {} parameters are not bound", marks.parameters));
+    let not_bound = || {
+        error::own(ErrorCode::BAD_ARGUMENTS, &format!("the statement's {} parameters are not bound", marks.parameters))
+    };
     let bound = prepared.bound.as_ref().ok_or_else(not_bound)?;
     if let Some(insert) = bound_insert(dialect, &prepared.sql) {
         let columns = columns(inner, caller, &insert).await?;
@@ -60,7 +62,10 @@ pub(super) async fn query(inner: &Inner, caller: &Caller, prepared: Prepared) ->
     match bound.num_rows() {
         1 => inner.store.query(caller, &filled(dialect, &prepared.sql, &marks, bound, 0)?).await,
         0 => Err(not_bound()),
-        rows => Err(error::own(48, &format!("a query takes one row of parameters, and {rows} are bound"))),
+        rows => Err(error::own(
+            ErrorCode::NOT_IMPLEMENTED,
+            &format!("a query takes one row of parameters, and {rows} are bound"),
+        )),
     }
 }
 
@@ -76,13 +81,20 @@ pub(super) async fn bind(
     while let Some(batch) = incoming.next().await? {
         bytes += batch.get_array_memory_size();
         if bytes > MAX_BOUND_BYTES {
-            return Err(error::own(36, &format!("parameters of more than {MAX_BOUND_BYTES} bytes can't be bound")));
+            return Err(error::own(
+                ErrorCode::BAD_ARGUMENTS,
+                &format!("parameters of more than {MAX_BOUND_BYTES} bytes can't be bound"),
+            ));
         }
         batches.push(batch);
     }
     let Some(first) = batches.first() else { return Ok(()) };
     let one = arrow_select::concat::concat_batches(&first.schema(), &batches);
-    inner.statements.bind(caller, handle, one.map_err(|error| error::own(36, &error.to_string()))?)
+    inner.statements.bind(
+        caller,
+        handle,
+        one.map_err(|error| error::own(ErrorCode::BAD_ARGUMENTS, &error.to_string()))?,
+    )
 }
 
 /// Tells how many rows were written, where that is known.
@@ -109,7 +121,7 @@ pub(super) async fn update(
                 let text = format!(
                     "the statement, once for each row of its parameters, has more than {MAX_STATEMENT_BYTES} bytes"
                 );
-                return Err(error::own(36, &text));
+                return Err(error::own(ErrorCode::BAD_ARGUMENTS, &text));
             }
             statements.push(statement);
         }
@@ -144,7 +156,7 @@ async fn insert(
 /// The columns that the parameters are for.
 async fn columns(inner: &Inner, caller: &Caller, insert: &BoundInsert) -> Result<Vec<Column>, Exception> {
     let fields = inner.store.fields(caller, &insert.target).await?;
-    let no_table = || error::own(60, &format!("Table {} does not exist", insert.target.table));
+    let no_table = || error::own(ErrorCode::UNKNOWN_TABLE, &format!("Table {} does not exist", insert.target.table));
     let fields = fields.ok_or_else(no_table)?;
     Ok(match &insert.columns {
         None => fields.into_iter().map(|field| Column { name: field.name().clone(), field: Some(field) }).collect(),

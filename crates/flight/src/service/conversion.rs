@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{cast_with_options, CastOptions};
 use arrow_schema::{DataType, Field, Schema};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::error;
 use crate::sql::Dialect;
@@ -28,7 +28,7 @@ pub(super) fn for_columns(
     if columns.len() != parameters.num_columns() {
         let text =
             format!("{} columns are named, and {} parameters are bound", columns.len(), parameters.num_columns());
-        return Err(error::own(36, &text));
+        return Err(error::own(ErrorCode::BAD_ARGUMENTS, &text));
     }
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays = Vec::with_capacity(columns.len());
@@ -39,7 +39,7 @@ pub(super) fn for_columns(
     }
     let rows = arrow_array::RecordBatchOptions::new().with_row_count(Some(parameters.num_rows()));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &rows)
-        .map_err(|error| error::own(36, &error.to_string()))
+        .map_err(|error| error::own(ErrorCode::BAD_ARGUMENTS, &error.to_string()))
 }
 
 fn converted(dialect: Dialect, column: &Column, values: &ArrayRef) -> Result<ArrayRef, Exception> {
@@ -56,7 +56,10 @@ fn converted(dialect: Dialect, column: &Column, values: &ArrayRef) -> Result<Arr
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let doesnt_fit = |why: String| {
         let (name, given) = (&column.name, values.data_type());
-        error::own(321, &format!("column {name}: a value of Arrow's type {given} doesn't fit into {wanted}: {why}"))
+        error::own(
+            ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE,
+            &format!("column {name}: a value of Arrow's type {given} doesn't fit into {wanted}: {why}"),
+        )
     };
     let cast = cast_with_options(values, wanted, &options).map_err(|error| doesnt_fit(error.to_string()))?;
     if wanted.is_integer() {
@@ -75,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    fn convert(wanted: DataType, values: ArrayRef) -> Result<DataType, i32> {
+    fn convert(wanted: DataType, values: ArrayRef) -> Result<DataType, ErrorCode> {
         let columns = [Column { name: "n".into(), field: Some(Field::new("n", wanted, true)) }];
         let parameters = RecordBatch::try_from_iter([("0", values)]).unwrap();
         let converted = for_columns(Dialect::ClickHouse, &columns, &parameters);
@@ -87,10 +90,16 @@ mod tests {
         let integers = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let floats = |values: Vec<f64>| Arc::new(Float64Array::from(values)) as ArrayRef;
         assert_eq!(convert(DataType::UInt8, integers(vec![Some(255), None])), Ok(DataType::UInt8));
-        assert_eq!(convert(DataType::UInt8, integers(vec![Some(256)])), Err(321));
-        assert_eq!(convert(DataType::UInt64, integers(vec![Some(-1)])), Err(321));
+        assert_eq!(
+            convert(DataType::UInt8, integers(vec![Some(256)])),
+            Err(ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)
+        );
+        assert_eq!(
+            convert(DataType::UInt64, integers(vec![Some(-1)])),
+            Err(ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)
+        );
         assert_eq!(convert(DataType::Int32, floats(vec![2.0])), Ok(DataType::Int32));
-        assert_eq!(convert(DataType::Int32, floats(vec![2.5])), Err(321));
+        assert_eq!(convert(DataType::Int32, floats(vec![2.5])), Err(ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE));
         assert_eq!(convert(DataType::Float32, floats(vec![0.1])), Ok(DataType::Float32));
         assert_eq!(convert(DataType::Decimal128(9, 2), integers(vec![Some(7)])), Ok(DataType::Decimal128(9, 2)));
         assert_eq!(convert(DataType::Int8, Arc::new(StringArray::from(vec!["x"]))), Ok(DataType::Utf8));

@@ -5,7 +5,7 @@ use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, SchemaResult, T
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use tonic::Status;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::{bound, Inner};
 use crate::catalog;
@@ -86,7 +86,7 @@ async fn answer(inner: &Inner, caller: &Caller, command: Command) -> Result<Rows
     let listed = match command {
         Command::Ticket(ticket) => {
             let sql = std::str::from_utf8(&ticket.statement_handle);
-            let sql = sql.map_err(|_| error::own(36, "the ticket holds no statement"))?;
+            let sql = sql.map_err(|_| error::own(ErrorCode::BAD_ARGUMENTS, "the ticket holds no statement"))?;
             return store.query(caller, sql).await;
         }
         Command::PreparedQuery(query) => {
@@ -102,7 +102,7 @@ async fn answer(inner: &Inner, caller: &Caller, command: Command) -> Result<Rows
         Command::XdbcTypeInfo(asked) => made(catalog::list_types(store.dialect(), asked.data_type))?,
         other => match layout(&other) {
             Some(schema) => RecordBatch::new_empty(schema),
-            None => return Err(error::own(36, "this is no ticket for rows")),
+            None => return Err(error::own(ErrorCode::BAD_ARGUMENTS, "this is no ticket for rows")),
         },
     };
     Ok(Rows::ready(listed))
@@ -139,7 +139,7 @@ pub(super) async fn result_schema(store: &Store, caller: &Caller, sql: &str) -> 
         // What is wrong with it, or with NULLs in place of its parameters, shows when it is run.
         Err(_) if marks.parameters > 0 => Ok(None),
         // A WITH that leads to an INSERT; a true mistake shows when it is run.
-        Err(exception) if exception.code == 62 => Ok(None),
+        Err(exception) if exception.code == ErrorCode::SYNTAX_ERROR => Ok(None),
         Err(exception) => Err(exception),
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn no_transaction(id: Option<&Bytes>) -> Result<(), Status> {
 }
 
 fn made(batch: Result<RecordBatch, ArrowError>) -> Result<RecordBatch, Exception> {
-    batch.map_err(|error| error::own(1001, &error.to_string()))
+    batch.map_err(|error| error::own(ErrorCode::STD_EXCEPTION, &error.to_string()))
 }
 
 fn internal(error: &ArrowError) -> Status {

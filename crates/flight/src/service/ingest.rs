@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use windrow_append::{AppendError, AppendId, OpenRequest, Payload};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::target_table::TargetTable;
 use super::Inner;
@@ -21,17 +21,17 @@ pub(super) async fn ingest(
 ) -> Result<u64, Exception> {
     if wanted.temporary {
         return Err(error::own(
-            48,
+            ErrorCode::NOT_IMPLEMENTED,
             "temporary tables are not supported: there are no sessions that they could live in",
         ));
     }
     if caller.readonly {
-        return Err(error::own(164, "The user may only read."));
+        return Err(error::own(ErrorCode::READONLY, "The user may only read."));
     }
     let catalog = wanted.catalog.as_deref().filter(|catalog| !catalog.is_empty());
     if let Some(catalog) = catalog {
         if inner.store.catalog(caller).await? != catalog {
-            return Err(error::own(81, &format!("there is no catalog {catalog:?}")));
+            return Err(error::own(ErrorCode::UNKNOWN_DATABASE, &format!("there is no catalog {catalog:?}")));
         }
     }
     let target =

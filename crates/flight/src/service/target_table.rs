@@ -4,7 +4,7 @@
 //! made for rows that did not come to their end is dropped again.
 
 use arrow_schema::Schema;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::error;
 use crate::login::{random_name, Caller};
@@ -40,18 +40,21 @@ impl TargetTable {
         let exists = store.fields(caller, &target).await?.is_some();
         let table = &target.table;
         let how = match (exists, wanted.if_exists, wanted.if_not_exist) {
-            (true, FAIL, _) => return Err(error::own(57, &format!("Table {table} already exists."))),
+            (true, FAIL, _) => {
+                return Err(error::own(ErrorCode::TABLE_ALREADY_EXISTS, &format!("Table {table} already exists.")))
+            }
             (true, REPLACE, _) => {
-                let name = random_name().map_err(|error| error::own(1001, &error.to_string()))?;
+                let name = random_name().map_err(|error| error::own(ErrorCode::STD_EXCEPTION, &error.to_string()))?;
                 How::Replaced(TableName { table: format!("__windrow_ingest_{}", &name[..32]), ..target.clone() })
             }
             (true, ..) => How::Known,
             (false, _, CREATE) => How::Made,
-            (false, ..) => return Err(error::own(60, &format!("Table {table} does not exist."))),
+            (false, ..) => return Err(error::own(ErrorCode::UNKNOWN_TABLE, &format!("Table {table} does not exist."))),
         };
         let prepared = TargetTable { target, how };
         if !matches!(prepared.how, How::Known) {
-            let schema = schema.ok_or_else(|| error::own(36, "rows without columns make no table"))?;
+            let schema =
+                schema.ok_or_else(|| error::own(ErrorCode::BAD_ARGUMENTS, "rows without columns make no table"))?;
             let name = quoted(store, caller, prepared.rows_go_to());
             store.update(caller, &create_table(store.dialect(), &name, schema)?).await?;
         }
@@ -103,7 +106,7 @@ impl TargetTable {
 async fn exchange(store: &Store, caller: &Caller, old: &str, new: &str) -> Result<(), Exception> {
     let dropped = match store.update(caller, &format!("EXCHANGE TABLES {old} AND {new}")).await {
         Ok(_) => new.to_owned(),
-        Err(exception) if exception.code == 48 => {
+        Err(exception) if exception.code == ErrorCode::NOT_IMPLEMENTED => {
             let aside = format!("{}_old`", new.trim_end_matches('`'));
             store.update(caller, &format!("RENAME TABLE {old} TO {aside}, {new} TO {old}")).await?;
             aside

@@ -1,7 +1,7 @@
 //! A table for rows of an Arrow schema.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::Dialect;
 use crate::error;
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 20;
 /// `table` as it stands in a statement.
 pub(crate) fn create_table(dialect: Dialect, table: &str, schema: &Schema) -> Result<String, Exception> {
     if schema.fields().is_empty() {
-        return Err(error::own(36, "rows without columns make no table"));
+        return Err(error::own(ErrorCode::BAD_ARGUMENTS, "rows without columns make no table"));
     }
     let columns: Result<Vec<_>, _> = schema.fields().iter().map(|field| column(dialect, field)).collect();
     let columns = columns?.join(", ");
@@ -27,7 +27,7 @@ fn column(dialect: Dialect, field: &Field) -> Result<String, Exception> {
     Ok(match dialect {
         Dialect::DuckDb => {
             let required = if field.is_nullable() { "" } else { " NOT NULL" };
-            let named = |why: String| error::own(50, &format!("column {:?}: {why}", field.name()));
+            let named = |why: String| error::own(ErrorCode::UNKNOWN_TYPE, &format!("column {:?}: {why}", field.name()));
             let kind = windrow_duckdb::duckdb_type_of_arrow(field).map_err(named)?;
             format!("{name} {kind}{required}")
         }
@@ -122,11 +122,11 @@ fn extension(field: &Field) -> Option<&str> {
 
 fn no_type(field: &Field) -> Exception {
     let text = format!("no type of the database holds column {:?} of Arrow's type {}", field.name(), field.data_type());
-    error::own(50, &text)
+    error::own(ErrorCode::UNKNOWN_TYPE, &text)
 }
 
 fn too_deep() -> Exception {
-    error::own(36, &format!("types inside types are nested deeper than {MAX_DEPTH}"))
+    error::own(ErrorCode::BAD_ARGUMENTS, &format!("types inside types are nested deeper than {MAX_DEPTH}"))
 }
 
 #[cfg(test)]
@@ -164,9 +164,12 @@ mod tests {
         for _ in 0..MAX_DEPTH + 2 {
             nested = Field::new("deep", DataType::List(nested.into()), true);
         }
-        assert_eq!(create_table(Dialect::ClickHouse, "t", &Schema::new(vec![nested])).unwrap_err().code, 36);
+        assert_eq!(
+            create_table(Dialect::ClickHouse, "t", &Schema::new(vec![nested])).unwrap_err().code,
+            ErrorCode::BAD_ARGUMENTS
+        );
         for dialect in [Dialect::DuckDb, Dialect::ClickHouse] {
-            assert_eq!(create_table(dialect, "t", &Schema::empty()).unwrap_err().code, 36);
+            assert_eq!(create_table(dialect, "t", &Schema::empty()).unwrap_err().code, ErrorCode::BAD_ARGUMENTS);
             let union = Field::new(
                 "u",
                 DataType::RunEndEncoded(

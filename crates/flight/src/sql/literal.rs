@@ -5,7 +5,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::marks::Marks;
 use super::Dialect;
@@ -21,7 +21,10 @@ pub(crate) fn filled(
 ) -> Result<String, Exception> {
     if parameters.num_columns() != marks.parameters {
         let (bound, wanted) = (parameters.num_columns(), marks.parameters);
-        return Err(error::own(36, &format!("the statement has {wanted} parameters, and {bound} are bound")));
+        return Err(error::own(
+            ErrorCode::BAD_ARGUMENTS,
+            &format!("the statement has {wanted} parameters, and {bound} are bound"),
+        ));
     }
     let literals: Result<Vec<_>, _> = parameters.columns().iter().map(|column| literal(dialect, column, row)).collect();
     let literals = literals?;
@@ -56,7 +59,12 @@ fn literal(dialect: Dialect, values: &dyn Array, row: usize) -> Result<String, E
             let plain = arrow_cast::cast(values, of).map_err(failed)?;
             literal(dialect, &plain, row)?
         }
-        other => return Err(error::own(48, &format!("a parameter of Arrow's type {other} can't be bound"))),
+        other => {
+            return Err(error::own(
+                ErrorCode::NOT_IMPLEMENTED,
+                &format!("a parameter of Arrow's type {other} can't be bound"),
+            ))
+        }
     })
 }
 
@@ -67,7 +75,7 @@ fn shown(values: &dyn Array, row: usize) -> Result<String, Exception> {
 }
 
 fn failed(error: ArrowError) -> Exception {
-    error::own(36, &error.to_string())
+    error::own(ErrorCode::BAD_ARGUMENTS, &error.to_string())
 }
 
 fn in_parentheses(number: String) -> String {
@@ -90,7 +98,9 @@ fn float(dialect: Dialect, shown: String) -> String {
 fn text(dialect: Dialect, value: &str) -> Result<String, Exception> {
     match (dialect, value.contains('\0')) {
         // It would end the statement.
-        (Dialect::DuckDb, true) => Err(error::own(36, "a text with a zero byte can't be bound: insert it as rows")),
+        (Dialect::DuckDb, true) => {
+            Err(error::own(ErrorCode::BAD_ARGUMENTS, "a text with a zero byte can't be bound: insert it as rows"))
+        }
         _ => Ok(dialect.text(value)),
     }
 }
@@ -192,6 +202,6 @@ mod tests {
         let text = "SELECT ?, ?";
         let one = RecordBatch::try_from_iter([("1", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
         let marks = marks(Dialect::DuckDb, text);
-        assert_eq!(filled(Dialect::DuckDb, text, &marks, &one, 0).unwrap_err().code, 36);
+        assert_eq!(filled(Dialect::DuckDb, text, &marks, &one, 0).unwrap_err().code, ErrorCode::BAD_ARGUMENTS);
     }
 }

@@ -5,8 +5,7 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::SchemaRef;
 use tokio::sync::{mpsc, oneshot};
-use windrow_clickhouse::Begun;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{Begun, ErrorCode, Exception};
 
 use super::clickhouse::SILENCE;
 use super::tail::Tail;
@@ -45,7 +44,7 @@ pub(super) async fn read(begun: Begun, opened: Opened, batches: mpsc::Sender<Res
         }
     };
     // What the database says of an error counts more than how it looks from here.
-    let exception = tail.exception().or_else(|| outcome.err().map(|text| error::own(1001, &text)));
+    let exception = tail.exception().or_else(|| outcome.err().map(|text| error::own(ErrorCode::STD_EXCEPTION, &text)));
     match exception {
         Some(exception) => reader.fail(exception).await,
         None => {

@@ -6,8 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use windrow_clickhouse::Exception;
-use windrow_clickhouse::{Answer, Call, Client, Purpose};
+use windrow_clickhouse::{Answer, Call, Client, ErrorCode, Exception, Purpose};
 
 use super::{answer, Rows, Source};
 use crate::error;
@@ -24,7 +23,7 @@ pub(super) async fn query(client: &Client, caller: &Caller, sql: &str) -> Result
     let begun =
         client.begin(&call(caller, &text).param("default_format", "ArrowStream")).await.map_err(error::of_call)?;
     if begun.head.field_str("x-clickhouse-format").is_some_and(|format| format != "ArrowStream") {
-        return Err(error::own(36, "Leave out FORMAT: rows go through Flight SQL as Arrow."));
+        return Err(error::own(ErrorCode::BAD_ARGUMENTS, "Leave out FORMAT: rows go through Flight SQL as Arrow."));
     }
     let (opened, schema) = oneshot::channel();
     let (batches, source) = mpsc::channel(BATCHES_AHEAD);
@@ -34,7 +33,7 @@ pub(super) async fn query(client: &Client, caller: &Caller, sql: &str) -> Result
             Some(schema) => Ok(Rows { schema, source: Source::ClickHouse(source) }),
             None => Ok(Rows::none()),
         },
-        Err(_) => Err(error::own(1001, "the answer's reader has ended")),
+        Err(_) => Err(error::own(ErrorCode::STD_EXCEPTION, "the answer's reader has ended")),
     }
 }
 
@@ -74,7 +73,7 @@ pub(super) async fn insert(
 }
 
 fn encoded(batches: &[RecordBatch]) -> Result<Bytes, Exception> {
-    let failed = |error: arrow_schema::ArrowError| error::own(36, &error.to_string());
+    let failed = |error: arrow_schema::ArrowError| error::own(ErrorCode::BAD_ARGUMENTS, &error.to_string());
     let Some(first) = batches.first() else { return Ok(Bytes::new()) };
     let mut writer = StreamWriter::try_new(Vec::new(), &first.schema()).map_err(failed)?;
     for batch in batches {

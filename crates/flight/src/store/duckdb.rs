@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::{CommitError, DuckDb, Port, Session, TableRef, Transaction};
 
 use super::usual::usual_schema;
@@ -60,7 +60,7 @@ pub(super) async fn insert(
 
 async fn begin(duckdb: &DuckDb, caller: &Caller) -> Result<Transaction, Exception> {
     match caller.readonly {
-        true => Err(error::own(164, "The user may only read.")),
+        true => Err(error::own(ErrorCode::READONLY, "The user may only read.")),
         false => duckdb.begin().await,
     }
 }

@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use super::Store;
 use crate::error;
@@ -141,7 +141,7 @@ impl Store {
     async fn texts(&self, caller: &Caller, sql: &str) -> Result<Vec<Vec<String>>, Exception> {
         let mut rows = Vec::new();
         for batch in self.query(caller, sql).await?.all().await? {
-            rows.extend(texts_of(&batch).map_err(|error| error::own(1001, &error.to_string()))?);
+            rows.extend(texts_of(&batch).map_err(|error| error::own(ErrorCode::STD_EXCEPTION, &error.to_string()))?);
         }
         Ok(rows)
     }

@@ -11,7 +11,7 @@ use arrow_array::{
     Array, ArrayRef, Decimal128Array, FixedSizeListArray, ListArray, MapArray, RecordBatch, StructArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::error;
 
@@ -98,7 +98,7 @@ fn converted(values: &ArrayRef, from: &Field, to: &Field) -> Result<ArrayRef, Ex
         (DataType::Map(from, _), DataType::Map(to, sorted)) => {
             let maps = values.as_map();
             let (DataType::Struct(from), DataType::Struct(inner)) = (from.data_type(), to.data_type()) else {
-                return Err(error::own(1001, "a map has entries that are no pairs"));
+                return Err(error::own(ErrorCode::STD_EXCEPTION, "a map has entries that are no pairs"));
             };
             let entries = members(maps.entries(), from, inner)?;
             let (offsets, nulls) = (maps.offsets().clone(), maps.nulls().cloned());
@@ -126,7 +126,7 @@ fn decimals(values: &ArrayRef, field: &Field) -> Result<Decimal128Array, Excepti
     };
     let too_large = || {
         let text = format!("column {}: a HUGEINT of more than 38 digits: cast the column to VARCHAR", field.name());
-        error::own(407, &text)
+        error::own(ErrorCode::DECIMAL_OVERFLOW, &text)
     };
     let numbers = values.as_fixed_size_binary().iter();
     let numbers = numbers.map(|bytes| bytes.map(|bytes| number(bytes).ok_or_else(too_large)).transpose());
@@ -135,7 +135,7 @@ fn decimals(values: &ArrayRef, field: &Field) -> Result<Decimal128Array, Excepti
 }
 
 fn failed(error: ArrowError) -> Exception {
-    error::own(1001, &error.to_string())
+    error::own(ErrorCode::STD_EXCEPTION, &error.to_string())
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
         Arc::new(FixedSizeBinaryArray::try_from_iter(bytes).unwrap())
     }
 
-    fn usual(field: Field, values: ArrayRef) -> Result<RecordBatch, i32> {
+    fn usual(field: Field, values: ArrayRef) -> Result<RecordBatch, ErrorCode> {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![values]).unwrap();
         usual_batch(&batch, &usual_schema(batch.schema_ref())).map_err(|error| error.code)
     }
@@ -170,7 +170,7 @@ mod tests {
         let field = told("h", DataType::FixedSizeBinary(16), "arrow.opaque", OPAQUE);
         let batch = usual(field.clone(), huge(&[-5, LARGEST - 1])).unwrap();
         assert_eq!(batch.schema().field(0).data_type(), &HUGEINT);
-        assert_eq!(usual(field, huge(&[LARGEST])), Err(407));
+        assert_eq!(usual(field, huge(&[LARGEST])), Err(ErrorCode::DECIMAL_OVERFLOW));
     }
 
     #[test]

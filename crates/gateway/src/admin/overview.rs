@@ -1,7 +1,7 @@
 //! What the dashboard shows of this moment, as JSON that others may read as well: docs/dashboard.md describes it.
 
 use serde_json::{json, Value};
-use windrow_clickhouse::code_name;
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{Gatherer, Held, TableFigures, TableKey, OTHER_TABLES};
 
 use super::history::History;
@@ -144,7 +144,7 @@ pub(super) fn refusals(state: &State, history: &History) -> Value {
     let errors = errors.into_iter().map(|(code, tally)| {
         let counted_before = before.errors.get(&code).copied().unwrap_or_default();
         json!({
-            "code": code,
+            "code": code.number(),
             "name": name_of_code(code, &tally.latest),
             "count": tally.count,
             "last_minute": tally.count.saturating_sub(counted_before),
@@ -190,9 +190,8 @@ pub(super) fn otlp(state: &State, history: &History) -> Value {
 }
 
 /// ClickHouse's name of an error's code; of one that is not known here, it stands at the end of ClickHouse's own texts.
-fn name_of_code(code: i32, text: &str) -> Option<&str> {
-    let known = Some(code_name(code)).filter(|name| *name != "UNKNOWN_EXCEPTION");
-    known.or_else(|| {
+fn name_of_code(code: ErrorCode, text: &str) -> Option<&str> {
+    code.name().or_else(|| {
         let (_, name) = text.strip_suffix(')')?.rsplit_once('(')?;
         let is_of_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         (!name.is_empty() && name.bytes().all(is_of_name)).then_some(name)
@@ -308,12 +307,13 @@ mod tests {
 
     #[test]
     fn errors_have_names_and_reasons_a_meaning() {
-        assert_eq!(name_of_code(60, "whatever it says"), Some("UNKNOWN_TABLE"));
+        assert_eq!(name_of_code(ErrorCode::UNKNOWN_TABLE, "whatever it says"), Some("UNKNOWN_TABLE"));
+        let new = ErrorCode::from_number(9999);
         assert_eq!(
-            name_of_code(9999, "Code: 9999. DB::Exception: no (it) is not there. (NEW_ERROR)"),
+            name_of_code(new, "Code: 9999. DB::Exception: no (it) is not there. (NEW_ERROR)"),
             Some("NEW_ERROR")
         );
-        assert_eq!(name_of_code(9999, "Code: 9999. DB::Exception: it is not there (really)"), None);
+        assert_eq!(name_of_code(new, "Code: 9999. DB::Exception: it is not there (really)"), None);
         assert_eq!(version_of("(version 26.7.2.1 (official build))"), Some("26.7.2.1 (official build)"));
         assert_eq!((version_of("(DuckDB v1.5.6)"), version_of("")), (Some("v1.5.6"), None));
         let meaning = meaning_of("async_insert=0").unwrap();

@@ -45,7 +45,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Credentials, Exception, ReplicaId};
+use windrow_clickhouse::{Call, CallError, Credentials, ErrorCode, Exception, ReplicaId};
 pub(crate) use windrow_engine::sink::TableKey;
 use windrow_engine::table_by_name;
 use windrow_sql::TableName;
@@ -98,7 +98,7 @@ impl NotAdmitted {
     fn of(error: &CallError) -> NotAdmitted {
         match error {
             // It says nothing of the insert: the backend has too much to do, or too little memory, at this moment.
-            CallError::Exception(exception) if exception.is_passing() && exception.code != READONLY => {
+            CallError::Exception(exception) if exception.is_passing() && exception.code != ErrorCode::READONLY => {
                 NotAdmitted::Busy
             }
             CallError::Exception(exception) if exception.is_about_identity() => NotAdmitted::Forward(UNKNOWN_USER),
@@ -115,8 +115,6 @@ impl From<CallError> for NotAdmitted {
     }
 }
 
-const READONLY: i32 = 164;
-const ACCESS_DENIED: i32 = 497;
 /// ClickHouse lets nobody in by that name and password. The label of a metric.
 pub(crate) const UNKNOWN_USER: &str = "unknown_user";
 /// How long a question may take. The backend may be busy, but a client waits.
@@ -643,7 +641,7 @@ impl Admission {
 }
 
 fn is_about_rights(exception: &Exception) -> bool {
-    matches!(exception.code, READONLY | ACCESS_DENIED) || exception.is_about_identity()
+    matches!(exception.code, ErrorCode::READONLY | ErrorCode::ACCESS_DENIED) || exception.is_about_identity()
 }
 
 /// Whether a yes holds.

@@ -1,14 +1,12 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use windrow_clickhouse::{Call, CallError, Client, Purpose};
+use windrow_clickhouse::{Call, CallError, Client, ErrorCode, Purpose};
 use windrow_engine::sink::{settings_of_flushes, Destination, Form};
 use windrow_sql::backquote;
 
 use super::account::Account;
 use super::schema::TableSchema;
 use super::{TableKey, UserKey, QUESTION_TIMEOUT};
-
-const TOO_MANY_PARTS: i32 = 252;
 
 /// An INSERT of no rows: ClickHouse checks the table, the columns, the privileges, the quota and the settings, and
 /// writes nothing.
@@ -79,7 +77,7 @@ async fn put(client: &Client, call: Call<'_>) -> Result<(), CallError> {
     match client.call(call).await {
         // Parts are counted when all else has been checked. Whether there will be too many is found when there are
         // rows.
-        Err(CallError::Exception(exception)) if exception.code == TOO_MANY_PARTS => Ok(()),
+        Err(CallError::Exception(exception)) if exception.code == ErrorCode::TOO_MANY_PARTS => Ok(()),
         answer => answer.map(drop),
     }
 }

@@ -1,7 +1,7 @@
 //! The questions of an admission, answered for a DuckDB or another database that takes SQL: by the settings' users, and
 //! by its catalogue.
 
-use windrow_clickhouse::{Credentials, Exception};
+use windrow_clickhouse::{Credentials, ErrorCode, Exception};
 use windrow_columns::{DataType, DefaultKind};
 use windrow_duckdb::TableInfo;
 use windrow_engine::InsertError;
@@ -14,9 +14,6 @@ use super::windows::Window;
 use super::{NotAdmitted, TableKey};
 use crate::backend::SqlBackend;
 use crate::error::Refusal;
-
-const ACCESS_DENIED: i32 = 497;
-const UNKNOWN_TABLE: i32 = 60;
 
 /// The ClickHouse whose way of reading inserts holds.
 const VERSION: ServerVersion = ServerVersion { major: 26, minor: 7 };
@@ -56,7 +53,7 @@ pub(super) async fn table(backend: &SqlBackend, key: &TableKey) -> Result<TableS
     let name = backend.database.table_ref(&key.database, &key.table);
     if backend.database.is_windrows(&name) {
         let text = format!("{}.{} is Windrow's own: nothing can be inserted into it", key.database, key.table);
-        return Err(NotAdmitted::refused(Refusal::of_insert(ACCESS_DENIED, text)));
+        return Err(NotAdmitted::refused(Refusal::of_insert(ErrorCode::ACCESS_DENIED, text)));
     }
     match backend.database.table(&name).await {
         Ok(Some(info)) => Ok(schema(backend, info, began)),
@@ -71,10 +68,10 @@ pub(super) async fn table_anew(backend: &SqlBackend, key: &TableKey) -> Result<T
     let name = backend.database.table_ref(&key.database, &key.table);
     let refused = |code, text: String| Exception::new(code, &text, backend.database.version_suffix());
     if backend.database.is_windrows(&name) {
-        return Err(refused(ACCESS_DENIED, format!("{}.{} is Windrow's own", key.database, key.table)));
+        return Err(refused(ErrorCode::ACCESS_DENIED, format!("{}.{} is Windrow's own", key.database, key.table)));
     }
     let found = backend.database.table(&name).await?;
-    let missing = || refused(UNKNOWN_TABLE, format!("Table {}.{} does not exist", key.database, key.table));
+    let missing = || refused(ErrorCode::UNKNOWN_TABLE, format!("Table {}.{} does not exist", key.database, key.table));
     found.map(|info| schema(backend, info, began)).ok_or_else(missing)
 }
 

@@ -90,10 +90,10 @@ impl Answering<'_> {
         let mut body = refusal.line(version).into_bytes();
         body.push(b'\n');
         if refusal.before_query {
-            response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
+            response = response.number("X-ClickHouse-Exception-Code", refusal.code.number() as u64);
         } else {
             response = with_query_id(response, query_id, self.facts);
-            response = response.number("X-ClickHouse-Exception-Code", refusal.code as u64);
+            response = response.number("X-ClickHouse-Exception-Code", refusal.code.number() as u64);
             if request.flag("compress") {
                 body = compress_clickhouse(ClickHouseMethod::Lz4, &body);
             } else if let Some(encoding) = self.encoding() {

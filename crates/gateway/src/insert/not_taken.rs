@@ -1,5 +1,6 @@
 //! Why an insert is not taken, where nobody but the gateway could take it: behind a ClickHouse it would be forwarded.
 
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::{Format, NotParsedReason, PassthroughFormat, ReadSettings, SettingEffect};
 
 use super::prepare::InsertRequest;
@@ -8,18 +9,6 @@ use super::role::{role, Role};
 use crate::admission::TableSchema;
 use crate::error::Refusal;
 
-const CANNOT_PARSE_INPUT: i32 = 27;
-const DUPLICATE_COLUMN: i32 = 15;
-const NO_SUCH_COLUMN_IN_TABLE: i32 = 16;
-const BAD_ARGUMENTS: i32 = 36;
-const NOT_IMPLEMENTED: i32 = 48;
-const UNKNOWN_TYPE: i32 = 50;
-const UNKNOWN_FORMAT: i32 = 73;
-const INCORRECT_DATA: i32 = 117;
-const CANNOT_INSERT_NULL: i32 = 349;
-const TOO_DEEP_RECURSION: i32 = 306;
-const MEMORY_LIMIT_EXCEEDED: i32 = 241;
-
 /// As much of a row as is shown of it.
 const SHOWN_BYTES: usize = 200;
 
@@ -27,7 +16,9 @@ const SHOWN_BYTES: usize = 200;
 pub(crate) fn not_admitted(reason: &str, request: &InsertRequest, schema: Option<&TableSchema>) -> Refusal {
     match reason {
         "format" => unknown_format(&request.statement.format),
-        "system_table" => Refusal::of_insert(NOT_IMPLEMENTED, "Inserts into system tables are not supported"),
+        "system_table" => {
+            Refusal::of_insert(ErrorCode::NOT_IMPLEMENTED, "Inserts into system tables are not supported")
+        }
         "columns" => columns(request, schema),
         "type" => unknown_type(request, schema),
         "setting" => setting(request),
@@ -46,18 +37,18 @@ pub(crate) fn not_taken(reason: &str) -> Refusal {
         "encoding" => "The body's encoding is not known, or the body is not encoded as it says",
         _ => {
             return Refusal::of_insert(
-                NOT_IMPLEMENTED,
+                ErrorCode::NOT_IMPLEMENTED,
                 format!("The insert can't be taken with this backend ({reason})"),
             )
         }
     };
-    Refusal::of_insert(BAD_ARGUMENTS, format!("{text}. The insert was not taken"))
+    Refusal::of_insert(ErrorCode::BAD_ARGUMENTS, format!("{text}. The insert was not taken"))
 }
 
 /// Larger than what can be held at once.
 pub(crate) fn too_large(max_bytes: u64) -> Refusal {
     Refusal::of_insert(
-        MEMORY_LIMIT_EXCEEDED,
+        ErrorCode::MEMORY_LIMIT_EXCEEDED,
         format!(
             "The insert is larger than what Windrow holds for one table ({max_bytes} bytes: gather.max_buffer_bytes times \
              gather.max_table_share). The insert was not taken: send it in pieces, or as an ordered append"
@@ -68,17 +59,22 @@ pub(crate) fn too_large(max_bytes: u64) -> Refusal {
 /// A payload that is not what it says.
 pub(crate) fn unreadable(format: &str, unread: Unread, payload: &[u8]) -> Refusal {
     let (code, what) = match unread.why {
-        Some(NotParsedReason::Null) => (CANNOT_INSERT_NULL, "a NULL where the column takes none"),
-        Some(NotParsedReason::UnknownField) => (INCORRECT_DATA, "a field with the name of no column"),
-        Some(NotParsedReason::DuplicateField) => (INCORRECT_DATA, "a field that is given twice"),
-        Some(NotParsedReason::MixedDefaults) => {
-            (NOT_IMPLEMENTED, "a column with a DEFAULT, or without NULL, that some rows give and others leave out")
+        Some(NotParsedReason::Null) => {
+            (ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN, "a NULL where the column takes none")
         }
-        Some(NotParsedReason::ColumnKind) => (INCORRECT_DATA, "a column that can't be inserted into"),
-        Some(NotParsedReason::TimeZone) => (NOT_IMPLEMENTED, "a local time that its time zone has twice or not at all"),
-        Some(NotParsedReason::Setting) => (NOT_IMPLEMENTED, "what a setting asks for"),
-        Some(NotParsedReason::TooDeep) => (TOO_DEEP_RECURSION, "values that are nested too deep"),
-        _ => (CANNOT_PARSE_INPUT, "a value or its syntax"),
+        Some(NotParsedReason::UnknownField) => (ErrorCode::INCORRECT_DATA, "a field with the name of no column"),
+        Some(NotParsedReason::DuplicateField) => (ErrorCode::INCORRECT_DATA, "a field that is given twice"),
+        Some(NotParsedReason::MixedDefaults) => (
+            ErrorCode::NOT_IMPLEMENTED,
+            "a column with a DEFAULT, or without NULL, that some rows give and others leave out",
+        ),
+        Some(NotParsedReason::ColumnKind) => (ErrorCode::INCORRECT_DATA, "a column that can't be inserted into"),
+        Some(NotParsedReason::TimeZone) => {
+            (ErrorCode::NOT_IMPLEMENTED, "a local time that its time zone has twice or not at all")
+        }
+        Some(NotParsedReason::Setting) => (ErrorCode::NOT_IMPLEMENTED, "what a setting asks for"),
+        Some(NotParsedReason::TooDeep) => (ErrorCode::TOO_DEEP_RECURSION, "values that are nested too deep"),
+        _ => (ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED, "a value or its syntax"),
     };
     let at = format!(" (at row {})", unread.rows_before + 1);
     let row = row(format, payload, unread.rows_before).map(|row| format!(": {row}")).unwrap_or_default();
@@ -104,8 +100,10 @@ fn row(format: &str, payload: &[u8], rows_before: u64) -> Option<String> {
 
 fn unknown_format(name: &str) -> Refusal {
     match PassthroughFormat::named(name) {
-        Some(_) => Refusal::of_insert(NOT_IMPLEMENTED, format!("Windrow can't read the format {name} itself")),
-        None => Refusal::of_insert(UNKNOWN_FORMAT, format!("Unknown format {name}.")),
+        Some(_) => {
+            Refusal::of_insert(ErrorCode::NOT_IMPLEMENTED, format!("Windrow can't read the format {name} itself"))
+        }
+        None => Refusal::of_insert(ErrorCode::UNKNOWN_FORMAT, format!("Unknown format {name}.")),
     }
 }
 
@@ -114,10 +112,13 @@ fn columns(request: &InsertRequest, schema: Option<&TableSchema>) -> Refusal {
     let table = &request.table.table;
     let missing = schema.and_then(|schema| names.iter().find(|name| !schema.has_column(name)));
     match missing {
-        Some(name) => Refusal::of_insert(NO_SUCH_COLUMN_IN_TABLE, format!("No such column {name} in table {table}.")),
-        None => {
-            Refusal::of_insert(DUPLICATE_COLUMN, format!("A column of table {table} is named twice, or there is none"))
+        Some(name) => {
+            Refusal::of_insert(ErrorCode::NO_SUCH_COLUMN_IN_TABLE, format!("No such column {name} in table {table}."))
         }
+        None => Refusal::of_insert(
+            ErrorCode::DUPLICATE_COLUMN,
+            format!("A column of table {table} is named twice, or there is none"),
+        ),
     }
 }
 
@@ -125,7 +126,7 @@ fn unknown_type(request: &InsertRequest, schema: Option<&TableSchema>) -> Refusa
     let names = request.statement.columns.as_deref();
     let column = schema.and_then(|schema| schema.unknown_type(names)).unwrap_or_else(|| "A column".to_owned());
     Refusal::of_insert(
-        UNKNOWN_TYPE,
+        ErrorCode::UNKNOWN_TYPE,
         format!("{column} can't be inserted into by a format: name the other columns in the INSERT, or use SQL"),
     )
 }
@@ -141,13 +142,13 @@ fn setting(request: &InsertRequest) -> Refusal {
     let found = request.settings.iter().find(|(name, value)| is_it(name, value));
     match found {
         Some((name, value)) => Refusal::of_insert(
-            NOT_IMPLEMENTED,
+            ErrorCode::NOT_IMPLEMENTED,
             format!(
                 "The setting {name} = '{value}' is not supported for inserts with this backend. The insert was not taken"
             ),
         ),
         None => Refusal::of_insert(
-            BAD_ARGUMENTS,
+            ErrorCode::BAD_ARGUMENTS,
             "A setting has a value that is not supported for inserts with this backend. The insert was not taken",
         ),
     }

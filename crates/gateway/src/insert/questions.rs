@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use windrow_clickhouse::CallError;
+use windrow_clickhouse::{CallError, ErrorCode};
 
 use crate::recent::Recent;
 
@@ -15,12 +15,12 @@ const IN_VAIN_FOR: Duration = Duration::from_secs(10);
 const MAX_REFUSED: usize = 10_000;
 
 /// Errors that the account has, or its settings, whatever the payload is.
-const NOT_OF_THE_PAYLOAD: [i32; 5] = [
-    115, // UNKNOWN_SETTING
-    164, // READONLY
-    201, // QUOTA_EXCEEDED
-    202, // TOO_MANY_SIMULTANEOUS_QUERIES
-    452, // SETTING_CONSTRAINT_VIOLATION
+const NOT_OF_THE_PAYLOAD: [ErrorCode; 5] = [
+    ErrorCode::UNKNOWN_SETTING,
+    ErrorCode::READONLY,
+    ErrorCode::QUOTA_EXCEEDED,
+    ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES,
+    ErrorCode::SETTING_CONSTRAINT_VIOLATION,
 ];
 
 pub(crate) struct Questions {
@@ -86,8 +86,9 @@ mod tests {
     #[test]
     fn who_is_refused_is_not_asked_for_again() {
         let exception = |code| CallError::Exception(Exception::new(code, "", ""));
-        let of_the_payload = [Some(exception(6)), Some(exception(497))];
-        let of_the_account = [Some(exception(452)), Some(CallError::Unknown(String::new())), None];
+        let of_the_payload = [Some(exception(ErrorCode::CANNOT_PARSE_TEXT)), Some(exception(ErrorCode::ACCESS_DENIED))];
+        let of_the_account =
+            [Some(exception(ErrorCode::SETTING_CONSTRAINT_VIOLATION)), Some(CallError::Unknown(String::new())), None];
         let questions = Questions::new(1);
         let asks_again = |error: Option<CallError>| {
             questions.leave("a").expect("leave").failed(error.as_ref());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use windrow_clickhouse::native::{revision, Addendum, Answer, Chunked, ClientHello, ServerHello, Setting, Startup};
-use windrow_clickhouse::Credentials;
+use windrow_clickhouse::{Credentials, ErrorCode};
 
 use super::relay::{splice, Between};
-use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT};
+use super::reply::{exception, misread};
 use super::upstream::{knows_database, NotConnected, Upstream};
 use super::wire::Wire;
 use crate::admission::UserKey;
@@ -55,11 +55,11 @@ pub(super) async fn shake_hands(state: &State, peer: &Peer, wire: &mut Wire) -> 
         Ok((Startup::Tls, _)) => {
             let text = "Unexpected packet from client (a TLS handshake on the plain port: use the setting \
                         `native.tls_listen`)";
-            return refuse(wire, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text.to_owned())).await;
+            return refuse(wire, &Refusal::statement(ErrorCode::UNEXPECTED_PACKET_FROM_CLIENT, text.to_owned())).await;
         }
         Err(windrow_clickhouse::native::Fault::Malformed(what)) => {
             let text = format!("Unexpected packet from client ({what})");
-            return refuse(wire, &Refusal::statement(UNEXPECTED_PACKET_FROM_CLIENT, text)).await;
+            return refuse(wire, &Refusal::statement(ErrorCode::UNEXPECTED_PACKET_FROM_CLIENT, text)).await;
         }
         Err(fault) => return refuse(wire, &misread(&fault)).await,
     };
@@ -125,7 +125,7 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
     }
     if announced < revision::OLDEST {
         let text = "This client's protocol is too old: update it, or use HTTP".to_owned();
-        return refuse(wire, &Refusal::statement(SUPPORT_IS_DISABLED, text)).await;
+        return refuse(wire, &Refusal::statement(ErrorCode::SUPPORT_IS_DISABLED, text)).await;
     }
     let spoken = introduction.revision.min(revision::NEWEST);
     let revision = announced.min(spoken);
@@ -183,8 +183,6 @@ fn settings_of_user(state: &State, key: &UserKey) -> Vec<Setting> {
     let settings = user.changed_settings.iter();
     settings.map(|(name, value)| Setting { name: name.clone(), flags: 0, value: value.clone() }).collect()
 }
-
-const SUPPORT_IS_DISABLED: i32 = 344;
 
 async fn or_refuse<T>(wire: &mut Wire, result: Result<T, NotConnected>) -> Option<T> {
     match result {

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use windrow_clickhouse::native::{revision, Answer, Input, Query, RowShape, Setting};
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::DataKind;
 use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Answered, Ended, Form};
-use super::reply::{counters, seconds_now, NOT_IMPLEMENTED};
+use super::reply::{counters, seconds_now};
 use super::rows::{Beside, Come, NoRows};
 use super::session::{Closed, Session};
 use crate::admission::{Holds, Moment};
@@ -446,14 +447,15 @@ impl Session<'_> {
         }
         if come.had.header {
             let text = if self.is_over_http() { UNREADABLE_OVER_HTTP } else { UNREADABLE_FOR_OWNER };
-            let refusal = Refusal::statement(NOT_IMPLEMENTED, text.to_owned());
+            let refusal = Refusal::statement(ErrorCode::NOT_IMPLEMENTED, text.to_owned());
             self.refuse(sent.query.is_compressed, &refusal).await?;
             return Err(NoRows::Closed);
         }
         let Some(header) = self.header_of_table(sent).await else {
             let text = "Windrow can't tell which columns the insert has to bring. Nothing was stored";
             self.wire.consume(sent.length);
-            self.refuse(sent.query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, text.to_owned())).await?;
+            self.refuse(sent.query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, text.to_owned()))
+                .await?;
             return Err(NoRows::Ended);
         };
         self.rows(sent, self.max_insert_bytes(), RowShape::default(), &header).await

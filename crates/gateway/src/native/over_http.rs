@@ -12,12 +12,11 @@ use std::time::Duration;
 use windrow_clickhouse::native::{
     server, write_string, write_varint, BlockEnd, BlockReader, Fault, Query, STAGE_COMPLETE,
 };
-use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, Exception, Purpose};
+use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, ErrorCode, Exception, Purpose};
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_sql::{tokens, Dialect, InsertStatement, TableName, TokenKind};
 
 use super::insert::Sent;
-use super::reply::NOT_IMPLEMENTED;
 use super::rows::{Beside, Come};
 use super::session::{Closed, Session};
 use super::wire::{Stopped, Wire};
@@ -281,14 +280,15 @@ impl Session<'_> {
             Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
             Beside::Cancelled => return Ok(()),
             Beside::Unreadable => {
-                self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+                self.refuse(query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned()))
+                    .await?;
                 return Err(Closed);
             }
         };
         let text = self.wire.input[query.text.clone()].to_vec();
         self.wire.consume(end);
         if has_tables {
-            let refusal = Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned());
+            let refusal = Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned());
             return self.refuse(query.is_compressed, &refusal).await;
         }
         match self.post(posted, &[&text]).await {
@@ -312,14 +312,16 @@ impl Session<'_> {
             Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
             Beside::Cancelled => return Ok(false),
             Beside::Unreadable => {
-                self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+                self.refuse(query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned()))
+                    .await?;
                 return Err(Closed);
             }
         };
         let text = without_format(&self.wire.input[query.text.clone()]).to_vec();
         self.wire.consume(end);
         if has_tables {
-            self.refuse(query.is_compressed, &Refusal::statement(NOT_IMPLEMENTED, NO_TABLES.to_owned())).await?;
+            self.refuse(query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned()))
+                .await?;
             return Ok(false);
         }
         let ran = self.run_over_http(posted, &text, changes, has_to_be_known).await;
@@ -372,7 +374,7 @@ impl Session<'_> {
                 let Some(bytes) = next else { break };
                 if !is_native {
                     let text = "A result in another format than Native needs the backend's native port";
-                    return Err(Failure::Refused(Refusal::statement(NOT_IMPLEMENTED, text.to_owned())));
+                    return Err(Failure::Refused(Refusal::statement(ErrorCode::NOT_IMPLEMENTED, text.to_owned())));
                 }
                 blocks.take(&bytes).map_err(Failure::Refused)?;
                 if !blocks.out.is_empty() {
@@ -521,5 +523,5 @@ fn unreadable(fault: &Fault) -> Refusal {
         "The result has {what}. Windrow passes such results on where it reaches the backend's native port: see \
          `backend_native.address`"
     );
-    Refusal::statement(NOT_IMPLEMENTED, text)
+    Refusal::statement(ErrorCode::NOT_IMPLEMENTED, text)
 }

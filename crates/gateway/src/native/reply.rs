@@ -3,19 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use windrow_clickhouse::native::{Answer, Counter, Fault};
+use windrow_clickhouse::ErrorCode;
 
 use crate::error::Refusal;
 use crate::insert::Summary;
-
-pub(super) const UNKNOWN_PACKET_FROM_CLIENT: i32 = 99;
-pub(super) const UNEXPECTED_PACKET_FROM_CLIENT: i32 = 101;
-const INCORRECT_DATA: i32 = 117;
-pub(super) const NOT_IMPLEMENTED: i32 = 48;
-const UNSUPPORTED_METHOD: i32 = 1;
-const CHECKSUM_DOESNT_MATCH: i32 = 40;
-const CANNOT_DECOMPRESS: i32 = 271;
-const UNKNOWN_CODEC: i32 = 432;
-const TOO_LARGE: i32 = 131;
 
 /// As a native client shows it: the code's name and the server's version are put there by the client.
 pub(super) fn exception(answer: &mut Answer<'_>, refusal: &Refusal) {
@@ -40,15 +31,15 @@ fn without_name(text: &str) -> &str {
 pub(super) fn misread(fault: &Fault) -> Refusal {
     use windrow_compression::DecompressError;
     let (code, text) = match fault {
-        Fault::Incomplete { .. } => (INCORRECT_DATA, "A packet ends too early".to_owned()),
-        Fault::Malformed(what) => (INCORRECT_DATA, format!("A packet can't be read: there is {what}")),
-        Fault::Unsupported(what) => (UNSUPPORTED_METHOD, format!("Windrow can't read {what}")),
-        Fault::TooLarge(what) => (TOO_LARGE, format!("A packet is too large: {what}")),
+        Fault::Incomplete { .. } => (ErrorCode::INCORRECT_DATA, "A packet ends too early".to_owned()),
+        Fault::Malformed(what) => (ErrorCode::INCORRECT_DATA, format!("A packet can't be read: there is {what}")),
+        Fault::Unsupported(what) => (ErrorCode::UNSUPPORTED_METHOD, format!("Windrow can't read {what}")),
+        Fault::TooLarge(what) => (ErrorCode::TOO_LARGE_STRING_SIZE, format!("A packet is too large: {what}")),
         Fault::Frame(error) => {
             let code = match error {
-                DecompressError::Checksum => CHECKSUM_DOESNT_MATCH,
-                DecompressError::Unsupported(_) => UNKNOWN_CODEC,
-                _ => CANNOT_DECOMPRESS,
+                DecompressError::Checksum => ErrorCode::CHECKSUM_DOESNT_MATCH,
+                DecompressError::Unsupported(_) => ErrorCode::UNKNOWN_CODEC,
+                _ => ErrorCode::CANNOT_DECOMPRESS,
             };
             (code, format!("A compressed block can't be read: {error}"))
         }

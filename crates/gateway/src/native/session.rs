@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use windrow_clickhouse::native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_http::Stream;
 use windrow_sql::{
@@ -16,7 +17,7 @@ use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
 use super::over_http::{Posted, Through};
 use super::relay::{pass_answer, splice, Answered, Between, Ended, Form, Had};
-use super::reply::{exception, misread, UNEXPECTED_PACKET_FROM_CLIENT, UNKNOWN_PACKET_FROM_CLIENT};
+use super::reply::{exception, misread};
 use super::rows::Beside;
 use super::upstream::{NotConnected, Upstream};
 use super::wire::{first_byte, read_more, Wire};
@@ -205,9 +206,9 @@ impl<'s> Session<'s> {
     /// A packet that has no place here. Where the next one begins can't be told.
     pub(super) async fn refuse_packet<T>(&mut self, is_compressed: bool, kind: u64) -> Result<T, Closed> {
         let (code, what) = match kind {
-            client::KEEP_ALIVE => (UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
-            0..=client::LAST => (UNEXPECTED_PACKET_FROM_CLIENT, "Unexpected"),
-            _ => (UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
+            client::KEEP_ALIVE => (ErrorCode::UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
+            0..=client::LAST => (ErrorCode::UNEXPECTED_PACKET_FROM_CLIENT, "Unexpected"),
+            _ => (ErrorCode::UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
         };
         let text = format!("{what} packet from client (number {kind})");
         self.refuse(is_compressed, &Refusal::statement(code, text)).await?;

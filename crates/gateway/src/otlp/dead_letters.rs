@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windrow_clickhouse::{Credentials, Exception};
+use windrow_clickhouse::{Credentials, ErrorCode, Exception};
 use windrow_columns::Rows;
 use windrow_engine::sink::{BatchId, Destination, Form};
 use windrow_engine::{AckLevel, DataKind, DeadLetterStore, DedupKeys, FailedInsert, InsertError, InsertKind, TableKey};
@@ -31,7 +31,7 @@ impl Rejected<'_> {
     pub(super) fn dead_letter(&self, block: Block<'_>, because: &str) -> FailedInsert {
         let destination = self.destination(&block);
         let now_micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
-        let own = Exception { code: 0, line: because.to_owned(), before_writing: true };
+        let own = Exception { code: ErrorCode::OK, line: because.to_owned(), before_writing: true };
         FailedInsert {
             dedup: self.token.map(|token| dedup(token, because, &destination)),
             kind: Arc::new(self.kind(&destination)),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_otlp::answer::Status;
 
 use crate::error::Refusal;
@@ -119,12 +119,9 @@ impl From<Refusal> for Refused {
 
 /// Of an error that nothing else is known about, trying again is the better guess: what is stored late is not lost.
 fn why(exception: &Exception) -> Why {
-    const QUOTA_EXCEEDED: i32 = 201;
-    const ACCESS_DENIED: i32 = 497;
-    const DATABASE_ACCESS_DENIED: i32 = 291;
     match exception.code {
-        QUOTA_EXCEEDED => Why::Throttled,
-        ACCESS_DENIED | DATABASE_ACCESS_DENIED => Why::Forbidden,
+        ErrorCode::QUOTA_EXCEEDED => Why::Throttled,
+        ErrorCode::ACCESS_DENIED | ErrorCode::DATABASE_ACCESS_DENIED => Why::Forbidden,
         _ if exception.is_about_identity() => Why::Unauthenticated,
         _ if exception.is_passing() => Why::Unavailable,
         _ if exception.comes_of_values() => Why::Malformed,
@@ -163,11 +160,19 @@ mod tests {
     #[test]
     fn clickhouses_codes_are_told_as_what_they_mean() {
         let why = |code| Refused::from(Refusal::statement(code, "no".to_owned())).why;
-        assert_eq!(why(516), Why::Unauthenticated);
-        assert_eq!(why(497), Why::Forbidden);
-        assert_eq!(why(201), Why::Throttled);
-        assert_eq!(why(469), Why::Malformed, "a constraint");
-        for passing in [210, 241, 243, 252, 60, 159, 16] {
+        assert_eq!(why(ErrorCode::AUTHENTICATION_FAILED), Why::Unauthenticated);
+        assert_eq!(why(ErrorCode::ACCESS_DENIED), Why::Forbidden);
+        assert_eq!(why(ErrorCode::QUOTA_EXCEEDED), Why::Throttled);
+        assert_eq!(why(ErrorCode::VIOLATED_CONSTRAINT), Why::Malformed, "a constraint");
+        for passing in [
+            ErrorCode::NETWORK_ERROR,
+            ErrorCode::MEMORY_LIMIT_EXCEEDED,
+            ErrorCode::NOT_ENOUGH_SPACE,
+            ErrorCode::TOO_MANY_PARTS,
+            ErrorCode::UNKNOWN_TABLE,
+            ErrorCode::TIMEOUT_EXCEEDED,
+            ErrorCode::NO_SUCH_COLUMN_IN_TABLE,
+        ] {
             assert_eq!(why(passing), Why::Unavailable, "{passing}");
         }
     }

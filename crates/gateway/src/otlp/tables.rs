@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::sink::TableKey;
 use windrow_engine::DataKind;
 use windrow_otlp::{Kind, Layout};
@@ -23,7 +24,6 @@ use crate::state::State;
 const MAX_ENTRIES: usize = 20_000;
 /// A table that changes more often while it is looked at is not gathered this time.
 const MAX_LOOKS: usize = 3;
-const UNKNOWN_TABLE: i32 = 60;
 
 pub(super) struct Tables {
     known: Recent<Box<[u8]>, Arc<Table>>,
@@ -95,7 +95,7 @@ impl Table {
 fn is_missing(why: &NotAdmitted) -> bool {
     match why {
         NotAdmitted::Forward(_) => true,
-        NotAdmitted::Refused(refusal) => refusal.code == UNKNOWN_TABLE,
+        NotAdmitted::Refused(refusal) => refusal.code == ErrorCode::UNKNOWN_TABLE,
         NotAdmitted::Busy | NotAdmitted::Unreachable(_) => false,
     }
 }
@@ -161,7 +161,9 @@ impl Search<'_> {
         };
         match described {
             Ok(schema) => self.laid_out(schema.written_columns()),
-            Err(NotAdmitted::Refused(refusal)) if refusal.code != UNKNOWN_TABLE => Err((*refusal).clone().into()),
+            Err(NotAdmitted::Refused(refusal)) if refusal.code != ErrorCode::UNKNOWN_TABLE => {
+                Err((*refusal).clone().into())
+            }
             Err(NotAdmitted::Forward(_) | NotAdmitted::Refused(_)) => Err(self.missing()),
             Err(NotAdmitted::Busy) => Err(Refusal::unreachable("it is too busy").into()),
             Err(NotAdmitted::Unreachable(cause)) => {

@@ -12,7 +12,7 @@ use crate::client::frame_pool::FramePool;
 use crate::client::options::{ClientOptions, TlsOptions};
 use crate::client::sasl;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::ApiVersionsRequest;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,8 +97,8 @@ impl Dialer {
     async fn introduce(&self, connection: &Connection, broker: &str) -> Result<(), Error> {
         let versions = connection.call_version(&ApiVersionsRequest, 3).await?;
         match versions.error {
-            ErrorCode::NONE => connection.set_versions(versions),
-            ErrorCode::UNSUPPORTED_VERSION => {
+            KafkaErrorCode::NONE => connection.set_versions(versions),
+            KafkaErrorCode::UNSUPPORTED_VERSION => {
                 let what = "it is older than Kafka 2.4, which is the oldest that is spoken".to_owned();
                 return Err(Error::Unsupported { broker: broker.to_owned(), what });
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::client::backoff::Retry;
 use crate::client::cluster::{Client, Purpose};
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, Isolation, ListOffsetsRequest, ListedOffset, MetadataResponse, OffsetAt, OffsetQuery};
 
@@ -30,7 +30,7 @@ impl Client {
     /// Of one partition; -1 if no record is so late.
     pub async fn list_offset(&self, named: &TopicPartition, isolation: Isolation, at: OffsetAt) -> Result<i64, Error> {
         let listed = self.list_offsets(vec![named.clone()], isolation, at).await?.pop().map(|(_, listed)| listed);
-        let code = listed.map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |listed| listed.error);
+        let code = listed.map_or(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |listed| listed.error);
         match listed {
             Some(listed) if !code.is_error() => Ok(listed.offset),
             _ => Err(Error::Refused { doing: format!("list the offsets of {named}"), code, reason: None }),
@@ -85,7 +85,7 @@ impl Client {
         for named in partitions {
             match leader_of(&metadata, &named.topic, named.partition) {
                 Ok(leader_id) => by_leader.entry(leader_id).or_default().push(named),
-                Err(code) if code.is_retriable() && code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {
+                Err(code) if code.is_retriable() && code != KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {
                     round.postpone(vec![named], refused(code));
                 }
                 Err(code) => {
@@ -127,31 +127,31 @@ impl Client {
             match found.copied().find(|listed| listed.partition == named.partition) {
                 Some(listed) if listed.error.is_retriable() => round.postpone(vec![named], refused(listed.error)),
                 Some(listed) => round.listed.push((named, listed)),
-                None => round.postpone(vec![named], refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
+                None => round.postpone(vec![named], refused(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
             }
         }
         Ok(())
     }
 }
 
-fn leader_of(metadata: &MetadataResponse, topic: &str, partition: i32) -> Result<i32, ErrorCode> {
+fn leader_of(metadata: &MetadataResponse, topic: &str, partition: i32) -> Result<i32, KafkaErrorCode> {
     let topic =
-        metadata.topics.iter().find(|each| *each.name == *topic).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        metadata.topics.iter().find(|each| *each.name == *topic).ok_or(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     if topic.error.is_error() {
         return Err(topic.error);
     }
     let found = topic.partitions.iter().find(|each| each.partition == partition);
-    let found = found.ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+    let found = found.ok_or(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     match found.leader_id {
-        -1 => Err(ErrorCode::LEADER_NOT_AVAILABLE),
+        -1 => Err(KafkaErrorCode::LEADER_NOT_AVAILABLE),
         leader_id => Ok(leader_id),
     }
 }
 
-fn refused(code: ErrorCode) -> Error {
+fn refused(code: KafkaErrorCode) -> Error {
     Error::Refused { doing: "list the offsets of partitions".to_owned(), code, reason: None }
 }
 
-fn without_offset(partition: i32, error: ErrorCode) -> ListedOffset {
+fn without_offset(partition: i32, error: KafkaErrorCode) -> ListedOffset {
     ListedOffset { partition, error, timestamp_ms: -1, offset: -1, leader_epoch: -1 }
 }

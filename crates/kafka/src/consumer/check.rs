@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::consumer::fetcher::{Fetcher, Report, UnderWay, AFTER_ERROR};
 use crate::consumer::shared::{Shared, State};
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, EpochEnd, EpochQuery, OffsetForLeaderEpochRequest};
 
@@ -86,11 +86,11 @@ impl Fetcher {
 }
 
 /// -1 where the leader can't say it.
-fn end_of(topics: &[ByTopic<EpochEnd>], named: &TopicPartition) -> Result<i64, ErrorCode> {
+fn end_of(topics: &[ByTopic<EpochEnd>], named: &TopicPartition) -> Result<i64, KafkaErrorCode> {
     let ends = topics.iter().filter(|topic| topic.topic == named.topic).flat_map(|topic| &topic.partitions);
     match ends.copied().find(|end| end.partition == named.partition) {
         Some(end) if end.error.is_error() => Err(end.error),
         Some(end) => Ok(end.end_offset),
-        None => Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
+        None => Err(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
     }
 }

@@ -24,7 +24,7 @@ use crate::consumer::event::{Claim, Watermarks};
 use crate::consumer::records::{Delivery, Fetched};
 use crate::consumer::shared::{claim, Partition, Shared, State};
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{
     ByTopic, FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition, Isolation, TopicId,
@@ -172,7 +172,7 @@ impl Fetcher {
     async fn ask(&self, request: &FetchRequest) -> Result<FetchResponse, Error> {
         let answer = self.connection().await?.call(request).await?;
         match answer.error {
-            ErrorCode::NONE => Ok(answer),
+            KafkaErrorCode::NONE => Ok(answer),
             code => Err(Error::Refused { doing: format!("fetch from broker {}", self.node_id), code, reason: None }),
         }
     }
@@ -212,8 +212,8 @@ impl Fetcher {
         let Some(partition) = state.of(&claim).filter(|partition| partition.asked_in == Some(number)) else { return };
         let now = Instant::now();
         match fetched.error {
-            ErrorCode::NONE => {}
-            ErrorCode::OFFSET_OUT_OF_RANGE => {
+            KafkaErrorCode::NONE => {}
+            KafkaErrorCode::OFFSET_OUT_OF_RANGE => {
                 partition.position = None;
                 let (start, offset) = (asked.start, asked.offset);
                 return brought.reports.push(Report::OutOfRange { claim, start, offset });

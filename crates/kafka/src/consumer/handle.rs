@@ -12,7 +12,7 @@ use crate::consumer::records::Records;
 use crate::consumer::shared::Shared;
 use crate::consumer::topics::{Subscribed, TopicTable};
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, CommitOffset, Isolation, OffsetAt, OffsetCommitRequest, OffsetCommitResponse};
 
@@ -133,8 +133,9 @@ impl Consumer {
         let request = self.commit_request(commits)?;
         let answer = self.send_commit(&request).await.map_err(|error| self.failed(error))?;
         let codes = answer.topics.iter().flat_map(|topic| &topic.partitions).map(|partition| partition.error);
-        let fences = [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION, ErrorCode::FENCED_INSTANCE_ID];
-        let errors: Vec<ErrorCode> = codes.filter(ErrorCode::is_error).collect();
+        let fences =
+            [KafkaErrorCode::UNKNOWN_MEMBER_ID, KafkaErrorCode::ILLEGAL_GENERATION, KafkaErrorCode::FENCED_INSTANCE_ID];
+        let errors: Vec<KafkaErrorCode> = codes.filter(KafkaErrorCode::is_error).collect();
         let Some(code) = errors.iter().find(|code| fences.contains(code)).or(errors.first()).copied() else {
             self.shared.forget_epochs_before(commits);
             return Ok(());
@@ -148,7 +149,7 @@ impl Consumer {
             return Err(CommitError::Passing(self.refused(code)));
         }
         match code {
-            ErrorCode::REBALANCE_IN_PROGRESS => Err(CommitError::Passing(self.refused(code))),
+            KafkaErrorCode::REBALANCE_IN_PROGRESS => Err(CommitError::Passing(self.refused(code))),
             code => Err(self.failed(self.refused(code))),
         }
     }
@@ -165,7 +166,7 @@ impl Consumer {
             return Err(CommitError::Fenced);
         }
         let Some((generation_id, member_id)) = state.generation.clone() else {
-            return Err(CommitError::Passing(self.refused(ErrorCode::REBALANCE_IN_PROGRESS)));
+            return Err(CommitError::Passing(self.refused(KafkaErrorCode::REBALANCE_IN_PROGRESS)));
         };
         let offsets = commits.iter().map(|commit| {
             let leader_epoch = state.of(&commit.claim).and_then(|partition| partition.epochs.before(commit.offset));
@@ -192,7 +193,7 @@ impl Consumer {
         coordinator(&self.client, &self.shared, &self.group, Purpose::Commit).await?.call(request).await
     }
 
-    async fn be_fenced(&self, generation: i32, code: ErrorCode) {
+    async fn be_fenced(&self, generation: i32, code: KafkaErrorCode) {
         let (seen, is_seen) = oneshot::channel();
         let _ = self.commands.send(Command::Refused { generation, code, seen });
         // Without a conductor nothing is ours any more.
@@ -211,7 +212,7 @@ impl Consumer {
         }
     }
 
-    fn refused(&self, code: ErrorCode) -> Error {
+    fn refused(&self, code: KafkaErrorCode) -> Error {
         Error::Refused { doing: format!("commit offsets of the group '{}'", self.group), code, reason: None }
     }
 

@@ -8,7 +8,7 @@ use crate::consumer::options::Topics;
 use crate::consumer::pattern::TopicPattern;
 use crate::consumer::shared::Leader;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::group::PartitionCounts;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{MetadataResponse, TopicId, TopicMetadata};
@@ -91,7 +91,7 @@ impl TopicTable {
     /// The answer to what was asked for: `None` for all topics.
     pub fn learn(&mut self, asked: Option<&[Arc<str>]>, metadata: &MetadataResponse, now: Instant) {
         let mut seen = BTreeSet::new();
-        for topic in metadata.topics.iter().filter(|topic| topic.error == ErrorCode::NONE && !topic.is_internal) {
+        for topic in metadata.topics.iter().filter(|topic| topic.error == KafkaErrorCode::NONE && !topic.is_internal) {
             seen.insert(topic.name.clone());
             let mut found = known(topic);
             if let Some(before) = self.known.get(&topic.name) {
@@ -146,8 +146,8 @@ mod tests {
     use super::*;
     use crate::wire::PartitionMetadata;
 
-    fn metadata(topics: &[(&str, ErrorCode)]) -> MetadataResponse {
-        let topic = |(name, error): &(&str, ErrorCode)| TopicMetadata {
+    fn metadata(topics: &[(&str, KafkaErrorCode)]) -> MetadataResponse {
+        let topic = |(name, error): &(&str, KafkaErrorCode)| TopicMetadata {
             error: *error,
             name: Arc::from(*name),
             id: TopicId::default(),
@@ -165,7 +165,7 @@ mod tests {
     fn what_is_kafkas_own_is_left_out_of_a_pattern() {
         let pattern = Subscribed::new(&Topics::Pattern("a|events-.*|__.*".into())).unwrap();
         let mut table = TopicTable::new(pattern);
-        let all = ["a", "ab", "events-1", "my-events-1", "__consumer_offsets"].map(|name| (name, ErrorCode::NONE));
+        let all = ["a", "ab", "events-1", "my-events-1", "__consumer_offsets"].map(|name| (name, KafkaErrorCode::NONE));
         table.learn(None, &metadata(&all), Instant::now());
         assert_eq!(names(&table), ["a", "events-1"]);
         assert!(Subscribed::new(&Topics::Pattern("(".into())).is_err());
@@ -176,8 +176,8 @@ mod tests {
     fn a_topic_is_gone_when_nobody_has_known_it_for_a_while() {
         let mut table = TopicTable::new(Subscribed::new(&Topics::Pattern(".*".into())).unwrap());
         let (now, asked) = (Instant::now(), [Arc::from("b")]);
-        let unknown = metadata(&[("b", ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)]);
-        let both = metadata(&[("a", ErrorCode::NONE), ("b", ErrorCode::NONE)]);
+        let unknown = metadata(&[("b", KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION)]);
+        let both = metadata(&[("a", KafkaErrorCode::NONE), ("b", KafkaErrorCode::NONE)]);
         table.learn(None, &both, now);
         table.learn(Some(&asked), &unknown, now);
         table.learn(None, &both, now);
@@ -191,9 +191,9 @@ mod tests {
     fn leader_after(answers: &[(u8, i32, i32)]) -> Option<i32> {
         let mut table = TopicTable::new(Subscribed::new(&Topics::Named(vec!["a".to_owned()])).unwrap());
         for (id, leader_id, leader_epoch) in answers.iter().copied() {
-            let mut said = metadata(&[("a", ErrorCode::NONE)]);
+            let mut said = metadata(&[("a", KafkaErrorCode::NONE)]);
             said.topics[0].id = TopicId([id; 16]);
-            let partition = PartitionMetadata { error: ErrorCode::NONE, partition: 0, leader_id, leader_epoch };
+            let partition = PartitionMetadata { error: KafkaErrorCode::NONE, partition: 0, leader_id, leader_epoch };
             said.topics[0].partitions.push(partition);
             table.learn(None, &said, Instant::now());
         }

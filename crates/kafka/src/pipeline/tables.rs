@@ -104,13 +104,13 @@ pub enum AskError {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use windrow_clickhouse::Credentials;
+    use windrow_clickhouse::{Credentials, ErrorCode};
 
     /// Knows no table, and of a format what is said here.
     pub(crate) enum NoTable {
         NobodyToAsk,
         /// ClickHouse refuses with this code.
-        Refused(i32),
+        Refused(ErrorCode),
     }
 
     impl Tables for NoTable {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::client::{Client, Purpose, Retry};
 use crate::consumer::Committed;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, FetchedOffset, OffsetFetchRequest, OffsetFetchResponse};
 
@@ -35,7 +35,7 @@ impl Client {
         let coordinator = self.coordinator(&request.group).await?;
         let answer = self.connection(coordinator, Purpose::Commit).await?.call(request).await?;
         let wrong = answer.topics.iter().flat_map(|topic| &topic.partitions).map(|partition| partition.error);
-        match std::iter::once(answer.error).chain(wrong).find(ErrorCode::is_error) {
+        match std::iter::once(answer.error).chain(wrong).find(KafkaErrorCode::is_error) {
             Some(code) => Err(refused(&request.group, code)),
             None => Ok(answer),
         }
@@ -54,7 +54,7 @@ fn in_order(
     let find = |partition: &TopicPartition| {
         let offset = found.get(&(partition.topic.clone(), partition.partition)).cloned();
         // A partition without an answer is not one without an offset: to begin anew would be wrong.
-        let offset = offset.ok_or_else(|| refused(group, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
+        let offset = offset.ok_or_else(|| refused(group, KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION))?;
         let FetchedOffset { offset, leader_epoch, metadata, .. } = offset;
         let committed = (offset >= 0).then_some(Committed { offset, leader_epoch, metadata });
         Ok(CommittedOffset { partition: partition.clone(), committed })
@@ -62,7 +62,7 @@ fn in_order(
     partitions.iter().map(find).collect()
 }
 
-fn refused(group: &str, code: ErrorCode) -> Error {
+fn refused(group: &str, code: KafkaErrorCode) -> Error {
     Error::Refused { doing: format!("ask for the offsets of the group '{group}'"), code, reason: None }
 }
 
@@ -76,10 +76,10 @@ mod tests {
             offset: if partition == 0 { -1 } else { i64::from(partition) * 10 },
             leader_epoch: 3,
             metadata: String::new(),
-            error: ErrorCode::NONE,
+            error: KafkaErrorCode::NONE,
         };
         let topics = vec![ByTopic { topic: "events".into(), partitions: partitions.iter().map(of).collect() }];
-        OffsetFetchResponse { error: ErrorCode::NONE, topics }
+        OffsetFetchResponse { error: KafkaErrorCode::NONE, topics }
     }
 
     fn offsets(answered: &[i32], asked: &[i32]) -> Result<Vec<Option<i64>>, Error> {

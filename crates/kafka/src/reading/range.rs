@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::batch::{end_offset, VisibleBatches};
 use crate::client::{Backoff, Client, Purpose, Retry};
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{
     ByTopic, EpochQuery, FetchPartition, FetchRequest, FetchTopic, FetchedPartition, Isolation, OffsetAt,
@@ -203,8 +203,8 @@ impl RangeReader {
         let found = answer.topics.into_iter().flat_map(|topic| topic.partitions).next();
         let Some(fetched) = found.filter(|_| !code.is_error()) else { return Ok(Step::Nothing(self.refused(code))) };
         match fetched.error {
-            ErrorCode::NONE => Ok(self.take(fetched)),
-            ErrorCode::OFFSET_OUT_OF_RANGE => {
+            KafkaErrorCode::NONE => Ok(self.take(fetched)),
+            KafkaErrorCode::OFFSET_OUT_OF_RANGE => {
                 let earliest = self.client.list_offset(&self.partition, Isolation::ReadUncommitted, OffsetAt::Earliest);
                 let earliest = earliest.await?;
                 if earliest <= self.position {
@@ -235,7 +235,7 @@ impl RangeReader {
                 match fetched.high_watermark <= self.position {
                     true => Step::Ended,
                     // A transaction that is still open.
-                    false => Step::Nothing(self.refused(ErrorCode::OFFSET_NOT_AVAILABLE)),
+                    false => Step::Nothing(self.refused(KafkaErrorCode::OFFSET_NOT_AVAILABLE)),
                 }
             }
         }
@@ -300,10 +300,10 @@ impl RangeReader {
     async fn find_leader(&self) -> Result<Leader, RangeError> {
         let metadata = self.client.metadata(Some(vec![self.partition.topic.clone()])).await?;
         let topic = metadata.topics.into_iter().find(|topic| topic.name == self.partition.topic);
-        let code = topic.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |topic| topic.error);
+        let code = topic.as_ref().map_or(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |topic| topic.error);
         let topic = match topic.filter(|_| !code.is_error()) {
             Some(topic) => topic,
-            None if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {
+            None if code == KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {
                 return Err(RangeError::AnotherTopic { found: None })
             }
             None => return Err(self.refused(code).into()),
@@ -316,12 +316,12 @@ impl RangeReader {
             Some(partition) if partition.leader_id >= 0 => {
                 Ok(Leader { node_id: partition.leader_id, epoch: partition.leader_epoch })
             }
-            Some(_) => Err(self.refused(ErrorCode::LEADER_NOT_AVAILABLE).into()),
-            None => Err(self.refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION).into()),
+            Some(_) => Err(self.refused(KafkaErrorCode::LEADER_NOT_AVAILABLE).into()),
+            None => Err(self.refused(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION).into()),
         }
     }
 
-    fn refused(&self, code: ErrorCode) -> Error {
+    fn refused(&self, code: KafkaErrorCode) -> Error {
         Error::Refused { doing: format!("read {} from {}", self.partition, self.position), code, reason: None }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::batch::{BatchError, Decompressor, Record};
 use crate::client::Client;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::reading::range::{RangeError, ReadOptions};
 use crate::topic_partition::TopicPartition;
 use crate::wire::{Isolation, ListedOffset, OffsetAt, TopicId};
@@ -69,7 +69,7 @@ impl Client {
     pub async fn sample(&self, topic: Arc<str>, count: usize) -> Result<Sample, Error> {
         let metadata = self.metadata(Some(vec![topic.clone()])).await?;
         let found = metadata.topics.into_iter().find(|each| each.name == topic);
-        let code = found.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |found| found.error);
+        let code = found.as_ref().map_or(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |found| found.error);
         let Some(found) = found.filter(|_| !code.is_error()) else {
             return Err(Error::Refused { doing: format!("look at the topic '{topic}'"), code, reason: None });
         };
@@ -164,13 +164,13 @@ fn client_error(named: &TopicPartition, error: RangeError) -> Error {
     match error {
         RangeError::Client(error) => error,
         RangeError::AnotherTopic { .. } => {
-            let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            let code = KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
             Error::Refused { doing: format!("read {named}"), code, reason: Some(error.to_string()) }
         }
     }
 }
 
 fn unreadable(named: &TopicPartition, error: &BatchError) -> Error {
-    let code = ErrorCode::CORRUPT_MESSAGE;
+    let code = KafkaErrorCode::CORRUPT_MESSAGE;
     Error::Refused { doing: format!("read {named}"), code, reason: Some(error.to_string()) }
 }

@@ -1,6 +1,6 @@
 //! ApiVersions: what a broker understands. The first request on every connection.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
@@ -10,7 +10,7 @@ pub(crate) struct ApiVersionsRequest;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ApiVersionsResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub apis: Vec<ApiRange>,
 }
 
@@ -43,8 +43,8 @@ impl Request for ApiVersionsRequest {
 
 impl Decode for ApiVersionsResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let error = ErrorCode(reader.i16()?);
-        if error == ErrorCode::UNSUPPORTED_VERSION {
+        let error = KafkaErrorCode(reader.i16()?);
+        if error == KafkaErrorCode::UNSUPPORTED_VERSION {
             // Then the rest is written as in version 0.
             reader.skip_rest();
             return Ok(Self { error, apis: Vec::new() });

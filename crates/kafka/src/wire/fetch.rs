@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::metadata::TopicId;
 use crate::wire::reader::{Read, Reader};
@@ -64,7 +64,7 @@ pub struct FetchPartition {
 
 #[derive(Debug, Clone)]
 pub struct FetchResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub topics: Vec<ByTopic<FetchedPartition, FetchedTopic>>,
 }
 
@@ -93,7 +93,7 @@ impl FetchRequest {
 #[derive(Debug, Clone)]
 pub struct FetchedPartition {
     pub partition: i32,
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     /// The offset behind the last record that all replicas have.
     pub high_watermark: i64,
     /// The offset of the first open transaction.
@@ -165,7 +165,7 @@ impl Request for FetchRequest {
 
 impl Decode for FetchResponse {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
-        let error = ErrorCode(reader.i16()?);
+        let error = KafkaErrorCode(reader.i16()?);
         let _session_id = reader.i32()?;
         let topic = |reader: &mut Reader<'_>| match version >= WITH_IDS {
             true => Ok(FetchedTopic::Id(TopicId(reader.uuid()?))),
@@ -178,7 +178,7 @@ impl Decode for FetchResponse {
 }
 
 fn decode_partition(reader: &mut Reader<'_>) -> Read<FetchedPartition> {
-    let (partition, error) = (reader.i32()?, ErrorCode(reader.i16()?));
+    let (partition, error) = (reader.i32()?, KafkaErrorCode(reader.i16()?));
     let (high_watermark, last_stable_offset, log_start_offset) = (reader.i64()?, reader.i64()?, reader.i64()?);
     let aborted_transactions = reader.array(|reader| {
         let aborted = AbortedTransaction { producer_id: reader.i64()?, first_offset: reader.i64()? };

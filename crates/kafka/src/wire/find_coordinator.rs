@@ -1,6 +1,6 @@
 //! FindCoordinator: which broker keeps a consumer group.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::metadata::BrokerAddress;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
@@ -13,7 +13,7 @@ pub(crate) struct FindCoordinatorRequest {
 
 #[derive(Debug)]
 pub(crate) struct FindCoordinatorResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub error_message: Option<String>,
     /// Meaningless with an error.
     pub coordinator: BrokerAddress,
@@ -33,7 +33,7 @@ impl Request for FindCoordinatorRequest {
 
 impl Decode for FindCoordinatorResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let error = ErrorCode(reader.i16()?);
+        let error = KafkaErrorCode(reader.i16()?);
         let error_message = reader.nullable_string()?;
         let node_id = reader.i32()?;
         let host = reader.string()?;

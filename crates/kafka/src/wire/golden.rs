@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use super::*;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 
 const CORRELATION_ID: i32 = 7;
 const SEED: u64 = 20260101;
@@ -60,7 +60,7 @@ fn group_of(name: &str) -> String {
 #[test]
 fn api_versions() {
     let versions = answer::<ApiVersionsRequest>("api_versions_v3", 3);
-    assert_eq!(versions.error, ErrorCode::NONE);
+    assert_eq!(versions.error, KafkaErrorCode::NONE);
     assert_eq!(versions.common(&FetchRequest::API, 13), Some(13));
     assert_eq!(versions.common(&MetadataRequest::API, 12), Some(12));
     assert_eq!(versions.common(&JoinGroupRequest::API, 7), Some(7));
@@ -81,7 +81,7 @@ fn api_versions() {
 #[test]
 fn no_common_version_is_none() {
     let range = |min, max| api_versions::ApiRange { key: FetchRequest::API.key, min, max };
-    let common = |apis| ApiVersionsResponse { error: ErrorCode::NONE, apis }.common(&FetchRequest::API, 12);
+    let common = |apis| ApiVersionsResponse { error: KafkaErrorCode::NONE, apis }.common(&FetchRequest::API, 12);
     assert_eq!(common(vec![range(0, 10)]), None);
     assert_eq!(common(vec![range(13, 20)]), None);
     assert_eq!(common(vec![range(11, 11)]), Some(11));
@@ -93,7 +93,7 @@ fn no_common_version_is_none() {
 fn a_broker_that_does_not_know_the_version_of_api_versions_says_so() {
     let frame = golden("api_versions_v99");
     let versions = decode::<ApiVersionsRequest>(&frame, 3).unwrap().response;
-    assert_eq!(versions.error, ErrorCode::UNSUPPORTED_VERSION);
+    assert_eq!(versions.error, KafkaErrorCode::UNSUPPORTED_VERSION);
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn metadata() {
         assert_eq!(metadata.controller_id, 1);
         let named = |name: &str| metadata.topics.iter().find(|topic| *topic.name == *name).unwrap();
         let (known, unknown) = (named("golden-txn"), named("nothing"));
-        assert_eq!((known.error, known.id.is_known(), known.is_internal), (ErrorCode::NONE, version >= 10, false));
+        assert_eq!((known.error, known.id.is_known(), known.is_internal), (KafkaErrorCode::NONE, version >= 10, false));
         assert_eq!(known.partitions.len(), 1);
         assert_eq!((known.partitions[0].leader_id, known.partitions[0].leader_epoch), (1, 0));
-        assert_eq!(unknown.error, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+        assert_eq!(unknown.error, KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
     }
 }
 
@@ -122,7 +122,7 @@ fn list_offsets() {
     assert_written_as("list_offsets_v5", 5, &ListOffsetsRequest { isolation: Isolation::ReadCommitted, topics });
     let mut listed = answer::<ListOffsetsRequest>("list_offsets_v5", 5).topics.remove(0).partitions;
     listed.sort_by_key(|listed| listed.partition);
-    assert_eq!((listed[0].error, listed[1].error), (ErrorCode::NONE, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    assert_eq!((listed[0].error, listed[1].error), (KafkaErrorCode::NONE, KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
     assert!(listed[0].offset > 10);
 }
 
@@ -138,22 +138,22 @@ fn offset_for_leader_epoch() {
     assert_written_as("offset_for_leader_epoch_v3", 3, &OffsetForLeaderEpochRequest { topics });
     let mut ends = answer::<OffsetForLeaderEpochRequest>("offset_for_leader_epoch_v3", 3).topics.remove(0).partitions;
     ends.sort_by_key(|end| end.partition);
-    assert_eq!(ends[0], EpochEnd { partition: 0, error: ErrorCode::NONE, leader_epoch: 0, end_offset: 3 });
-    assert_eq!(ends[1], EpochEnd { partition: 1, error: ErrorCode::NONE, leader_epoch: -1, end_offset: -1 });
-    assert_eq!(ends[2].error, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!(ends[0], EpochEnd { partition: 0, error: KafkaErrorCode::NONE, leader_epoch: 0, end_offset: 3 });
+    assert_eq!(ends[1], EpochEnd { partition: 1, error: KafkaErrorCode::NONE, leader_epoch: -1, end_offset: -1 });
+    assert_eq!(ends[2].error, KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
 }
 
 #[test]
 fn find_coordinator() {
     assert_written_as("find_coordinator_v3", 3, &FindCoordinatorRequest { group: "golden".to_owned() });
     let found = answer::<FindCoordinatorRequest>("find_coordinator_v3", 3);
-    assert_eq!((found.error, found.coordinator.node_id, found.coordinator.port), (ErrorCode::NONE, 1, 39092));
+    assert_eq!((found.error, found.coordinator.node_id, found.coordinator.port), (KafkaErrorCode::NONE, 1, 39092));
 }
 
 #[test]
 fn joining_and_leaving_a_group() {
     let refused = answer::<JoinGroupRequest>("join_group_v6_member_id_required", 6);
-    assert_eq!(refused.error, ErrorCode::MEMBER_ID_REQUIRED);
+    assert_eq!(refused.error, KafkaErrorCode::MEMBER_ID_REQUIRED);
     assert_eq!(refused.member_id, member_id());
     for version in 6..=7 {
         let name = format!("join_group_v{version}");
@@ -169,15 +169,15 @@ fn joining_and_leaving_a_group() {
         assert_eq!(request.wait_ms(), 30_000);
         assert_written_as(&name, version, &request);
         let joined = answer::<JoinGroupRequest>(&name, version);
-        assert_eq!((joined.error, joined.protocol_name.as_str()), (ErrorCode::NONE, "range"));
+        assert_eq!((joined.error, joined.protocol_name.as_str()), (KafkaErrorCode::NONE, "range"));
         assert_eq!((joined.leader, joined.members.len()), (joined.member_id, 1));
         assert_eq!(joined.members[0].metadata, [0, 1, 0, 0]);
     }
     let group = group_of("leave_group_v4_request");
     let request = LeaveGroupRequest { group, member_id: member_id(), group_instance_id: None };
     assert_written_as("leave_group_v4", 4, &request);
-    assert_eq!(answer::<LeaveGroupRequest>("leave_group_v4", 4).error, ErrorCode::NONE);
-    assert_eq!(answer::<LeaveGroupRequest>("leave_group_v4_unknown", 4).error, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(answer::<LeaveGroupRequest>("leave_group_v4", 4).error, KafkaErrorCode::NONE);
+    assert_eq!(answer::<LeaveGroupRequest>("leave_group_v4_unknown", 4).error, KafkaErrorCode::UNKNOWN_MEMBER_ID);
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn being_in_a_group() {
     let group = group_of("heartbeat_v4_request");
     let request = HeartbeatRequest { group, generation_id: 1, member_id: member_id(), group_instance_id: None };
     assert_written_as("heartbeat_v4", 4, &request);
-    assert_eq!(answer::<HeartbeatRequest>("heartbeat_v4", 4).error, ErrorCode::NONE);
+    assert_eq!(answer::<HeartbeatRequest>("heartbeat_v4", 4).error, KafkaErrorCode::NONE);
     let refused = answer::<HeartbeatRequest>("heartbeat_v4_illegal_generation", 4);
-    assert_eq!(refused.error, ErrorCode::ILLEGAL_GENERATION);
+    assert_eq!(refused.error, KafkaErrorCode::ILLEGAL_GENERATION);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn offsets_of_a_group() {
     };
     assert_written_as("offset_commit_v8", 8, &request);
     let committed = answer::<OffsetCommitRequest>("offset_commit_v8", 8);
-    assert_eq!(committed.topics[0].partitions[0].error, ErrorCode::NONE);
+    assert_eq!(committed.topics[0].partitions[0].error, KafkaErrorCode::NONE);
 
     let topics = Some(vec![ByTopic { topic: "golden-txn".into(), partitions: vec![0, 1] }]);
     let request = OffsetFetchRequest { group: group_of("offset_fetch_v6_request"), topics };
@@ -254,17 +254,17 @@ fn fetch() {
         let of_topic = named.next().unwrap();
         assert_eq!(&*of_topic.topic, "golden-txn");
         let committed = &of_topic.partitions[0];
-        assert_eq!(committed.error, ErrorCode::NONE);
+        assert_eq!(committed.error, KafkaErrorCode::NONE);
         assert_eq!(committed.aborted_transactions.len(), 2);
         assert!(committed.last_stable_offset < committed.high_watermark);
     }
     let fetched = |name: &str, version| answer::<FetchRequest>(name, version).topics.remove(0).partitions.remove(0);
     let (all, committed) = (fetched("fetch_v11_uncommitted", 11), fetched("fetch_v11_committed", 11));
     assert!(all.aborted_transactions.is_empty() && all.records.len() > committed.records.len());
-    assert_eq!(fetched("fetch_v11_out_of_range", 11).error, ErrorCode::OFFSET_OUT_OF_RANGE);
-    assert_eq!(fetched("fetch_v13_out_of_range", 13).error, ErrorCode::OFFSET_OUT_OF_RANGE);
-    assert_eq!(fetched("fetch_v11_unknown_topic", 11).error, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
-    assert_eq!(fetched("fetch_v13_unknown_topic", 13).error, ErrorCode::UNKNOWN_TOPIC_ID);
+    assert_eq!(fetched("fetch_v11_out_of_range", 11).error, KafkaErrorCode::OFFSET_OUT_OF_RANGE);
+    assert_eq!(fetched("fetch_v13_out_of_range", 13).error, KafkaErrorCode::OFFSET_OUT_OF_RANGE);
+    assert_eq!(fetched("fetch_v11_unknown_topic", 11).error, KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!(fetched("fetch_v13_unknown_topic", 13).error, KafkaErrorCode::UNKNOWN_TOPIC_ID);
 }
 
 #[test]
@@ -277,14 +277,14 @@ fn an_answer_of_a_topic_that_was_not_asked_for_is_passed_over() {
 fn sasl() {
     assert_written_as("sasl_handshake_v1", 1, &SaslHandshakeRequest { mechanism: "PLAIN" });
     let handshake = answer::<SaslHandshakeRequest>("sasl_handshake_v1", 1);
-    assert_eq!(handshake.error, ErrorCode::NONE);
+    assert_eq!(handshake.error, KafkaErrorCode::NONE);
     assert!(handshake.mechanisms.contains(&"SCRAM-SHA-512".to_owned()));
     let refused = answer::<SaslHandshakeRequest>("sasl_handshake_v1_unsupported", 1);
-    assert_eq!(refused.error, ErrorCode(33));
+    assert_eq!(refused.error, KafkaErrorCode(33));
     let message = b"\0ann\0a secret".to_vec();
     assert_written_as("sasl_authenticate_v1", 1, &SaslAuthenticateRequest { message });
-    assert_eq!(answer::<SaslAuthenticateRequest>("sasl_authenticate_v1", 1).error, ErrorCode::NONE);
+    assert_eq!(answer::<SaslAuthenticateRequest>("sasl_authenticate_v1", 1).error, KafkaErrorCode::NONE);
     let refused = answer::<SaslAuthenticateRequest>("sasl_authenticate_v1_refused", 1);
-    assert_eq!(refused.error, ErrorCode::SASL_AUTHENTICATION_FAILED);
+    assert_eq!(refused.error, KafkaErrorCode::SASL_AUTHENTICATION_FAILED);
     assert!(refused.error_message.unwrap().contains("username"));
 }

@@ -2,7 +2,7 @@
 //!
 //! What protocols and assignments say inside is for the members alone; the broker hands it around as bytes.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
@@ -29,7 +29,7 @@ pub struct SupportedProtocol {
 
 #[derive(Debug, Clone)]
 pub struct JoinGroupResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub generation_id: i32,
     /// The one that all members know. Empty with an error.
     pub protocol_name: String,
@@ -72,7 +72,7 @@ impl Request for JoinGroupRequest {
 
 impl Decode for JoinGroupResponse {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
-        let error = ErrorCode(reader.i16()?);
+        let error = KafkaErrorCode(reader.i16()?);
         let generation_id = reader.i32()?;
         if version >= 7 {
             let _protocol_type = reader.nullable_string()?;
@@ -115,7 +115,7 @@ pub struct MemberAssignment {
 
 #[derive(Debug, Clone)]
 pub struct SyncGroupResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub assignment: Vec<u8>,
 }
 
@@ -143,7 +143,7 @@ impl Request for SyncGroupRequest {
 
 impl Decode for SyncGroupResponse {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self> {
-        let error = ErrorCode(reader.i16()?);
+        let error = KafkaErrorCode(reader.i16()?);
         if version >= 5 {
             let _protocol_type = reader.nullable_string()?;
             let _protocol_name = reader.nullable_string()?;
@@ -164,7 +164,7 @@ pub struct HeartbeatRequest {
 
 #[derive(Debug, Clone)]
 pub struct HeartbeatResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
 }
 
 impl Request for HeartbeatRequest {
@@ -182,7 +182,7 @@ impl Request for HeartbeatRequest {
 
 impl Decode for HeartbeatResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let response = Self { error: ErrorCode(reader.i16()?) };
+        let response = Self { error: KafkaErrorCode(reader.i16()?) };
         reader.end_structure()?;
         Ok(response)
     }
@@ -197,7 +197,7 @@ pub struct LeaveGroupRequest {
 
 #[derive(Debug, Clone)]
 pub struct LeaveGroupResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
 }
 
 impl Request for LeaveGroupRequest {
@@ -217,17 +217,21 @@ impl Request for LeaveGroupRequest {
 
 impl Decode for LeaveGroupResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        let group_error = ErrorCode(reader.i16()?);
+        let group_error = KafkaErrorCode(reader.i16()?);
         let member_errors = reader.array(|reader| {
             let _member_id = reader.string()?;
             let _group_instance_id = reader.nullable_string()?;
-            let error = ErrorCode(reader.i16()?);
+            let error = KafkaErrorCode(reader.i16()?);
             reader.end_structure()?;
             Ok(error)
         })?;
         reader.end_structure()?;
         // One member leaves in a request, so there is at most one error of each kind.
-        let error = [group_error].into_iter().chain(member_errors).find(ErrorCode::is_error).unwrap_or(ErrorCode::NONE);
+        let error = [group_error]
+            .into_iter()
+            .chain(member_errors)
+            .find(KafkaErrorCode::is_error)
+            .unwrap_or(KafkaErrorCode::NONE);
         Ok(Self { error })
     }
 }

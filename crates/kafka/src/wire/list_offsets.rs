@@ -1,6 +1,6 @@
 //! ListOffsets: where a partition begins and ends, and where a time is in it.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::fetch::Isolation;
 use crate::wire::reader::{Read, Reader};
@@ -48,7 +48,7 @@ pub struct ListOffsetsResponse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedOffset {
     pub partition: i32,
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     /// Of the record that was found by a time, else -1.
     pub timestamp_ms: i64,
     /// -1 if no record is so late.
@@ -79,7 +79,7 @@ impl Decode for ListOffsetsResponse {
         let topics = ByTopic::decode_all(reader, |reader| {
             let listed = ListedOffset {
                 partition: reader.i32()?,
-                error: ErrorCode(reader.i16()?),
+                error: KafkaErrorCode(reader.i16()?),
                 timestamp_ms: reader.i64()?,
                 offset: reader.i64()?,
                 leader_epoch: reader.i32()?,

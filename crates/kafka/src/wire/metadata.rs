@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
@@ -66,7 +66,7 @@ impl fmt::Display for BrokerAddress {
 
 #[derive(Debug, Clone)]
 pub struct TopicMetadata {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub name: Arc<str>,
     pub id: TopicId,
     pub is_internal: bool,
@@ -75,7 +75,7 @@ pub struct TopicMetadata {
 
 #[derive(Debug, Clone)]
 pub struct PartitionMetadata {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub partition: i32,
     /// -1 while there is none.
     pub leader_id: i32,
@@ -133,7 +133,7 @@ fn decode_broker(reader: &mut Reader<'_>) -> Read<BrokerAddress> {
 }
 
 fn decode_topic(reader: &mut Reader<'_>, version: i16) -> Read<TopicMetadata> {
-    let error = ErrorCode(reader.i16()?);
+    let error = KafkaErrorCode(reader.i16()?);
     // Null only for topics asked for by id, which is not done here.
     let name = reader.nullable_string()?.unwrap_or_default().into();
     let id = if version >= 10 { TopicId(reader.uuid()?) } else { TopicId::default() };
@@ -145,7 +145,7 @@ fn decode_topic(reader: &mut Reader<'_>, version: i16) -> Read<TopicMetadata> {
 }
 
 fn decode_partition(reader: &mut Reader<'_>) -> Read<PartitionMetadata> {
-    let error = ErrorCode(reader.i16()?);
+    let error = KafkaErrorCode(reader.i16()?);
     let partition = reader.i32()?;
     let leader_id = reader.i32()?;
     let leader_epoch = reader.i32()?;

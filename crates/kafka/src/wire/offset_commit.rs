@@ -1,6 +1,6 @@
 //! OffsetCommit: how far a group has come, with a text beside each offset.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
@@ -35,7 +35,7 @@ pub struct OffsetCommitResponse {
 #[derive(Debug, Clone, Copy)]
 pub struct CommittedPartition {
     pub partition: i32,
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
 }
 
 impl Request for OffsetCommitRequest {
@@ -61,7 +61,7 @@ impl Request for OffsetCommitRequest {
 impl Decode for OffsetCommitResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
         let topics = ByTopic::decode_all(reader, |reader| {
-            let committed = CommittedPartition { partition: reader.i32()?, error: ErrorCode(reader.i16()?) };
+            let committed = CommittedPartition { partition: reader.i32()?, error: KafkaErrorCode(reader.i16()?) };
             reader.end_structure()?;
             Ok(committed)
         })?;

@@ -1,6 +1,6 @@
 //! OffsetFetch: how far a group has come.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
@@ -15,7 +15,7 @@ pub struct OffsetFetchRequest {
 
 #[derive(Debug, Clone)]
 pub struct OffsetFetchResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub topics: Vec<ByTopic<FetchedOffset>>,
 }
 
@@ -26,7 +26,7 @@ pub struct FetchedOffset {
     pub offset: i64,
     pub leader_epoch: i32,
     pub metadata: String,
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
 }
 
 impl Request for OffsetFetchRequest {
@@ -51,12 +51,12 @@ impl Decode for OffsetFetchResponse {
                 offset: reader.i64()?,
                 leader_epoch: reader.i32()?,
                 metadata: reader.nullable_string()?.unwrap_or_default(),
-                error: ErrorCode(reader.i16()?),
+                error: KafkaErrorCode(reader.i16()?),
             };
             reader.end_structure()?;
             Ok(fetched)
         })?;
-        let error = ErrorCode(reader.i16()?);
+        let error = KafkaErrorCode(reader.i16()?);
         reader.end_structure()?;
         Ok(Self { error, topics })
     }

@@ -1,6 +1,6 @@
 //! OffsetForLeaderEpoch: up to where the log of a partition's present leader is the one that an earlier leader wrote.
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
@@ -28,7 +28,7 @@ pub struct OffsetForLeaderEpochResponse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochEnd {
     pub partition: i32,
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     /// The latest epoch in the log that is not later than the one asked for; -1 if there is none.
     pub leader_epoch: i32,
     /// Where the records of later epochs begin; the log's end if there are none; -1 if that can't be said.
@@ -55,7 +55,7 @@ impl Request for OffsetForLeaderEpochRequest {
 impl Decode for OffsetForLeaderEpochResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
         let topics = ByTopic::decode_all(reader, |reader| {
-            let error = ErrorCode(reader.i16()?);
+            let error = KafkaErrorCode(reader.i16()?);
             let end =
                 EpochEnd { partition: reader.i32()?, error, leader_epoch: reader.i32()?, end_offset: reader.i64()? };
             reader.end_structure()?;

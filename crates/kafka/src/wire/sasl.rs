@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
@@ -14,7 +14,7 @@ pub(crate) struct SaslHandshakeRequest {
 
 #[derive(Debug)]
 pub(crate) struct SaslHandshakeResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     /// Those that the broker offers.
     pub mechanisms: Vec<String>,
 }
@@ -30,7 +30,7 @@ impl Request for SaslHandshakeRequest {
 
 impl Decode for SaslHandshakeResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
-        Ok(Self { error: ErrorCode(reader.i16()?), mechanisms: reader.array(Reader::string)? })
+        Ok(Self { error: KafkaErrorCode(reader.i16()?), mechanisms: reader.array(Reader::string)? })
     }
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for SaslAuthenticateRequest {
 
 #[derive(Debug)]
 pub(crate) struct SaslAuthenticateResponse {
-    pub error: ErrorCode,
+    pub error: KafkaErrorCode,
     pub error_message: Option<String>,
     pub message: Vec<u8>,
     /// After which the broker closes the connection; 0 for never.
@@ -66,7 +66,7 @@ impl Request for SaslAuthenticateRequest {
 impl Decode for SaslAuthenticateResponse {
     fn decode(reader: &mut Reader<'_>, _version: i16) -> Read<Self> {
         Ok(Self {
-            error: ErrorCode(reader.i16()?),
+            error: KafkaErrorCode(reader.i16()?),
             error_message: reader.nullable_string()?,
             message: reader.owned_bytes()?,
             session_lifetime_ms: reader.i64()?,

@@ -24,19 +24,6 @@ pub enum NotTaken {
 }
 
 impl NotTaken {
-    /// ClickHouse's.
-    pub fn code(self) -> i32 {
-        match self {
-            NotTaken::OfTheConnection => 48,
-            NotTaken::OfTheServer | NotTaken::Files | NotTaken::Windrows | NotTaken::Function => 497,
-            NotTaken::BackQuotes
-            | NotTaken::JoinedTexts
-            | NotTaken::UnicodeEscapes
-            | NotTaken::Unclosed
-            | NotTaken::Unknown => 62,
-        }
-    }
-
     pub fn text(self) -> &'static str {
         match self {
             NotTaken::OfTheConnection => {

@@ -143,7 +143,7 @@ fn tell_failure(display: &Display, arguments: &AppendArguments, failure: &Append
     if arguments.json {
         let state = if failure.is_resumable() { "broken off" } else { "failed" };
         let (code, batch, row) = match &failure.why {
-            Why::Refused { exception, batch, row } => (Some(exception.code), *batch, *row),
+            Why::Refused { exception, batch, row } => (Some(exception.code.number()), *batch, *row),
             _ => (None, None, None),
         };
         let text = failure.to_string();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use windrow_clickhouse::{Call, Client, ClientOptions, Credentials, Endpoint};
+use windrow_clickhouse::{Call, Client, ClientOptions, Credentials, Endpoint, ErrorCode};
 use windrow_embedded::{run_engine_if_asked, Embedded, EmbeddedOptions};
 use windrow_writer::{Reason, Uuid, Writer, WriterBuffer, WriterError, WriterOptions};
 
@@ -83,7 +83,10 @@ async fn only_the_guilty_rows_are_handed_over(world: &World) {
     let mut guilty: Vec<i32> = errors
         .iter()
         .map(|error| {
-            assert_eq!((error.code, error.reason, error.rows.count()), (Some(469), Reason::Values, 1));
+            assert_eq!(
+                (error.code, error.reason, error.rows.count()),
+                (Some(ErrorCode::VIOLATED_CONSTRAINT), Reason::Values, 1)
+            );
             i32::from_le_bytes(error.rows.bytes()[..].try_into().expect("an Int32"))
         })
         .collect();
@@ -98,7 +101,10 @@ async fn with_wait_a_call_returns_when_its_rows_are_stored(world: &World) {
     writer.write_row((1,)).await.expect("stored");
     assert_eq!(world.sql("SELECT count() FROM waited").await, "1");
     let error = writer.write_rows([(2,), (1000,), (3,)]).await.expect_err("one is refused");
-    assert!(matches!(&error, WriterError::NotStored(error) if error.code == Some(469)), "{error}");
+    assert!(
+        matches!(&error, WriterError::NotStored(error) if error.code == Some(ErrorCode::VIOLATED_CONSTRAINT)),
+        "{error}"
+    );
     assert_eq!(world.sql("SELECT groupArray(a) FROM (SELECT a FROM waited ORDER BY a)").await, "[1,2,3]");
 }
 
@@ -124,7 +130,7 @@ async fn a_table_that_has_changed_refuses_the_rows(world: &World) {
     world.sql("ALTER TABLE changed MODIFY COLUMN a String").await;
     writer.flush().await;
     let error = writer.errors().next().expect("an error");
-    assert_eq!((error.code, error.reason, error.rows.count()), (Some(117), Reason::Refused, 1));
+    assert_eq!((error.code, error.reason, error.rows.count()), (Some(ErrorCode::INCORRECT_DATA), Reason::Refused, 1));
     assert_eq!(world.sql("SELECT count() FROM changed").await, "0");
 }
 

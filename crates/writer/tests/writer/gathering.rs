@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use windrow_clickhouse::ErrorCode;
 use windrow_writer::{
     AppendError, Appended, Attempts, Backoff, BatchId, Body, Buffer, BufferError, BufferEvents, Destination, Failure,
     FailureKind, Gathering, LeftOvers, MemoryBuffer, Next, Open, Options, Outgoing, Reason, Retry, Rows, Sealed,
@@ -29,7 +30,7 @@ fn sent(gathering: &Gathering, now_ms: u64) -> Option<(BatchId, String)> {
 }
 
 fn failure(kind: FailureKind) -> Failure {
-    Failure { kind, code: Some(469), message: "no".into(), row: None }
+    Failure { kind, code: Some(ErrorCode::VIOLATED_CONSTRAINT), message: "no".into(), row: None }
 }
 
 fn wait_until(gathering: &Gathering, now_ms: u64) -> Option<u64> {

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Client, Credentials, Endpoint};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, Endpoint, ErrorCode};
 use windrow_sql::{backquote, quote_string};
 
 use super::{OtelOptions, SIGNALS};
 use crate::errors::DemoError;
 
-const UNKNOWN_TABLE: i32 = 60;
-const UNKNOWN_DATABASE: i32 = 81;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Store {
@@ -77,8 +75,8 @@ impl Store {
         for (signal, tables) in self.tables.iter().enumerate() {
             match self.look_at(signal, tables).await {
                 Ok(of_signal) => found.signals[signal] = of_signal,
-                Err(CallError::Exception(exception)) if [UNKNOWN_TABLE, UNKNOWN_DATABASE].contains(&exception.code) => {
-                }
+                Err(CallError::Exception(exception))
+                    if [ErrorCode::UNKNOWN_TABLE, ErrorCode::UNKNOWN_DATABASE].contains(&exception.code) => {}
                 Err(error) => found.problem = Some(error.to_string()),
             }
         }

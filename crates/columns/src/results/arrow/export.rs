@@ -56,7 +56,7 @@ impl Exporter<'_> {
                 json_text::export(column, of, self.options)?
             }
             (Column::Nothing { rows }, _) => Node::nulls(*rows),
-            _ => return Err(ArrowError::not_supported(format!("a column of another layout than {of}"))),
+            _ => return Err(ArrowError::NotSupported(format!("a column of another layout than {of}"))),
         })
     }
 

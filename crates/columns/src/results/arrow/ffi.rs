@@ -313,7 +313,7 @@ unsafe extern "C" fn stream_next(stream: *mut ArrowArrayStream, out: *mut ArrowA
             Some(Ok(array)) => out.write(array),
             None => out.write(ArrowArray::released()),
             Some(Err(error)) => {
-                parts.last_error = Some(c_string(&error.message));
+                parts.last_error = Some(c_string(&error.to_string()));
                 return FAILED;
             }
         }

@@ -20,7 +20,7 @@ pub(super) fn export(column: &Column, of: &DataType, options: &ArrowOptions) -> 
 }
 
 fn too_large() -> ArrowError {
-    ArrowError::not_supported(
+    ArrowError::NotSupported(
         "the texts of one block are too large for Arrow: ask for smaller blocks by max_block_size".to_string(),
     )
 }
@@ -82,7 +82,7 @@ impl Writer {
             }
             (Column::Json { paths, .. }, DataType::Json { typed_paths }) => self.object(paths, typed_paths, row)?,
             (Column::Nothing { .. }, _) => self.null(),
-            _ => return Err(ArrowError::not_supported(format!("values of type {of} as JSON"))),
+            _ => return Err(ArrowError::NotSupported(format!("values of type {of} as JSON"))),
         }
         Ok(())
     }

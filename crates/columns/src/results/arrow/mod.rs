@@ -65,24 +65,21 @@ impl ArrowOptions {
     }
 }
 
-/// A type that ClickHouse refuses as Arrow too, with its code and words.
+/// Reason why a result does not become Arrow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArrowError {
-    /// ClickHouse's number and name of it.
-    pub code: i32,
-    pub name: &'static str,
-    pub message: String,
-}
-
-impl ArrowError {
-    pub(crate) fn not_supported(message: String) -> Self {
-        ArrowError { code: 48, name: "NOT_IMPLEMENTED", message }
-    }
+pub enum ArrowError {
+    /// A type that ClickHouse refuses as Arrow too, in its words.
+    NotSupported(String),
+    /// A block has other columns than its stream.
+    OtherColumns,
 }
 
 impl Display for ArrowError {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
+        out.write_str(match self {
+            ArrowError::NotSupported(message) => message,
+            ArrowError::OtherColumns => "a block of other columns than the stream's",
+        })
     }
 }
 

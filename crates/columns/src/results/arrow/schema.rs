@@ -140,7 +140,7 @@ fn variant(name: &str, alternatives: &[DataType], options: &ArrowOptions) -> Res
     members.push(ArrowField::new("NULL", "n"));
     let ids: Vec<_> = (0..members.len()).map(|id| id.to_string()).collect();
     if ids.len() > MAX_UNION_MEMBERS {
-        return Err(ArrowError::not_supported(format!("Arrow has no union of {} types", ids.len())));
+        return Err(ArrowError::NotSupported(format!("Arrow has no union of {} types", ids.len())));
     }
     Ok(ArrowField::new(name, format!("+ud:{}", ids.join(","))).with(members))
 }
@@ -159,11 +159,11 @@ fn family_of(of: &DataType) -> String {
 }
 
 fn refused_qbit(of: &DataType) -> ArrowError {
-    let DataType::QBit { dimension, array } = of else { return ArrowError::not_supported(of.to_string()) };
+    let DataType::QBit { dimension, array } = of else { return ArrowError::NotSupported(of.to_string()) };
     let bits = match array.as_ref() {
         DataType::Array(element) => element.fixed_width().unwrap_or(0) * 8,
         _ => 0,
     };
     let planes = vec![format!("FixedString({})", dimension.div_ceil(8)); bits].join(", ");
-    ArrowError::not_supported(format!("Method getDataAt is not supported for Tuple({planes})"))
+    ArrowError::NotSupported(format!("Method getDataAt is not supported for Tuple({planes})"))
 }

@@ -17,8 +17,7 @@ impl ArrowArrayStream {
         let header = header.clone();
         let arrays = blocks.into_iter().map(move |block| {
             if !Arc::ptr_eq(&block.header, &header) && block.header.types != header.types {
-                let message = "a block of other columns than the stream's".to_string();
-                return Err(ArrowError { code: 9, name: "SIZES_OF_COLUMNS_DOESNT_MATCH", message });
+                return Err(ArrowError::OtherColumns);
             }
             ArrowArray::of_block(&block, &options)
         });

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{
     dead_letters::{
         DeadLetterId, Gone, Kept, MessageDeadLetter, MessagePlace, MessageRows, MessageSource, NotKept, Revived,
@@ -35,7 +36,7 @@ pub fn message(topic: &str, partition: i32, offset: i64) -> MessageDeadLetter {
         key: Some(b"key".to_vec()),
         headers: vec![("trace".into(), Some(vec![0xff])), ("none".into(), None)],
         value: Some(format!("{{\"number\": no {offset}}}").into_bytes()),
-        code: 0,
+        code: ErrorCode::OK,
         error: format!("Cannot parse number at offset {offset}"),
         was_read: false,
         attempts: 2,
@@ -73,7 +74,10 @@ async fn messages_are_kept_with_all_that_they_had() {
     let [of_bare, of_first] = &before.dead_letters[..] else { panic!("{before:?}") };
     let place = MessagePlace { partition: 0, offset: 41, timestamp_ms: 1_700_000_000_123, was_read: false };
     assert_eq!((of_first.message, of_first.arrived_micros), (Some(place), 1_700_000_000_123_000));
-    assert_eq!((of_first.attempts, of_first.code, of_first.rows, of_first.ack), (2, 0, 0, AckLevel::Stored));
+    assert_eq!(
+        (of_first.attempts, of_first.code, of_first.rows, of_first.ack),
+        (2, ErrorCode::OK, 0, AckLevel::Stored)
+    );
     assert_eq!(of_first.payload_bytes, dead_letters[0].value.as_ref().unwrap().len() as u64);
     let origin = &of_first.origin;
     assert_eq!((&*origin.database, &*origin.table, &*origin.user, &*origin.query), ("default", "t", "", ""));

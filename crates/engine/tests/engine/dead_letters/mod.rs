@@ -7,7 +7,7 @@ mod model;
 
 use std::sync::Arc;
 
-use windrow_clickhouse::{Credentials, Exception};
+use windrow_clickhouse::{Credentials, ErrorCode, Exception};
 use windrow_engine::{
     dead_letters::{DeadLetter, DeadLetterId, Gone, Kept, KeptInsert, Page, Revived, Selection},
     policy::FlushLimits,
@@ -48,7 +48,7 @@ fn dead_letter_of(destination: Destination, number: u64) -> FailedInsert {
         failed_wall_micros: 2_000_000 + number,
         attempts: 3,
         batch: BatchId(5),
-        error: InsertError::Exception(Exception::new(469, &format!("no {number}"), "")),
+        error: InsertError::Exception(Exception::new(ErrorCode::VIOLATED_CONSTRAINT, &format!("no {number}"), "")),
     }
 }
 
@@ -89,7 +89,10 @@ async fn dead_letters_are_kept_with_all_that_is_known_of_them_but_the_password()
     let read = opened.dead_letters.read(ids(&opened)[0]).unwrap().unwrap();
     let summary = &read.summary;
     assert_eq!((summary.arrived_micros, summary.failed_micros, summary.attempts), (1_000_000, 2_000_006, 3));
-    assert_eq!((summary.code, summary.rows, summary.payload_bytes, summary.ack), (469, 1, 30, AckLevel::Disk));
+    assert_eq!(
+        (summary.code, summary.rows, summary.payload_bytes, summary.ack),
+        (ErrorCode::VIOLATED_CONSTRAINT, 1, 30, AckLevel::Disk)
+    );
     assert_eq!((&*summary.origin.table, &*summary.origin.user, &*summary.origin.format), ("t", "joe", "CSV"));
     assert!(read.error.contains("no 6") && summary.query_id.to_string() == "id");
     assert!(opened.disk.holds("no 6") && !opened.disk.holds("the password"));

@@ -12,6 +12,7 @@
 
 use std::collections::HashMap;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{sink::BatchId, InsertStatus};
 
 use super::ops::{Fate, Sent};
@@ -99,15 +100,17 @@ impl<'a> Story<'a> {
         assert!(self.copies.iter().all(|&copies| copies <= 1), "{which}: stored twice: {:?}", self.copies);
     }
 
-    fn check_refused(&self, code: i32, which: &str) {
+    fn check_refused(&self, code: ErrorCode, which: &str) {
         // A table that is gone after an answer was lost: what the lost attempt did is gone too.
         if !self.was_lost() && !self.was_answered(|answer| matches!(answer, Answer::FailedInPart(..))) {
             assert!(self.copies.iter().all(|&copies| copies == 0), "{which}: stored, though refused");
         }
         let is_guilty = is_culprit(self.insert.rows[0]);
         // Who has waited long enough for parts to be merged hears that there are too many, also if he waited behind.
-        let had_a_reason =
-            code == 252 || self.was_answered(|answer| matches!(answer, Answer::Refused(60) | Answer::FailedInPart(..)));
+        let had_a_reason = code == ErrorCode::TOO_MANY_PARTS
+            || self.was_answered(|answer| {
+                matches!(answer, Answer::Refused(ErrorCode::UNKNOWN_TABLE) | Answer::FailedInPart(..))
+            });
         let answers: Vec<_> = self.calls.iter().map(|(_, call)| (&call.rows, call.answer)).collect();
         assert!(is_guilty || had_a_reason, "{which}: refused without a reason: {answers:?}");
         self.check_once_at_most(which);
@@ -119,7 +122,9 @@ impl<'a> Story<'a> {
         let given_up = self.is_struck
             || unknown >= MOST_UNKNOWN && !self.insert.shape.destination().deduplicates
             || is_culprit(self.insert.rows[0])
-            || self.was_answered(|answer| matches!(answer, Answer::Refused(60) | Answer::FailedInPart(..)));
+            || self.was_answered(|answer| {
+                matches!(answer, Answer::Refused(ErrorCode::UNKNOWN_TABLE) | Answer::FailedInPart(..))
+            });
         assert!(given_up || self.copies.iter().all(|&copies| copies >= 1), "{which}: lost");
         let stored_and_lost = |(_, call): &&(usize, &Call)| call.answer == Some(Answer::LostAfterStoring);
         let repeats = match self.insert.shape.destination().deduplicates {
@@ -144,8 +149,9 @@ fn check_calls(seed: u64, sent: &[Sent], calls: &[Call]) {
         for row in &call.stored {
             let writer = sent[(row / ROWS_PER_INSERT) as usize].writer;
             let latest = latest.entry((call.destination.clone(), writer)).or_insert_with(Vec::new);
-            let was_refused =
-                calls.iter().any(|call| call.answer == Some(Answer::Refused(60)) && call.rows.contains(row));
+            let was_refused = calls
+                .iter()
+                .any(|call| call.answer == Some(Answer::Refused(ErrorCode::UNKNOWN_TABLE)) && call.rows.contains(row));
             if !was_refused && !latest.contains(row) {
                 assert!(latest.last().is_none_or(|before| before < row), "seed {seed}: row {row} is out of order");
                 latest.push(*row);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use fastrand::Rng;
 
 use crate::support::{Answer, Call};
+use windrow_clickhouse::ErrorCode;
 
 /// How likely the sink is to fail. It changes during a run and is fair in the end.
 #[derive(Clone, Default)]
@@ -40,7 +41,7 @@ impl Weather {
             match answer {
                 // A system that gets to see a culprit stores nothing.
                 Answer::Ok | Answer::FailedInPart(..) if call.rows.iter().any(|&row| is_culprit(row)) => {
-                    Answer::Refused(469)
+                    Answer::Refused(ErrorCode::VIOLATED_CONSTRAINT)
                 }
                 Answer::LostAfterStoring if call.rows.iter().any(|&row| is_culprit(row)) => Answer::LostBeforeStoring,
                 answer => answer,
@@ -52,10 +53,10 @@ impl Weather {
 fn fault(random: &mut Rng, call: &Call) -> Answer {
     match random.u32(0..11) {
         0..=2 => Answer::NotSent,
-        3 => Answer::RefusedSaying(252, "Too many parts (3000)."),
-        4 => Answer::Refused(241),
-        5 => Answer::Refused(60),
-        6 => Answer::FailedInPart(469, random.usize(0..=call.rows.len())),
+        3 => Answer::RefusedSaying(ErrorCode::TOO_MANY_PARTS, "Too many parts (3000)."),
+        4 => Answer::Refused(ErrorCode::MEMORY_LIMIT_EXCEEDED),
+        5 => Answer::Refused(ErrorCode::UNKNOWN_TABLE),
+        6 => Answer::FailedInPart(ErrorCode::VIOLATED_CONSTRAINT, random.usize(0..=call.rows.len())),
         7 | 8 => Answer::LostBeforeStoring,
         9 => Answer::LostAfterStoring,
         _ => Answer::Panic,

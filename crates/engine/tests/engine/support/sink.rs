@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{watch, Semaphore};
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_engine::sink::{Batch, BatchId, Destination, Sink, StoreError, Stored};
 
 use super::rows::rows_of;
@@ -14,15 +14,15 @@ use super::rows::rows_of;
 pub enum Answer {
     Ok,
     NotSent,
-    Refused(i32),
-    RefusedSaying(i32, &'static str),
+    Refused(ErrorCode),
+    RefusedSaying(ErrorCode, &'static str),
     /// A constraint is violated at this row of the batch, counted from 1.
     RefusedAtRow(usize),
     /// Under this id an attempt is still on the system's list.
     StillRunning,
-    Failed(i32),
+    Failed(ErrorCode),
     /// Failed after this many rows.
-    FailedInPart(i32, usize),
+    FailedInPart(ErrorCode, usize),
     /// The connection broke before the sink's system had the batch.
     LostBeforeStoring,
     /// The connection broke after everything was stored.
@@ -100,7 +100,7 @@ impl FakeSink {
     }
 
     /// Refuses what holds one of `culprits`.
-    pub fn refuse(&self, code: i32, culprits: &[u64]) {
+    pub fn refuse(&self, code: ErrorCode, culprits: &[u64]) {
         let culprits: HashSet<u64> = culprits.iter().copied().collect();
         self.answer(move |_, call| match call.rows.iter().any(|row| culprits.contains(row)) {
             true => Answer::Refused(code),
@@ -232,7 +232,7 @@ impl Sink for FakeSink {
             Answer::RefusedSaying(code, text) => Err(StoreError::Refused(Exception::new(code, text, ""))),
             Answer::RefusedAtRow(row) => {
                 let text = format!("Constraint `c` for table d.t is violated at row {row}. Expression: (a < 100).");
-                Err(StoreError::Refused(Exception::new(469, &text, "")))
+                Err(StoreError::Refused(Exception::new(ErrorCode::VIOLATED_CONSTRAINT, &text, "")))
             }
             Answer::StillRunning => Err(StoreError::StillRunning("query is already running".into())),
             Answer::Failed(code) | Answer::FailedInPart(code, _) => {

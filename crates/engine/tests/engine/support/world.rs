@@ -2,6 +2,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{
     policy::{FlushLimits, PolicyKind},
     sink::BatchId,
@@ -209,7 +210,7 @@ pub async fn outcomes(tickets: Vec<Ticket>) -> Vec<Result<(), Told>> {
 /// What a client was told, as far as the tests care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    Exception(i32),
+    Exception(ErrorCode),
     OutcomeUnknown,
     Unreachable,
 }

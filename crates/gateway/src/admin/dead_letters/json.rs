@@ -22,7 +22,7 @@ fn summary_json(dead_letter: &DeadLetterSummary) -> Value {
         "topic": stream.map(|stream| &stream.topic),
         "partition": message.map(|message| message.partition),
         "offset": message.map(|message| message.offset),
-        "code": dead_letter.code,
+        "code": dead_letter.code.number(),
         "error": &*dead_letter.error,
         "arrived": write_moment(dead_letter.arrived_micros),
         "failed": write_moment(dead_letter.failed_micros),

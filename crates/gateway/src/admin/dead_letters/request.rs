@@ -71,6 +71,8 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use windrow_clickhouse::ErrorCode;
+
     use super::*;
 
     #[test]
@@ -80,7 +82,10 @@ mod tests {
         assert_eq!(asked.selection.database.as_deref(), Some("db"));
         assert_eq!(asked.selection.table.as_deref(), Some("t"));
         assert_eq!(asked.selection.user.as_deref(), Some("joe d"));
-        assert_eq!((asked.selection.code, asked.selection.since_micros), (Some(469), Some(1_000_000_000)));
+        assert_eq!(
+            (asked.selection.code, asked.selection.since_micros),
+            (Some(ErrorCode::VIOLATED_CONSTRAINT), Some(1_000_000_000))
+        );
         assert!(listed("", 0).unwrap().selection.is_everything());
         assert_eq!(listed("limit=99999999", 0).unwrap().page.limit, MAX_LISTED);
         for wrong in ["limit=x", "code=x", "colour=red", "id=a", "since=never"] {

@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use windrow_append::{AppendError, Payload};
+use windrow_clickhouse::ErrorCode;
 use windrow_compression::{decompress, DecompressError, Encoding};
 use windrow_http::{Connection, RequestBody};
 
@@ -84,10 +85,11 @@ pub(super) fn unpacked(bytes: Bytes, encoding: Option<Encoding>, max_bytes: u64)
         false => unpack(),
     };
     unpacked.map_err(|error| match error {
-        DecompressError::TooLarge { .. } => {
-            AppendError::new(229, "The batch unpacks to more than append.max_batch_bytes allows: cut it smaller")
-        }
-        other => AppendError::new(117, &format!("The batch can't be unpacked: {other}")),
+        DecompressError::TooLarge { .. } => AppendError::new(
+            ErrorCode::QUERY_IS_TOO_LARGE,
+            "The batch unpacks to more than append.max_batch_bytes allows: cut it smaller",
+        ),
+        other => AppendError::new(ErrorCode::INCORRECT_DATA, &format!("The batch can't be unpacked: {other}")),
     })
 }
 
@@ -100,5 +102,5 @@ pub(super) fn payload(bytes: Bytes, form: Form) -> Payload {
 
 pub(super) fn too_large(max_bytes: u64) -> AppendError {
     let text = format!("The batch is larger than {max_bytes} bytes (append.max_batch_bytes): cut it smaller");
-    AppendError::new(229, &text)
+    AppendError::new(ErrorCode::QUERY_IS_TOO_LARGE, &text)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use windrow_append::AppendError;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_http::{Connection, Method, RequestHead, ResponseBuilder};
 
 use crate::data::answer::{after, After};
@@ -17,7 +17,7 @@ pub(super) struct Reply {
     status: u16,
     body: Vec<u8>,
     kind: &'static str,
-    code: Option<i32>,
+    code: Option<ErrorCode>,
     retry_after_seconds: Option<u32>,
     batch: Option<u64>,
     row: Option<u64>,
@@ -32,7 +32,7 @@ impl Reply {
                 Reply { status, body, kind, code: None, retry_after_seconds: None, batch: None, row: None }
             }
             // Nothing that is answered has keys that aren't texts.
-            Err(error) => Reply::error(&AppendError::new(1001, &error.to_string()), ""),
+            Err(error) => Reply::error(&AppendError::new(ErrorCode::STD_EXCEPTION, &error.to_string()), ""),
         }
     }
 
@@ -64,7 +64,7 @@ impl Reply {
         Reply::error(&error, "")
     }
 
-    pub(super) fn code(&self) -> Option<i32> {
+    pub(super) fn code(&self) -> Option<ErrorCode> {
         self.code
     }
 
@@ -81,7 +81,7 @@ impl Reply {
             .field("Connection", if after == After::KeepAlive { "Keep-Alive" } else { "Close" })
             .field("Content-Type", self.kind);
         if let Some(code) = self.code {
-            response = response.number("X-ClickHouse-Exception-Code", u64::from(code.unsigned_abs()));
+            response = response.number("X-ClickHouse-Exception-Code", u64::from(code.number().unsigned_abs()));
         }
         if let Some(batch) = self.batch {
             response = response.number("X-Windrow-Batch", batch);

@@ -48,7 +48,7 @@ fn row(dead_letter: &DeadLetterSummary) -> serde_json::Value {
         "database": dead_letter.origin.database,
         "table": dead_letter.origin.table,
         "user": dead_letter.origin.user,
-        "code": dead_letter.code,
+        "code": dead_letter.code.number(),
         "error": &*dead_letter.error,
         "arrived": dead_letter.arrived_micros,
         "failed": dead_letter.failed_micros,

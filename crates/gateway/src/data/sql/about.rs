@@ -5,15 +5,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt8Array};
 use arrow_schema::{DataType, Field, Schema};
 use windrow_adbc::SqlDatabase;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::results::Columns;
 use windrow_duckdb::{ColumnInfo, Session, TableInfo, TableRef};
 use windrow_sql::{About, TableName};
 
 use super::source::Source;
-
-const UNKNOWN_TABLE: i32 = 60;
-const NOT_IMPLEMENTED: i32 = 48;
 
 /// The answer's rows.
 pub(super) async fn answer(store: &SqlDatabase, about: &About, session: &Session) -> Result<Source, Exception> {
@@ -22,7 +19,7 @@ pub(super) async fn answer(store: &SqlDatabase, about: &About, session: &Session
             let table = table_ref(store, name, session);
             let missing = || {
                 let text = format!("Table {}.{} does not exist", store.database_of(&table.schema), table.table);
-                Exception::new(UNKNOWN_TABLE, &text, store.version_suffix())
+                Exception::new(ErrorCode::UNKNOWN_TABLE, &text, store.version_suffix())
             };
             let info = store.table(&table).await?.ok_or_else(missing)?;
             Ok(Source::ready(describe(&info)))
@@ -44,7 +41,7 @@ pub(super) async fn answer(store: &SqlDatabase, about: &About, session: &Session
             Ok(Source::Stream(store.query(&store.list_tables(schema), session).await?))
         }
         About::Databases => Ok(Source::Stream(store.query(&store.list_databases(), session).await?)),
-        About::Foreign(word) => Err(Exception::new(NOT_IMPLEMENTED, word, store.version_suffix())),
+        About::Foreign(word) => Err(Exception::new(ErrorCode::NOT_IMPLEMENTED, word, store.version_suffix())),
     }
 }
 

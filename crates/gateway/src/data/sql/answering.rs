@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
 use windrow_adbc::SqlDatabase;
-use windrow_clickhouse::Exception;
+use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
 use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
@@ -31,9 +31,6 @@ use crate::insert::query_id;
 use crate::statement::RowRemoval;
 use crate::users::Access;
 
-const TIMEOUT_EXCEEDED: i32 = 159;
-const TOO_MANY_ROWS_OR_BYTES: i32 = 396;
-const NOT_IMPLEMENTED: i32 = 48;
 /// What is whole is sent in pieces of this size.
 const PIECE_BYTES: u64 = 256 * 1024;
 
@@ -64,9 +61,8 @@ impl From<ResultError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
-        const NOT_ENOUGH_SPACE: i32 = 243;
         Failure::Refused(Refusal::statement(
-            NOT_ENOUGH_SPACE,
+            ErrorCode::NOT_ENOUGH_SPACE,
             format!("The result cannot be kept in a temporary file: {error}"),
         ))
     }
@@ -128,7 +124,8 @@ impl Exchange<'_> {
         };
         let outcome = run.answer(self, connection).await;
         // One that is out of time may just have been done.
-        let is_refused = matches!(&outcome, Err(Failure::Refused(refusal)) if refusal.code != TIMEOUT_EXCEEDED);
+        let is_refused =
+            matches!(&outcome, Err(Failure::Refused(refusal)) if refusal.code != ErrorCode::TIMEOUT_EXCEEDED);
         if !is_refused {
             // What an answer that streams has taken away until its end; or nobody knows whether it did.
             self.state.forget_rows(gone).await;
@@ -151,7 +148,7 @@ impl Run<'_> {
         }
         if self.question.format == Format::Parquet {
             return Err(Failure::Refused(Refusal::statement(
-                NOT_IMPLEMENTED,
+                ErrorCode::NOT_IMPLEMENTED,
                 "Only a query can be answered in Parquet".to_owned(),
             )));
         }
@@ -334,7 +331,7 @@ impl Run<'_> {
         let Some(max) = self.question.wishes.max_result_rows.filter(|max| rows.rows > *max) else { return Ok(batch) };
         if !self.question.wishes.overflow_breaks {
             let text = format!("Limit for result exceeded, max rows: {max}, current rows: {}", rows.rows);
-            return Err(Failure::Refused(Refusal::statement(TOO_MANY_ROWS_OR_BYTES, text)));
+            return Err(Failure::Refused(Refusal::statement(ErrorCode::TOO_MANY_ROWS_OR_BYTES, text)));
         }
         (rows.rows, rows.is_over) = (max, true);
         Ok(batch.slice(0, usize::try_from(max - before).unwrap_or(0)))
@@ -370,7 +367,7 @@ impl Run<'_> {
             () = late => {
                 let (elapsed_ms, limit) = (self.started.elapsed().as_millis(), wishes.max_execution_time.unwrap_or_default());
                 let text = format!("Timeout exceeded: elapsed {elapsed_ms} ms, maximum: {} ms", limit.as_millis());
-                Err(Failure::Refused(Refusal::statement(TIMEOUT_EXCEEDED, text)))
+                Err(Failure::Refused(Refusal::statement(ErrorCode::TIMEOUT_EXCEEDED, text)))
             }
         }
     }

@@ -1,21 +1,15 @@
 //! What a request asks of the database: its text taken apart, with the settings and the format that go with it.
 
 use windrow_adbc::SqlDatabase;
+use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::Format;
-use windrow_duckdb::{Port, Session};
+use windrow_duckdb::{not_taken, Port, Session};
 use windrow_sql::{ask, About, Asked, Kind, NotAsked};
 
 use super::parameter;
 use super::settings::Wishes;
 use crate::data::request::Request;
 use crate::error::Refusal;
-
-const SYNTAX_ERROR: i32 = 62;
-const NOT_IMPLEMENTED: i32 = 48;
-const UNKNOWN_FORMAT: i32 = 73;
-const READONLY: i32 = 164;
-const UNKNOWN_QUERY_PARAMETER: i32 = 456;
-const BAD_QUERY_PARAMETER: i32 = 457;
 
 /// The format of results where nobody names one.
 const DEFAULT_FORMAT: &str = "TSV";
@@ -59,7 +53,7 @@ impl Question {
         let default = || header.or_else(|| request.param_str("default_format")).filter(|name| !name.is_empty());
         let format_name = asked.format.clone().or_else(|| default().map(str::to_owned));
         let format_name = format_name.unwrap_or_else(|| DEFAULT_FORMAT.to_owned());
-        let unknown = || Refusal::statement(UNKNOWN_FORMAT, format!("Unknown format {format_name}"));
+        let unknown = || Refusal::statement(ErrorCode::UNKNOWN_FORMAT, format!("Unknown format {format_name}"));
         let format = Format::from_name(&format_name).ok_or_else(unknown)?;
         let by_get = !request.is_post();
         let readonly = readonly_user || wishes.readonly || by_get;
@@ -67,11 +61,11 @@ impl Question {
             return Err(read_only(user, by_get));
         }
         if let Kind::NotTaken(why) = asked.kind {
-            return Err(Refusal::statement(why.code(), why.text().to_owned()));
+            return Err(Refusal::exception(not_taken(why, database.version_suffix())));
         }
         if let Some(About::Foreign(word)) = &asked.about {
             return Err(Refusal::statement(
-                NOT_IMPLEMENTED,
+                ErrorCode::NOT_IMPLEMENTED,
                 format!("{word} is ClickHouse's, and there is nothing like it here"),
             ));
         }
@@ -83,17 +77,17 @@ impl Question {
 
 fn not_asked(error: &NotAsked) -> Refusal {
     match error {
-        NotAsked::Empty => Refusal::statement(SYNTAX_ERROR, "Empty query".to_owned()),
+        NotAsked::Empty => Refusal::statement(ErrorCode::SYNTAX_ERROR, "Empty query".to_owned()),
         NotAsked::SeveralStatements { position } => Refusal::statement(
-            SYNTAX_ERROR,
+            ErrorCode::SYNTAX_ERROR,
             format!("Syntax error (Multi-statements are not allowed): failed at position {position}"),
         ),
         NotAsked::NotSet(name) => {
-            Refusal::statement(UNKNOWN_QUERY_PARAMETER, format!("Substitution `{name}` is not set"))
+            Refusal::statement(ErrorCode::UNKNOWN_QUERY_PARAMETER, format!("Substitution `{name}` is not set"))
         }
         NotAsked::Wrong { name, cause } => {
             let text = format!("The value of the query parameter `{name}` cannot be used: {cause}");
-            Refusal::statement(BAD_QUERY_PARAMETER, text)
+            Refusal::statement(ErrorCode::BAD_QUERY_PARAMETER, text)
         }
     }
 }
@@ -103,5 +97,5 @@ fn read_only(user: &str, by_get: bool) -> Refusal {
         true => " For queries over HTTP, method GET implies readonly. You should use method POST for modifying queries",
         false => "",
     };
-    Refusal::statement(READONLY, format!("{user}: Cannot execute query in readonly mode.{hint}"))
+    Refusal::statement(ErrorCode::READONLY, format!("{user}: Cannot execute query in readonly mode.{hint}"))
 }

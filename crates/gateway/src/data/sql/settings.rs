@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::OutputSettings;
 
 use crate::clickhouse_settings::unknown_setting;
@@ -87,8 +88,7 @@ fn seconds(name: &str, value: &str) -> Result<Option<Duration>, Refusal> {
 }
 
 fn unreadable(name: &str, value: &str) -> Refusal {
-    const CANNOT_PARSE_NUMBER: i32 = 72;
-    Refusal::statement(CANNOT_PARSE_NUMBER, format!("Setting '{name}' cannot be '{value}'")).without_query()
+    Refusal::statement(ErrorCode::CANNOT_PARSE_NUMBER, format!("Setting '{name}' cannot be '{value}'")).without_query()
 }
 
 #[cfg(test)]
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn unknown_names_and_odd_values_are_refused() {
         let mut wishes = Wishes::default();
-        assert_eq!(wishes.take("never_heard_of", "1").unwrap_err().code, 115);
-        assert_eq!(wishes.take("max_execution_time", "-1").unwrap_err().code, 72);
-        assert_eq!(wishes.take("max_result_rows", "x").unwrap_err().code, 72);
+        assert_eq!(wishes.take("never_heard_of", "1").unwrap_err().code, ErrorCode::UNKNOWN_SETTING);
+        assert_eq!(wishes.take("max_execution_time", "-1").unwrap_err().code, ErrorCode::CANNOT_PARSE_NUMBER);
+        assert_eq!(wishes.take("max_result_rows", "x").unwrap_err().code, ErrorCode::CANNOT_PARSE_NUMBER);
         wishes.take("max_execution_time", "0.5").unwrap();
         assert_eq!(wishes.max_execution_time, Some(Duration::from_millis(500)));
         wishes.take("max_execution_time", "0").unwrap();

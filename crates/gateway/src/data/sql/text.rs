@@ -1,6 +1,7 @@
 //! A request's whole text: its `query` parameter, a line break, its body.
 
 use bytes::Bytes;
+use windrow_clickhouse::ErrorCode;
 use windrow_compression::Encoding;
 use windrow_http::{BodyFraming, Connection};
 
@@ -31,7 +32,7 @@ impl Exchange<'_> {
     pub(super) async fn whole_text(&self, connection: &mut Connection, read: Read) -> Result<String, NoText> {
         if self.request.is_multipart() {
             return Err(refused(
-                48,
+                ErrorCode::NOT_IMPLEMENTED,
                 "Forms (multipart/form-data) are not taken in front of DuckDB: there are no external tables",
             ));
         }
@@ -46,16 +47,18 @@ impl Exchange<'_> {
         text.extend_from_slice(&body);
         match String::from_utf8(text) {
             // DuckDB's text would end there.
-            Ok(text) if text.contains('\0') => Err(refused(62, "The statement has a zero byte in it")),
+            Ok(text) if text.contains('\0') => {
+                Err(refused(ErrorCode::SYNTAX_ERROR, "The statement has a zero byte in it"))
+            }
             Ok(text) => Ok(text),
-            Err(_) => Err(refused(62, "The statement is not text in UTF-8")),
+            Err(_) => Err(refused(ErrorCode::SYNTAX_ERROR, "The statement is not text in UTF-8")),
         }
     }
 
     async fn whole_body(&self, connection: &mut Connection, mut read: Read) -> Result<Bytes, NoText> {
         if matches!(self.request.head.framing(), BodyFraming::None) {
             let text = "The Transfer-Encoding is not chunked and there is no Content-Length header for POST request";
-            return Err(refused(381, text));
+            return Err(refused(ErrorCode::HTTP_LENGTH_REQUIRED, text));
         }
         let limits = &self.state.options.settings.get().http;
         let (mut body, _) = connection.body().await.map_err(|_| NoText::Broken)?;
@@ -71,7 +74,7 @@ impl Exchange<'_> {
                 "The statement is longer than http.max_body_bytes_gathered ({} bytes)",
                 limits.max_body_bytes_gathered
             );
-            return Err(refused(229, &text));
+            return Err(refused(ErrorCode::QUERY_IS_TOO_LARGE, &text));
         }
         let Some(encoding) = self.body_encoding()? else { return Ok(read.bytes) };
         if read.bytes.is_empty() {
@@ -81,7 +84,8 @@ impl Exchange<'_> {
             tokio::task::block_in_place(|| windrow_compression::decompress(encoding, bytes, max_bytes).map(Bytes::from))
         };
         let unpacked = room.unpack(&mut read, limits.max_decompressed_bytes, unpack).await?;
-        unpacked.map_err(|error| refused(117, &format!("The body cannot be decompressed: {error}")))
+        unpacked
+            .map_err(|error| refused(ErrorCode::INCORRECT_DATA, &format!("The body cannot be decompressed: {error}")))
     }
 
     fn body_encoding(&self) -> Result<Option<Encoding>, NoText> {
@@ -91,12 +95,12 @@ impl Exchange<'_> {
             (None, true) => Ok(Some(Encoding::ClickHouse)),
             (Some(name), _) => match Encoding::from_content_encoding(name) {
                 Some(encoding) => Ok(Some(encoding)),
-                None => Err(refused(48, &format!("Unknown compression method {name}"))),
+                None => Err(refused(ErrorCode::NOT_IMPLEMENTED, &format!("Unknown compression method {name}"))),
             },
         }
     }
 }
 
-fn refused(code: i32, text: &str) -> NoText {
+fn refused(code: ErrorCode, text: &str) -> NoText {
     NoText::Refused(Refusal::statement(code, text.to_owned()))
 }

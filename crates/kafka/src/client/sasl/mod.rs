@@ -15,7 +15,7 @@ use crate::client::sasl::oauth_bearer::OauthBearer;
 use crate::client::sasl::plain::Plain;
 use crate::client::sasl::scram::Scram;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::{SaslAuthenticateRequest, SaslHandshakeRequest};
 
 /// More messages than this no mechanism needs.
@@ -52,7 +52,7 @@ pub(crate) async fn authenticate(connection: &Connection, broker: &str, sasl: &S
         let begun = Instant::now();
         let answer = connection.call(&SaslAuthenticateRequest { message }).await?;
         match answer.error {
-            ErrorCode::NONE => {}
+            KafkaErrorCode::NONE => {}
             code if code.is_authentication() => {
                 return Err(failed(answer.error_message.unwrap_or_else(|| code.to_string())));
             }

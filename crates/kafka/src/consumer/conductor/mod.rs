@@ -22,7 +22,7 @@ use crate::consumer::shared::Shared;
 use crate::consumer::topics::TopicTable;
 use crate::consumer::troubles::Troubles;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::group::{Action, Assignor, Call, Input, Member, Membership, MembershipOptions, PartitionCounts, Task};
 use crate::reading::CommittedOffset;
 use crate::topic_partition::TopicPartition;
@@ -43,7 +43,7 @@ pub(super) enum Command {
     /// A commit of this generation was refused; answered when it is clear what is still ours.
     Refused {
         generation: i32,
-        code: ErrorCode,
+        code: KafkaErrorCode,
         seen: oneshot::Sender<()>,
     },
     Leave(oneshot::Sender<()>),
@@ -395,7 +395,7 @@ impl Conductor {
         self.topics.learn(asked, metadata, Instant::now());
         for name in self.topics.missing() {
             let reason = metadata.topics.iter().find(|topic| topic.name == name).map(|topic| topic.error);
-            let reason = reason.filter(ErrorCode::is_error).map_or(String::new(), |code| format!(": {code}"));
+            let reason = reason.filter(KafkaErrorCode::is_error).map_or(String::new(), |code| format!(": {code}"));
             self.trouble(format!("Kafka: there is no topic '{name}' to read{reason}."));
         }
         self.forget_former_topics();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::group::assignor::{Assignor, Member};
 use crate::topic_partition::TopicPartition;
 use crate::wire::{
@@ -23,12 +23,12 @@ pub(crate) enum Input {
     Joined(Call, Result<JoinGroupResponse, Error>),
     Planned(Call, Result<Vec<(String, Vec<TopicPartition>)>, Error>),
     Synced(Call, Result<SyncGroupResponse, Error>),
-    Beaten(Call, Result<ErrorCode, Error>),
+    Beaten(Call, Result<KafkaErrorCode, Error>),
     GivenUp(Vec<TopicPartition>),
     /// A commit of this generation was.
     Refused {
         generation: i32,
-        code: ErrorCode,
+        code: KafkaErrorCode,
     },
     Leave,
     /// Whatever was answered.

@@ -29,7 +29,7 @@ pub(crate) use call::{Action, Call, Input, Task};
 
 use crate::client::Backoff;
 use crate::error::Error;
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::group::assignor::{Assignor, Member};
 use crate::group::subscription::{decode_assignment, encode_assignment, Subscription};
 use crate::topic_partition::TopicPartition;
@@ -250,7 +250,7 @@ impl Membership {
 
     fn joined(&mut self, now_ms: u64, answer: Result<JoinGroupResponse, Error>, out: &mut Vec<Action>) {
         let answer = match answer {
-            Ok(answer) if answer.error == ErrorCode::MEMBER_ID_REQUIRED => {
+            Ok(answer) if answer.error == KafkaErrorCode::MEMBER_ID_REQUIRED => {
                 self.member_id = answer.member_id;
                 self.state = State::Rejoining { not_before_ms: now_ms };
                 return;
@@ -262,7 +262,7 @@ impl Membership {
         let Some(assignor) = Assignor::named(&answer.protocol_name) else {
             let doing =
                 format!("join the group '{}', which has agreed on '{}'", self.options.group, answer.protocol_name);
-            let code = ErrorCode::INCONSISTENT_GROUP_PROTOCOL;
+            let code = KafkaErrorCode::INCONSISTENT_GROUP_PROTOCOL;
             return self.end(Error::Refused { doing, code, reason: None }, out);
         };
         if !assignor.is_cooperative() && !self.owned.is_empty() {
@@ -361,7 +361,7 @@ impl Membership {
         }
     }
 
-    fn beaten(&mut self, now_ms: u64, call: Call, answer: Result<ErrorCode, Error>, out: &mut Vec<Action>) {
+    fn beaten(&mut self, now_ms: u64, call: Call, answer: Result<KafkaErrorCode, Error>, out: &mut Vec<Action>) {
         match self.state {
             State::Stable { beat, .. } if beat == Some(call) => {}
             _ => return,
@@ -369,14 +369,14 @@ impl Membership {
         let next_beat_ms = now_ms + self.options.heartbeat_interval_ms;
         self.state = State::Stable { next_beat_ms, beat: None };
         match answer {
-            Ok(ErrorCode::NONE) => self.backoff.reset(),
-            Ok(ErrorCode::REBALANCE_IN_PROGRESS) => self.wants_to_join = true,
+            Ok(KafkaErrorCode::NONE) => self.backoff.reset(),
+            Ok(KafkaErrorCode::REBALANCE_IN_PROGRESS) => self.wants_to_join = true,
             Ok(code) => self.failed(now_ms, self.refused("stay in", code), out),
             Err(error) => self.failed(now_ms, error, out),
         }
     }
 
-    fn commit_refused(&mut self, now_ms: u64, generation: i32, code: ErrorCode, out: &mut Vec<Action>) {
+    fn commit_refused(&mut self, now_ms: u64, generation: i32, code: KafkaErrorCode, out: &mut Vec<Action>) {
         // While it joins, what becomes of it is said there.
         if generation == self.generation && matches!(self.state, State::Stable { .. }) {
             self.failed(now_ms, self.refused("commit offsets in", code), out);
@@ -386,15 +386,15 @@ impl Membership {
     /// A call has failed: what that means for what is owned, and how to go on.
     fn failed(&mut self, now_ms: u64, error: Error, out: &mut Vec<Action>) {
         match error.kafka_code() {
-            Some(ErrorCode::REBALANCE_IN_PROGRESS) => {
+            Some(KafkaErrorCode::REBALANCE_IN_PROGRESS) => {
                 self.wants_to_join = true;
                 if !matches!(self.state, State::Stable { .. }) {
                     self.state = State::Rejoining { not_before_ms: now_ms };
                 }
                 return;
             }
-            Some(code @ (ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION)) => {
-                if code == ErrorCode::UNKNOWN_MEMBER_ID {
+            Some(code @ (KafkaErrorCode::UNKNOWN_MEMBER_ID | KafkaErrorCode::ILLEGAL_GENERATION)) => {
+                if code == KafkaErrorCode::UNKNOWN_MEMBER_ID {
                     self.member_id.clear();
                 }
                 if !self.owned.is_empty() {
@@ -427,7 +427,7 @@ impl Membership {
         self.backoff.next_delay().as_millis() as u64
     }
 
-    fn refused(&self, doing: &str, code: ErrorCode) -> Error {
+    fn refused(&self, doing: &str, code: KafkaErrorCode) -> Error {
         Error::Refused { doing: format!("{doing} the group '{}'", self.options.group), code, reason: None }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error_code::ErrorCode;
+use crate::error_code::KafkaErrorCode;
 use crate::wire::{
     GroupMember, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse,
 };
@@ -70,12 +70,12 @@ impl Coordinator {
             self.last_id += 1;
             let member_id = format!("member-{}", self.last_id);
             self.promised_ids.insert(member_id.clone());
-            return self.refuse_join(reply_to, ErrorCode::MEMBER_ID_REQUIRED, member_id);
+            return self.refuse_join(reply_to, KafkaErrorCode::MEMBER_ID_REQUIRED, member_id);
         }
         let id = request.member_id.clone();
         let is_new = self.promised_ids.remove(&id);
         if !is_new && !self.members.contains_key(&id) {
-            return self.refuse_join(reply_to, ErrorCode::UNKNOWN_MEMBER_ID, id);
+            return self.refuse_join(reply_to, KafkaErrorCode::UNKNOWN_MEMBER_ID, id);
         }
         let metadata = request.protocols[0].metadata.clone();
         let before = self.members.get(&id).map(|known| known.request.protocols[0].metadata.clone());
@@ -108,7 +108,7 @@ impl Coordinator {
         let known = self.members.get_mut(&request.member_id).unwrap();
         known.last_seen_ms = now_ms;
         match self.phase {
-            Phase::Preparing { .. } => self.answer_sync(reply_to, ErrorCode::REBALANCE_IN_PROGRESS, Vec::new()),
+            Phase::Preparing { .. } => self.answer_sync(reply_to, KafkaErrorCode::REBALANCE_IN_PROGRESS, Vec::new()),
             Phase::Completing => {
                 known.waits_for_sync = Some(reply_to);
                 if request.member_id == self.leader {
@@ -117,21 +117,21 @@ impl Coordinator {
             }
             Phase::Stable => {
                 let assignment = known.assignment.clone();
-                self.answer_sync(reply_to, ErrorCode::NONE, assignment);
+                self.answer_sync(reply_to, KafkaErrorCode::NONE, assignment);
             }
             Phase::Empty => unreachable!("there is a member"),
         }
     }
 
-    pub(super) fn heartbeat(&mut self, now_ms: u64, request: &HeartbeatRequest) -> ErrorCode {
+    pub(super) fn heartbeat(&mut self, now_ms: u64, request: &HeartbeatRequest) -> KafkaErrorCode {
         let code = self.check(&request.member_id, request.generation_id);
         if code.is_error() {
             return code;
         }
         self.members.get_mut(&request.member_id).unwrap().last_seen_ms = now_ms;
         match self.phase {
-            Phase::Preparing { .. } => ErrorCode::REBALANCE_IN_PROGRESS,
-            _ => ErrorCode::NONE,
+            Phase::Preparing { .. } => KafkaErrorCode::REBALANCE_IN_PROGRESS,
+            _ => KafkaErrorCode::NONE,
         }
     }
 
@@ -153,11 +153,11 @@ impl Coordinator {
         self.complete_if_due(now_ms);
     }
 
-    fn check(&self, member_id: &str, generation: i32) -> ErrorCode {
+    fn check(&self, member_id: &str, generation: i32) -> KafkaErrorCode {
         match self.members.contains_key(member_id) {
-            false => ErrorCode::UNKNOWN_MEMBER_ID,
-            true if generation != self.generation => ErrorCode::ILLEGAL_GENERATION,
-            true => ErrorCode::NONE,
+            false => KafkaErrorCode::UNKNOWN_MEMBER_ID,
+            true if generation != self.generation => KafkaErrorCode::ILLEGAL_GENERATION,
+            true => KafkaErrorCode::NONE,
         }
     }
 
@@ -167,7 +167,7 @@ impl Coordinator {
         }
         let waiting: Vec<ReplyTo> = self.members.values_mut().filter_map(|known| known.waits_for_sync.take()).collect();
         for reply_to in waiting {
-            self.answer_sync(reply_to, ErrorCode::REBALANCE_IN_PROGRESS, Vec::new());
+            self.answer_sync(reply_to, KafkaErrorCode::REBALANCE_IN_PROGRESS, Vec::new());
         }
         let patience = self.members.values().map(|known| known.request.rebalance_timeout_ms as u64).max();
         self.phase = Phase::Preparing { until_ms: now_ms + patience.unwrap_or_default() };
@@ -223,7 +223,7 @@ impl Coordinator {
             })
             .collect();
         for (reply_to, assignment) in waiting {
-            self.answer_sync(reply_to, ErrorCode::NONE, assignment);
+            self.answer_sync(reply_to, KafkaErrorCode::NONE, assignment);
         }
     }
 
@@ -235,7 +235,7 @@ impl Coordinator {
         self.replies.push((
             reply_to,
             Reply::Joined(JoinGroupResponse {
-                error: ErrorCode::NONE,
+                error: KafkaErrorCode::NONE,
                 generation_id: self.generation,
                 protocol_name: self.protocol.clone(),
                 leader: self.leader.clone(),
@@ -245,7 +245,7 @@ impl Coordinator {
         ));
     }
 
-    fn refuse_join(&mut self, reply_to: ReplyTo, error: ErrorCode, member_id: String) {
+    fn refuse_join(&mut self, reply_to: ReplyTo, error: KafkaErrorCode, member_id: String) {
         self.replies.push((
             reply_to,
             Reply::Joined(JoinGroupResponse {
@@ -259,7 +259,7 @@ impl Coordinator {
         ));
     }
 
-    fn answer_sync(&mut self, reply_to: ReplyTo, error: ErrorCode, assignment: Vec<u8>) {
+    fn answer_sync(&mut self, reply_to: ReplyTo, error: KafkaErrorCode, assignment: Vec<u8>) {
         self.replies.push((reply_to, Reply::Synced(SyncGroupResponse { error, assignment })));
     }
 }

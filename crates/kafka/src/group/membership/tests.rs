@@ -366,7 +366,7 @@ fn joined_alone() -> (Membership, Vec<TopicPartition>) {
     let partitions = vec![TopicPartition::new("a", 0), TopicPartition::new("a", 1)];
     machine.handle(0, Input::Topics(vec!["a".into()]));
     let answer = JoinGroupResponse {
-        error: ErrorCode::NONE,
+        error: KafkaErrorCode::NONE,
         generation_id: 1,
         protocol_name: "cooperative-sticky".into(),
         leader: "another".into(),
@@ -375,7 +375,7 @@ fn joined_alone() -> (Membership, Vec<TopicPartition>) {
     };
     machine.handle(0, Input::Joined(1, Ok(answer)));
     let assignment = encode_assignment(&partitions);
-    let answer = SyncGroupResponse { error: ErrorCode::NONE, assignment };
+    let answer = SyncGroupResponse { error: KafkaErrorCode::NONE, assignment };
     let actions = machine.handle(0, Input::Synced(2, Ok(answer)));
     assert!(
         matches!(&actions[..], [Action::Generation(Some((1, id))), Action::Assign(given)] if id == "m" && *given == partitions)
@@ -386,8 +386,8 @@ fn joined_alone() -> (Membership, Vec<TopicPartition>) {
 #[test]
 fn a_fenced_commit_of_the_present_generation_means_that_all_is_lost() {
     let (mut machine, partitions) = joined_alone();
-    assert!(machine.handle(1, Input::Refused { generation: 0, code: ErrorCode::ILLEGAL_GENERATION }).is_empty());
-    let actions = machine.handle(1, Input::Refused { generation: 1, code: ErrorCode::ILLEGAL_GENERATION });
+    assert!(machine.handle(1, Input::Refused { generation: 0, code: KafkaErrorCode::ILLEGAL_GENERATION }).is_empty());
+    let actions = machine.handle(1, Input::Refused { generation: 1, code: KafkaErrorCode::ILLEGAL_GENERATION });
     assert!(actions.iter().any(|action| matches!(action, Action::Lose(lost) if *lost == partitions)), "{actions:?}");
     assert!(actions
         .iter()
@@ -397,7 +397,7 @@ fn a_fenced_commit_of_the_present_generation_means_that_all_is_lost() {
 #[test]
 fn what_does_not_pass_ends_it() {
     let (mut machine, _) = joined_alone();
-    let actions = machine.handle(1, Input::Refused { generation: 1, code: ErrorCode::FENCED_INSTANCE_ID });
+    let actions = machine.handle(1, Input::Refused { generation: 1, code: KafkaErrorCode::FENCED_INSTANCE_ID });
     assert!(matches!(&actions[..], [Action::Generation(None), Action::Lose(_), Action::End(_)]), "{actions:?}");
     assert!(machine.has_ended() && machine.wake_at_ms().is_none());
     assert!(machine.handle(2, Input::Leave).is_empty());
@@ -408,10 +408,10 @@ fn heartbeats_go_on_while_partitions_are_given_up() {
     let (mut machine, partitions) = joined_alone();
     let actions = machine.handle(2_000, Input::Tick);
     let [Action::Do(call, Task::Heartbeat(_))] = actions[..] else { panic!("{actions:?}") };
-    let actions = machine.handle(2_000, Input::Beaten(call, Ok(ErrorCode::REBALANCE_IN_PROGRESS)));
+    let actions = machine.handle(2_000, Input::Beaten(call, Ok(KafkaErrorCode::REBALANCE_IN_PROGRESS)));
     let [Action::Do(call, Task::Join(_))] = actions[..] else { panic!("{actions:?}") };
     let answer = JoinGroupResponse {
-        error: ErrorCode::NONE,
+        error: KafkaErrorCode::NONE,
         generation_id: 2,
         protocol_name: "cooperative-sticky".into(),
         leader: "another".into(),
@@ -421,7 +421,7 @@ fn heartbeats_go_on_while_partitions_are_given_up() {
     let actions = machine.handle(2_100, Input::Joined(call, Ok(answer)));
     let [Action::Do(call, Task::Sync(_))] = actions[..] else { panic!("{actions:?}") };
     let assignment = encode_assignment(&partitions[..1]);
-    let answer = SyncGroupResponse { error: ErrorCode::NONE, assignment };
+    let answer = SyncGroupResponse { error: KafkaErrorCode::NONE, assignment };
     let actions = machine.handle(2_200, Input::Synced(call, Ok(answer)));
     assert!(
         matches!(&actions[..], [Action::Generation(Some((2, _))), Action::Revoke(gone)] if *gone == partitions[1..])

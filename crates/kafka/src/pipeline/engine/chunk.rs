@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::messages::{MessagePlan, Run};
 use crate::TopicPartition;
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::{Block, ColumnSpec, Present, Rows};
 use windrow_engine::sink::{BatchId, Destination, NO_CASTS};
 
@@ -85,8 +86,8 @@ pub(crate) struct BadMessage {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(crate) value: Option<Vec<u8>>,
-    /// Of the backend's error, if it is one.
-    pub(crate) code: i32,
+    /// Code of the backend's error. `OK` if the error is not the backend's.
+    pub(crate) code: ErrorCode,
     pub(crate) error: String,
     /// It was in a batch, and was refused there.
     pub(crate) was_read: bool,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::messages::{Message, MessageReader};
+use windrow_clickhouse::ErrorCode;
 use windrow_columns::Rows;
 use windrow_engine::{
     sink::{BatchId, Destination, Sink},
@@ -69,7 +70,7 @@ impl Single {
 fn refused_by(message: BadMessage, error: &InsertError) -> BadMessage {
     let (code, error) = match error {
         InsertError::Exception(exception) => (exception.code, exception.line.clone()),
-        other => (0, other.to_string()),
+        other => (ErrorCode::OK, other.to_string()),
     };
     BadMessage { code, error, was_read: true, ..message }
 }
@@ -177,7 +178,7 @@ fn read_singles(
                 let rows = runs.filter(|rows| rows.target == *target).map(|rows| Rows::Parsed(rows.block));
                 let rows: Vec<Rows> = rows.collect();
                 if !rows.is_empty() {
-                    singles.push(Single { message: bad_message(&record, 0, String::new()), rows });
+                    singles.push(Single { message: bad_message(&record, ErrorCode::OK, String::new()), rows });
                 }
             }
         }
@@ -229,7 +230,7 @@ async fn push_singles<S: Sink>(
 
 #[cfg(test)]
 mod tests {
-    use crate::{ErrorCode, FetchedPartition, Isolation, TopicPartition, VisibleBatches};
+    use crate::{FetchedPartition, Isolation, KafkaErrorCode, TopicPartition, VisibleBatches};
     use bytes::Bytes;
     use windrow_columns::{ColumnSpec, DataType, DefaultKind};
 
@@ -275,7 +276,7 @@ mod tests {
     fn fetch(batches: &[Vec<u8>], first_offset: i64, next_offset: i64) -> Fetch {
         let fetched = FetchedPartition {
             partition: 0,
-            error: ErrorCode::NONE,
+            error: KafkaErrorCode::NONE,
             high_watermark: next_offset,
             last_stable_offset: next_offset,
             log_start_offset: 0,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Client, TopicPartition};
+use windrow_clickhouse::ErrorCode;
 use windrow_engine::{
     dead_letters::DeadLetters, sink::Sink, Gatherer, InsertError, InsertKind, PushedBatch, PushedMember, QueryId,
 };
@@ -21,8 +22,6 @@ use crate::pipeline::options::{OnError, PipelineOptions};
 use crate::pipeline::record::{BatchRecord, Range};
 use crate::pipeline::view::{error_now, View};
 
-/// ClickHouse's code of "too many parts".
-const TOO_MANY_PARTS: i32 = 252;
 /// How often a batch is sent into a table that can't recognise it, when a part of it may be stored each time.
 const MAX_UNRECOGNISED_ATTEMPTS: u32 = 3;
 
@@ -229,8 +228,7 @@ impl<S: Sink> Pusher<S> {
         self.view.set_progress(Some(progress.clone()));
         let outcomes = ticket.outcomes().await;
         let last_error = progress.get().last_error;
-        *had_too_many_parts |=
-            matches!(last_error, Some(InsertError::Exception(exception)) if exception.code == TOO_MANY_PARTS);
+        *had_too_many_parts |= matches!(last_error, Some(InsertError::Exception(exception)) if exception.code == ErrorCode::TOO_MANY_PARTS);
         Ok(outcomes)
     }
 

@@ -6,6 +6,7 @@ use crate::messages::{Message, MessageError, MessageReader, Unread};
 use crate::{Decompressor, Record, TopicPartition, VisibleBatches};
 use bytes::Bytes;
 use tokio::runtime::Handle;
+use windrow_clickhouse::ErrorCode;
 
 use crate::pipeline::engine::chunk::{BadMessage, Chunk, Reading};
 use crate::pipeline::latency::{wall_ms, Timing};
@@ -20,9 +21,6 @@ const MAX_BATCH_BYTES: usize = 128 << 20;
 const MAX_CHUNK_BYTES: usize = 16 << 20;
 /// How often that is looked at, in messages.
 const LOOK_EVERY: u64 = 64;
-
-/// ClickHouse's codes of an account that is not let in: that says nothing of a message, and is mended one day.
-const OF_THE_ACCOUNT: [i32; 4] = [192, 193, 194, 516];
 
 /// What readers on any thread share.
 pub(crate) struct Readers {
@@ -111,7 +109,7 @@ impl Readers {
         };
         match Handle::current().block_on(self.tables.ask_format(asked)) {
             Ok(block) => Ok(reader.take_block(block, message).map_err(|unread| unread.to_string())),
-            Err(AskError::Refused(exception)) if OF_THE_ACCOUNT.contains(&exception.code) => {
+            Err(AskError::Refused(exception)) if exception.is_about_identity() => {
                 Err(ReadTrouble::Backend(exception.line))
             }
             Err(AskError::Refused(exception)) => Ok(Err(exception.line)),
@@ -242,7 +240,7 @@ impl ChunkReader<'_> {
             Ok(rows) => self.row_count += u64::from(rows),
             Err(unread) => match self.readers.recover(self.reading, &mut self.reader, &message, unread)? {
                 Ok(rows) => self.row_count += u64::from(rows),
-                Err(error) => self.refuse(bad_message(&record, 0, error)),
+                Err(error) => self.refuse(bad_message(&record, ErrorCode::OK, error)),
             },
         }
         if self.stopped_by.is_some() {
@@ -291,7 +289,7 @@ impl ChunkReader<'_> {
     }
 }
 
-pub(crate) fn bad_message(record: &Record<'_>, code: i32, error: String) -> BadMessage {
+pub(crate) fn bad_message(record: &Record<'_>, code: ErrorCode, error: String) -> BadMessage {
     BadMessage {
         offset: record.offset,
         timestamp_ms: record.timestamp_ms,
@@ -316,7 +314,7 @@ mod tests {
     use crate::pipeline::tables::tests::{description, NoTable};
 
     /// What becomes of a message that ClickHouse has to be asked about.
-    async fn asked(code: i32) -> Result<Result<u32, String>, ReadTrouble> {
+    async fn asked(code: ErrorCode) -> Result<Result<u32, String>, ReadTrouble> {
         let work = move || {
             let description = description(&[("a", "UInt8")]);
             let format = FormatOptions { name: "JSONEachRow".to_owned(), ..FormatOptions::default() };
@@ -336,7 +334,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_that_is_not_let_in_is_no_fault_of_a_message() {
-        assert!(matches!(asked(27).await, Ok(Err(_))));
-        assert!(matches!(asked(516).await, Err(ReadTrouble::Backend(_))));
+        assert!(matches!(asked(ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED).await, Ok(Err(_))));
+        assert!(matches!(asked(ErrorCode::AUTHENTICATION_FAILED).await, Err(ReadTrouble::Backend(_))));
     }
 }

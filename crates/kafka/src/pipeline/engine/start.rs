@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::consumer::Claim;
-use crate::{Client, CommittedOffset, ErrorCode, Isolation, OffsetAt, TopicId, TopicPartition};
+use crate::{Client, CommittedOffset, Isolation, KafkaErrorCode, OffsetAt, TopicId, TopicPartition};
 use tokio::sync::OnceCell;
 
 use crate::pipeline::accounts::{judge, Shown, Void};
@@ -178,8 +178,8 @@ async fn deleted(
     let metadata = client.metadata(Some(names.into_iter().collect())).await?;
     topics.retain(|(name, id)| {
         metadata.topics.iter().filter(|found| found.name == *name).any(|found| match found.error {
-            ErrorCode::NONE => found.id.is_other(*id),
-            code => code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+            KafkaErrorCode::NONE => found.id.is_other(*id),
+            code => code == KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         })
     });
     Ok(topics)
