@@ -27,6 +27,7 @@ mod clickhouse_settings;
 mod cluster;
 mod data;
 mod error;
+mod forward_reason;
 mod insert;
 mod listener;
 mod live;

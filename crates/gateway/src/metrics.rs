@@ -13,6 +13,7 @@ use windrow_clickhouse::ErrorCode;
 use windrow_engine::LatencyHistogram;
 
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reason {
@@ -145,7 +146,8 @@ impl Metrics {
         self.requests.get_or_create(&Route { route }).observe(took);
     }
 
-    pub(crate) fn forwarded(&self, reason: &'static str) {
+    pub(crate) fn forwarded(&self, reason: ForwardReason) {
+        let reason = reason.as_str();
         self.forwarded.get_or_create(&Reason { reason }).inc();
         *self.lock().forwarded.entry(reason).or_default() += 1;
     }

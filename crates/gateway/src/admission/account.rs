@@ -263,6 +263,7 @@ async fn ask_grants(client: &Client, key: &AccountKey, question: &str) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forward_reason::ForwardReason;
 
     fn account(fingerprint: u64, began: Moment) -> Account {
         Account::new(UserContext::default(), None, fingerprint, began)
@@ -281,7 +282,7 @@ mod tests {
         assert!(away.is_err() && !first.standing.is_over() && first.standing.has_failed_lately(later));
         let moved = keep(&kept, Ok(account(2, later)), later).unwrap();
         assert!(first.standing.is_over() && !moved.has_accepted(7));
-        assert!(keep(&kept, Err(NotAdmitted::Forward("refused")), later).is_err());
+        assert!(keep(&kept, Err(NotAdmitted::Forward(ForwardReason::Refused)), later).is_err());
         assert!(moved.standing.is_over() && kept.lock().unwrap().is_none());
     }
 }

@@ -38,6 +38,7 @@ use super::standing::{Moment, Standing};
 use super::user::UserKey;
 use super::views::{self, Behind};
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
+use crate::forward_reason::ForwardReason;
 
 /// Tables in one question: their names stay well below ClickHouse's bound on the length of a query.
 pub(super) const TABLES_IN_A_QUESTION: usize = 1_000;
@@ -234,7 +235,8 @@ impl Core {
         let sources: Vec<_> = rows.iter().map(|row| (row.key(), row.views())).collect();
         let mut behind = views::behind(&self.client, &self.viewer, &sources, defaults).await?;
         let is_first_passed_over = self.client.replicas().is_first_passed_over();
-        let refused = if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward("refused") };
+        let refused =
+            if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward(ForwardReason::Refused) };
         let mut answers: Answers<_, _> = keys.iter().map(|key| (key.clone(), Err(refused.clone()))).collect();
         let mut state = self.lock();
         for row in rows {

@@ -64,7 +64,7 @@ use pulse::Pulse;
 use remembered::Remembered;
 pub(crate) use schema::{Column, Marks, TableSchema, Target};
 use sharding::Shards;
-pub(crate) use sharding::{Cutting, ShardOfCut, Sharding, SHARDING_KEY};
+pub(crate) use sharding::{Cutting, ShardOfCut, Sharding};
 pub(crate) use sql::SETTINGS as SQL_SETTINGS;
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
@@ -76,12 +76,13 @@ pub(crate) use windows::{Window, Windows};
 
 use crate::backend::Backend;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]
 pub(crate) enum NotAdmitted {
     /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own. With the label of a metric.
-    Forward(&'static str),
+    Forward(ForwardReason),
     /// It is refused, and there is nobody else to say so.
     Refused(Arc<Refusal>),
     /// The backend is too busy to say. Who has no earlier answer forwards, and hears it from ClickHouse.
@@ -101,8 +102,10 @@ impl NotAdmitted {
             CallError::Exception(exception) if exception.is_passing() && exception.code != ErrorCode::READONLY => {
                 NotAdmitted::Busy
             }
-            CallError::Exception(exception) if exception.is_about_identity() => NotAdmitted::Forward(UNKNOWN_USER),
-            CallError::Exception(_) => NotAdmitted::Forward("refused"),
+            CallError::Exception(exception) if exception.is_about_identity() => {
+                NotAdmitted::Forward(ForwardReason::UnknownUser)
+            }
+            CallError::Exception(_) => NotAdmitted::Forward(ForwardReason::Refused),
             CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
             CallError::Unknown(text) => NotAdmitted::Unreachable(text.clone()),
         }
@@ -115,8 +118,6 @@ impl From<CallError> for NotAdmitted {
     }
 }
 
-/// ClickHouse lets nobody in by that name and password. The label of a metric.
-pub(crate) const UNKNOWN_USER: &str = "unknown_user";
 /// How long a question may take. The backend may be busy, but a client waits.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -613,7 +614,9 @@ impl Admission {
         columns: &str,
         settings: &[(&str, &str)],
     ) -> Result<(), NotAdmitted> {
-        let Backend::ClickHouse(clickhouse) = &self.backend else { return Err(NotAdmitted::Forward("refused")) };
+        let Backend::ClickHouse(clickhouse) = &self.backend else {
+            return Err(NotAdmitted::Forward(ForwardReason::Refused));
+        };
         let account = self.account_of_late(key).await?;
         if account.grants.as_ref().is_some_and(|grants| grants.allow_insert(&table.database, &table.table)) {
             return Ok(());

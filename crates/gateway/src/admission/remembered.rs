@@ -93,6 +93,7 @@ impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forward_reason::ForwardReason;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[tokio::test]
@@ -129,7 +130,7 @@ mod tests {
         assert!(remembered.get(&1, away).await.is_err());
         assert_eq!(*remembered.get(&1, || async { Ok(7) }).await.unwrap(), 7);
         assert_eq!(*remembered.get(&1, away).await.unwrap(), 7);
-        let refused = || async { Err(NotAdmitted::Forward("refused")) };
+        let refused = || async { Err(NotAdmitted::Forward(ForwardReason::Refused)) };
         assert!(remembered.get(&1, refused).await.is_err());
         assert!(remembered.get(&1, away).await.is_err(), "a refusal ends what was known");
     }

@@ -11,6 +11,7 @@ use super::user::UserKey;
 use super::views::{self, Fed};
 use super::windows::Window;
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
+use crate::forward_reason::ForwardReason;
 
 /// A table, as far as inserts are concerned.
 #[derive(Debug)]
@@ -493,13 +494,13 @@ impl TableSchema {
                 let find = |name: &String| known(name).or_else(|| behind_table(name)).filter(namable);
                 // A name that isn't there is the backend's to refuse; the other kinds of column have rules of their
                 // own.
-                names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward("columns"))?
+                names.iter().map(find).collect::<Option<_>>().ok_or(NotAdmitted::Forward(ForwardReason::Columns))?
             }
         };
         let repeats =
             targets.iter().enumerate().any(|(at, target)| targets[..at].iter().any(|other| other.name == target.name));
         match targets.is_empty() || repeats {
-            true => Err(NotAdmitted::Forward("columns")),
+            true => Err(NotAdmitted::Forward(ForwardReason::Columns)),
             false => Ok(targets.into_iter().map(Column::target).collect()),
         }
     }

@@ -179,9 +179,6 @@ impl Cutting {
     pub(crate) const NONE: Cutting = Cutting::None { window: None };
 }
 
-/// Why rows can't be cut here: the reason to forward an insert that lacks a column of the sharding key.
-pub(crate) const SHARDING_KEY: &str = "sharding_key";
-
 impl Admission {
     /// How the table's rows are cut, if they are. With no answer from before `since`.
     pub(crate) async fn cutting(

@@ -4,6 +4,7 @@ use windrow_clickhouse::{Client, Credentials};
 use super::account::AccountKey;
 use super::facts::Facts;
 use super::NotAdmitted;
+use crate::forward_reason::ForwardReason;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct UserKey {
@@ -75,7 +76,7 @@ pub(super) async fn ask(client: &Client, facts: &Facts, key: &AccountKey) -> Res
     );
     let answer = client.call(key.call(&query)).await?;
     facts.learn(client, &answer.head).await;
-    read(answer.text()).ok_or(NotAdmitted::Forward("unclear_user"))
+    read(answer.text()).ok_or(NotAdmitted::Forward(ForwardReason::UnclearUser))
 }
 
 fn read(text: &str) -> Option<UserContext> {

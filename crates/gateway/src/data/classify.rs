@@ -14,6 +14,7 @@ use super::request::Caller;
 use super::text::Text;
 use crate::backend::Backend;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 
 /// A statement other than an INSERT fits into this; ClickHouse's own limit (`max_query_size`) is the same.
 pub(super) const MAX_STATEMENT_BYTES: usize = 256 * 1024;
@@ -22,7 +23,7 @@ pub(super) const MAX_STATEMENT_BYTES: usize = 256 * 1024;
 pub(super) enum Plan {
     Gather { statement: InsertStatement, text: Text },
     Flush(Vec<TableName>),
-    Forward { reason: &'static str, statement: Option<OtherStatement>, text: Option<Text> },
+    Forward { reason: ForwardReason, statement: Option<OtherStatement>, text: Option<Text> },
     Refuse(Refusal),
 }
 
@@ -38,27 +39,27 @@ impl Exchange<'_> {
         }
         let without_body = matches!(self.request.head.framing(), BodyFraming::None | BodyFraming::Length(0));
         if without_body && self.request.query().is_empty() {
-            return untouched("not_a_query");
+            return untouched(ForwardReason::NotAQuery);
         }
         if self.request.path != "/" || self.request.is_multipart() {
-            let strangers = if without_body { None } else { self.plan_for_stranger("not_a_query").await };
-            return Ok(strangers.unwrap_or_else(|| self.by_its_url("not_a_query")));
+            let strangers = if without_body { None } else { self.plan_for_stranger(ForwardReason::NotAQuery).await };
+            return Ok(strangers.unwrap_or_else(|| self.by_its_url(ForwardReason::NotAQuery)));
         }
         if !self.request.is_post() {
-            let strangers = if without_body { None } else { self.plan_for_stranger("unclear").await };
+            let strangers = if without_body { None } else { self.plan_for_stranger(ForwardReason::Unclear).await };
             if let Some(plan) = strangers {
                 return Ok(plan);
             }
             let statement = other(classify(self.request.query()));
             let text = without_body.then(|| self.text(&Bytes::new(), true));
-            let reason = if without_body { "read" } else { "unclear" };
+            let reason = if without_body { ForwardReason::Read } else { ForwardReason::Unclear };
             return Ok(Plan::Forward { reason, statement: statement.filter(|_| without_body), text });
         }
         let encoding = match self.encoding() {
             Ok(encoding) => encoding,
             Err(()) => {
-                let strangers = self.plan_for_stranger("encoding").await;
-                return Ok(strangers.unwrap_or_else(|| self.by_its_url("encoding")));
+                let strangers = self.plan_for_stranger(ForwardReason::Encoding).await;
+                return Ok(strangers.unwrap_or_else(|| self.by_its_url(ForwardReason::Encoding)));
             }
         };
         let (mut body, _) = connection.body().await.map_err(|_| ReadError::Body)?;
@@ -67,7 +68,7 @@ impl Exchange<'_> {
             *read = self.peer.permit.wait_for(room.begin(&mut body)).await.ok_or(ReadError::Body)??;
             let is_all = read.whole && (encoding.is_none() || read.bytes.is_empty());
             if !is_all {
-                if let Some(plan) = self.plan_for_stranger("credentials").await {
+                if let Some(plan) = self.plan_for_stranger(ForwardReason::Credentials).await {
                     return Ok(plan);
                 }
             }
@@ -81,34 +82,34 @@ impl Exchange<'_> {
         }
         let decoded = match encoding {
             None => read.bytes.clone(),
-            Some(_) if !read.whole => return untouched("too_large"),
+            Some(_) if !read.whole => return untouched(ForwardReason::TooLarge),
             Some(encoding) => match self.decompress(encoding, read).await? {
                 Ok(decoded) => decoded,
-                Err(_) => return Ok(self.by_its_url("encoding")),
+                Err(_) => return Ok(self.by_its_url(ForwardReason::Encoding)),
             },
         };
         let text = self.text(&decoded, read.whole);
         Ok(match text.classify() {
             Statement::Insert(_) if !text.whole => {
-                Plan::Forward { reason: "too_large", statement: None, text: Some(text) }
+                Plan::Forward { reason: ForwardReason::TooLarge, statement: None, text: Some(text) }
             }
             Statement::Insert(statement) => Plan::Gather { statement, text },
             Statement::SystemFlushAsyncInsertQueue { tables } => Plan::Flush(tables),
             Statement::Other(statement) => {
-                let reason = if statement.insert_form.is_some() { "insert_form" } else { "other_statement" };
+                let reason = ForwardReason::of_statement(&statement);
                 Plan::Forward { reason, statement: Some(statement), text: Some(text) }
             }
-            Statement::Incomplete => Plan::Forward { reason: "unclear", statement: None, text: None },
+            Statement::Incomplete => Plan::Forward { reason: ForwardReason::Unclear, statement: None, text: None },
         })
     }
 
     /// A request whose body is not looked into. What it may change shows in its URL, if the statement stands there.
-    pub(super) fn by_its_url(&self, reason: &'static str) -> Plan {
+    pub(super) fn by_its_url(&self, reason: ForwardReason) -> Plan {
         match classify_prefix(&self.text(&Bytes::new(), false).head) {
             Statement::Insert(_) => Plan::Forward { reason, statement: None, text: None },
             Statement::Other(statement) => Plan::Forward { reason, statement: Some(statement), text: None },
             Statement::SystemFlushAsyncInsertQueue { .. } | Statement::Incomplete => {
-                Plan::Forward { reason: "unclear", statement: None, text: None }
+                Plan::Forward { reason: ForwardReason::Unclear, statement: None, text: None }
             }
         }
     }

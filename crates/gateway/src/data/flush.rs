@@ -7,8 +7,8 @@ use super::body::Read;
 use super::exchange::{send, Exchange};
 use super::forwarding::Cause;
 use super::strangers::Sender;
-use crate::admission::UNKNOWN_USER;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{query_id, Summary};
 
 impl Exchange<'_> {
@@ -21,21 +21,21 @@ impl Exchange<'_> {
         read: Read,
     ) -> After {
         let Some(credentials) = self.credentials() else {
-            return self.forward(connection, out, Cause::plain("credentials"), read).await;
+            return self.forward(connection, out, Cause::plain(ForwardReason::Credentials), read).await;
         };
         if let Sender::Nobody = self.sender().await {
-            return self.forward(connection, out, Cause::plain(UNKNOWN_USER), read).await;
+            return self.forward(connection, out, Cause::plain(ForwardReason::UnknownUser), read).await;
         }
         match self.context().flush_gathered(tables).await {
             Ok(true) => {}
             Ok(false) if self.state.backend.takes_requests() => {
-                return self.forward(connection, out, Cause::plain("refused"), read).await
+                return self.forward(connection, out, Cause::plain(ForwardReason::Refused), read).await
             }
             Ok(false) => return self.refuse(connection, out, &Refusal::readonly(&credentials.user)).await,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         }
         if self.state.options.default_user.is_none() && self.state.backend.takes_requests() {
-            return self.forward(connection, out, Cause::plain("other_statement"), read).await;
+            return self.forward(connection, out, Cause::plain(ForwardReason::OtherStatement), read).await;
         }
         let facts = self.state.admission.facts.get();
         let id = query_id(self.request.query_id());

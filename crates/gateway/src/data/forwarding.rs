@@ -19,12 +19,13 @@ use super::strangers::Sender;
 use super::text::Text;
 use crate::backend::Backend;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{role, Role};
 use crate::statement::{Changes, Learnt, Passage};
 
 /// Why a request is forwarded, and what is known of it.
 pub(super) struct Cause<'a> {
-    pub(super) reason: &'static str,
+    pub(super) reason: ForwardReason,
     /// Unless it is a plain INSERT, or nobody looked.
     pub(super) statement: Option<&'a OtherStatement>,
     /// Where something in it may have to be replaced.
@@ -49,7 +50,7 @@ impl Passed {
 
 impl Cause<'_> {
     /// Of a request that needs no looking into.
-    pub(super) fn plain(reason: &'static str) -> Self {
+    pub(super) fn plain(reason: ForwardReason) -> Self {
         Cause { reason, statement: None, text: None, insert: None }
     }
 }
@@ -81,7 +82,7 @@ impl Exchange<'_> {
         let _claim = match self.context().claim_for_forwarded().await {
             Ok(claim) => claim,
             // No query begins there, so an id is nobody's.
-            Err(_) if reason == "not_a_query" => None,
+            Err(_) if reason == ForwardReason::NotAQuery => None,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         self.state.metrics.forwarded(reason);
@@ -107,7 +108,7 @@ impl Exchange<'_> {
 
     /// What the statement may change here, if ClickHouse does it. Nothing, if it comes from somebody whom ClickHouse
     /// doesn't know: then no table is asked about, and no session of somebody else's name is marked.
-    async fn changes(&self, statement: Option<&OtherStatement>, text: Option<&Text>, reason: &str) -> Changes {
+    async fn changes(&self, statement: Option<&OtherStatement>, text: Option<&Text>, reason: ForwardReason) -> Changes {
         let changes = Changes::of(statement, reason);
         // By other methods only a session can be changed. (To OPTIONS and to the paths of its pages, ClickHouse says
         // yes to anybody.)

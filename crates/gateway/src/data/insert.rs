@@ -18,8 +18,8 @@ use super::progress::ProgressFields;
 use super::request::Request;
 use super::strangers::Strange;
 use super::text::Text;
-use crate::admission::UNKNOWN_USER;
 use crate::backend::Backend;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{
     hand_over, log_unreadable, parse, query_id, random_query_id, role, unreadable, Candidate, NotGathered, Origin,
     Parsed, Prepared, Role, Summary,
@@ -134,13 +134,18 @@ impl Exchange<'_> {
         let stripping = own_settings.then(|| text.clone());
         let Some(credentials) = self.credentials() else {
             let insert = self.outline(Some(&text));
-            let cause = Cause { text: stripping, insert, ..Cause::plain("credentials") };
+            let cause = Cause { text: stripping, insert, ..Cause::plain(ForwardReason::Credentials) };
             return self.forward(connection, out, cause, read).await;
         };
         let Some(table) = statement.table.resolve(|parameter| self.request.query_parameter(parameter)) else {
             let insert = self.outline(Some(&text));
             return self
-                .forward(connection, out, Cause { text: Some(text), insert, ..Cause::plain("insert_form") }, read)
+                .forward(
+                    connection,
+                    out,
+                    Cause { text: Some(text), insert, ..Cause::plain(ForwardReason::InsertForm) },
+                    read,
+                )
                 .await;
         };
         let data_start = statement.data_start;
@@ -164,7 +169,7 @@ impl Exchange<'_> {
             Ok(claim) => claim,
             Err(NotClaimed::Forward) => {
                 let insert = self.outline(Some(&text));
-                let cause = Cause { text: stripping, insert, ..Cause::plain("query_id") };
+                let cause = Cause { text: stripping, insert, ..Cause::plain(ForwardReason::QueryId) };
                 return self.forward(connection, out, cause, read).await;
             }
             Err(NotClaimed::Refused(refusal)) => return self.refuse(connection, out, &refusal).await,
@@ -219,23 +224,23 @@ impl Exchange<'_> {
     }
 
     /// Why the request can't be gathered, if that lies in what is HTTP's.
-    fn obstacle(&self, user: &str) -> Option<&'static str> {
+    fn obstacle(&self, user: &str) -> Option<ForwardReason> {
         let request = &self.request;
         if !request.is_framed_plainly() {
-            return Some("setting");
+            return Some(ForwardReason::Setting);
         }
         if request.param("session_id").is_some_and(<[u8]>::is_empty) || request.has_two_quota_keys() {
-            return Some("refused");
+            return Some(ForwardReason::Refused);
         }
         let sessions = &self.state.sessions;
         let session = request.param_str("session_id").map(|id| sessions.key(user, id));
-        session.is_some_and(|session| sessions.is_changed(session)).then_some("session")
+        session.is_some_and(|session| sessions.is_changed(session)).then_some(ForwardReason::Session)
     }
 
     /// The insert's rows, read by somebody who may insert them.
     async fn parsed(&self, candidate: &Candidate<'_>, payload_is_body: bool) -> Result<Parsed, NotGathered> {
         match self.plan_for_strange_insert().await {
-            Some(Strange::Nobody) => return Err(NotGathered::Forward(UNKNOWN_USER)),
+            Some(Strange::Nobody) => return Err(NotGathered::Forward(ForwardReason::UnknownUser)),
             Some(Strange::Refused(refusal)) => return Err(NotGathered::Refused(refusal)),
             None => {}
         }

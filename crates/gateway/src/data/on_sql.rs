@@ -13,6 +13,7 @@ use super::forwarding::Cause;
 use super::sql::Asking;
 use crate::backend::SqlBackend;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{not_taken, too_large};
 use crate::users::Access;
 
@@ -24,7 +25,7 @@ impl Exchange<'_> {
         connection: &mut Connection,
         out: &mut Vec<u8>,
     ) -> After {
-        self.state.metrics.forwarded("not_a_query");
+        self.state.metrics.forwarded(ForwardReason::NotAQuery);
         let asking = Asking { access: Access { readonly: true }, gone: None };
         self.answer_by_sql(&backend.database, asking, connection, out, Read::nothing()).await
     }
@@ -45,7 +46,7 @@ impl Exchange<'_> {
             let user = credentials.map_or("default", |credentials| &credentials.user);
             return self.refuse(connection, out, &Refusal::wrong_password(user)).await;
         };
-        if reason == "too_large" {
+        if reason == ForwardReason::TooLarge {
             return self.refuse(connection, out, &too_large(self.state.max_table_bytes)).await;
         }
         let _claim = match self.context().claim_for_forwarded().await {
@@ -66,10 +67,10 @@ impl Exchange<'_> {
         &self,
         connection: &mut Connection,
         out: &mut Vec<u8>,
-        reason: &'static str,
+        reason: ForwardReason,
     ) -> After {
         let refusal = match reason {
-            "too_large" => too_large(self.state.max_table_bytes),
+            ForwardReason::TooLarge => too_large(self.state.max_table_bytes),
             reason => not_taken(reason),
         };
         self.refuse(connection, out, &refusal).await

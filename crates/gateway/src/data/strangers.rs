@@ -13,8 +13,9 @@ use windrow_http::ConnectionPermit;
 
 use super::classify::Plan;
 use super::exchange::Exchange;
-use crate::admission::{NotAdmitted, UserKey, UNKNOWN_USER};
+use crate::admission::{NotAdmitted, UserKey};
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
 /// How long somebody waits until ClickHouse is asked about him, and for its answer.
@@ -56,7 +57,7 @@ pub(crate) async fn find_sender(state: &State, peer: &Peer, key: &UserKey) -> Se
     };
     match tokio::time::timeout(PATIENCE, asked).await {
         Err(_) => Sender::Behind,
-        Ok(Err(NotAdmitted::Forward(UNKNOWN_USER))) => Sender::Nobody,
+        Ok(Err(NotAdmitted::Forward(ForwardReason::UnknownUser))) => Sender::Nobody,
         Ok(Err(NotAdmitted::Unreachable(cause))) => Sender::Away(cause),
         // Known, or known well enough to be refused something.
         Ok(_) => {
@@ -101,7 +102,7 @@ impl Exchange<'_> {
     }
 
     /// What becomes of a request of which more is to be read or done than for a stranger. `None`: its sender is a user.
-    pub(super) async fn plan_for_stranger(&self, reason: &'static str) -> Option<Plan> {
+    pub(super) async fn plan_for_stranger(&self, reason: ForwardReason) -> Option<Plan> {
         match self.sender().await {
             Sender::User => None,
             Sender::Nobody => {

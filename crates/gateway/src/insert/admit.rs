@@ -19,6 +19,7 @@ use super::prepare::{likely_ack, prepare, InsertRequest, PrepareWith};
 use super::prepared::Prepared;
 use super::role::{role, Role};
 use crate::admission::{Holds, Moment, NotAdmitted};
+use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -339,11 +340,11 @@ fn matters(name: &str) -> bool {
 }
 
 fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
-    let text = |value: Option<&str>| value.map(str::to_owned).ok_or(NotAdmitted::Forward("not_text"));
+    let text = |value: Option<&str>| value.map(str::to_owned).ok_or(NotAdmitted::Forward(ForwardReason::NotText));
     let (mut roles, mut settings) = (Vec::new(), Vec::new());
     for param in candidate.params.iter().filter(|param| matters(param.name())) {
         match param.name() {
-            "" => return Err(NotAdmitted::Forward("not_text")),
+            "" => return Err(NotAdmitted::Forward(ForwardReason::NotText)),
             "role" => roles.push(text(param.text())?),
             name => settings.push((name.to_owned(), text(param.text())?)),
         }

@@ -52,6 +52,7 @@ impl Asking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forward_reason::ForwardReason;
 
     #[tokio::test]
     async fn those_who_ask_together_share_an_answer_and_later_ones_ask_again() {
@@ -59,7 +60,7 @@ mod tests {
         let (one, two) = (asking.join(b"a"), asking.join(b"a"));
         assert!(Arc::ptr_eq(&one, &two));
         assert!(!Arc::ptr_eq(&one, &asking.join(b"b")));
-        assert!(one.wait(|| async { Err(NotAdmitted::Forward("refused")) }).await.is_err());
+        assert!(one.wait(|| async { Err(NotAdmitted::Forward(ForwardReason::Refused)) }).await.is_err());
         assert!(two.wait(|| async { unreachable!("the answer is there") }).await.is_err());
         drop((one, two));
         assert!(asking.join(b"a").cell.get().is_none());

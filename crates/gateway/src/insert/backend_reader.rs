@@ -16,6 +16,7 @@ use super::questions::{Leave, Questions, PATIENCE};
 use super::readers::{BatchCompatibility, Gatherable};
 use crate::admission::may_be_asked;
 use crate::backend_reading::{Answer, Reading};
+use crate::forward_reason::ForwardReason;
 
 /// What a payload may become by being read, so many times its length within these bounds. What becomes more is
 /// forwarded.
@@ -39,7 +40,7 @@ pub(crate) struct BackendReader {
     pub(super) reads_expressions: bool,
     pub(super) max_payload_bytes: u64,
     /// Why no payload of the statement can be read here, if that is so.
-    pub(super) not_parsed: Option<&'static str>,
+    pub(super) not_parsed: Option<ForwardReason>,
 }
 
 /// What is made of ClickHouse's answer.

@@ -22,6 +22,7 @@ use crate::admission::NotAdmitted;
 use crate::cluster::GatewayId;
 use crate::data::Peer;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 
 /// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
 const MAX_QUERY_ID_BYTES: usize = 1024;
@@ -59,7 +60,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) database: Option<&'a str>,
     pub(crate) query_id: Option<&'a str>,
     /// Why the protocol can't have it gathered, if it can't.
-    pub(crate) obstacle: Option<&'static str>,
+    pub(crate) obstacle: Option<ForwardReason>,
 }
 
 /// Why an insert is not gathered after all.
@@ -68,7 +69,7 @@ pub(crate) enum NotGathered {
     /// Another gateway owns it.
     Elsewhere(GatewayId),
     /// Not for us: forward it, for this reason.
-    Forward(&'static str),
+    Forward(ForwardReason),
     /// The payload could not be read for certain: ClickHouse reads or refuses it.
     NotRead {
         unread: Unread,
@@ -82,7 +83,7 @@ impl From<NotAdmitted> for NotGathered {
         match error {
             NotAdmitted::Forward(reason) => NotGathered::Forward(reason),
             NotAdmitted::Refused(refusal) => NotGathered::Refused((*refusal).clone()),
-            NotAdmitted::Busy => NotGathered::Forward("refused"),
+            NotAdmitted::Busy => NotGathered::Forward(ForwardReason::Refused),
             NotAdmitted::Unreachable(cause) => NotGathered::Refused(Refusal::unreachable(&cause)),
         }
     }
@@ -123,7 +124,7 @@ impl Candidate<'_> {
             return Err(NotGathered::Refused(refusal));
         }
         let is_long = |id: &&str| id.len() > MAX_QUERY_ID_BYTES;
-        let obstacle = self.obstacle.or(self.query_id.filter(is_long).map(|_| "query_id"));
+        let obstacle = self.obstacle.or(self.query_id.filter(is_long).map(|_| ForwardReason::QueryId));
         obstacle.map_or(Ok(()), |reason| Err(NotGathered::Forward(reason)))
     }
 

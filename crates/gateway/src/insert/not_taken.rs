@@ -8,33 +8,36 @@ use super::readers::Unread;
 use super::role::{role, Role};
 use crate::admission::TableSchema;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 
 /// As much of a row as is shown of it.
 const SHOWN_BYTES: usize = 200;
 
 /// An insert whose payload has not been looked at. `reason` is that of a forwarding.
-pub(crate) fn not_admitted(reason: &str, request: &InsertRequest, schema: Option<&TableSchema>) -> Refusal {
+pub(crate) fn not_admitted(reason: ForwardReason, request: &InsertRequest, schema: Option<&TableSchema>) -> Refusal {
     match reason {
-        "format" => unknown_format(&request.statement.format),
-        "system_table" => {
+        ForwardReason::Format => unknown_format(&request.statement.format),
+        ForwardReason::SystemTable => {
             Refusal::of_insert(ErrorCode::NOT_IMPLEMENTED, "Inserts into system tables are not supported")
         }
-        "columns" => columns(request, schema),
-        "type" => unknown_type(request, schema),
-        "setting" => setting(request),
+        ForwardReason::Columns => columns(request, schema),
+        ForwardReason::Type => unknown_type(request, schema),
+        ForwardReason::Setting => setting(request),
         other => not_taken(other),
     }
 }
 
 /// For reasons that need no more words.
-pub(crate) fn not_taken(reason: &str) -> Refusal {
+pub(crate) fn not_taken(reason: ForwardReason) -> Refusal {
     let text = match reason {
-        "query_id" => "The query id is too long, or in use",
-        "refused" => "The request names a session without an id, or two quota keys, or the server is too busy",
-        "setting" => "A parameter that frames the request has a value that is not understood",
-        "session" => "Sessions that change settings are not supported",
-        "not_text" => "A parameter of the request is no text",
-        "encoding" => "The body's encoding is not known, or the body is not encoded as it says",
+        ForwardReason::QueryId => "The query id is too long, or in use",
+        ForwardReason::Refused => {
+            "The request names a session without an id, or two quota keys, or the server is too busy"
+        }
+        ForwardReason::Setting => "A parameter that frames the request has a value that is not understood",
+        ForwardReason::Session => "Sessions that change settings are not supported",
+        ForwardReason::NotText => "A parameter of the request is no text",
+        ForwardReason::Encoding => "The body's encoding is not known, or the body is not encoded as it says",
         _ => {
             return Refusal::of_insert(
                 ErrorCode::NOT_IMPLEMENTED,
@@ -58,22 +61,30 @@ pub(crate) fn too_large(max_bytes: u64) -> Refusal {
 
 /// A payload that is not what it says.
 pub(crate) fn unreadable(format: &str, unread: Unread, payload: &[u8]) -> Refusal {
-    let (code, what) = match unread.why {
-        Some(NotParsedReason::Null) => {
+    let (code, what) = match unread.reason {
+        ForwardReason::NotParsed(NotParsedReason::Null) => {
             (ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN, "a NULL where the column takes none")
         }
-        Some(NotParsedReason::UnknownField) => (ErrorCode::INCORRECT_DATA, "a field with the name of no column"),
-        Some(NotParsedReason::DuplicateField) => (ErrorCode::INCORRECT_DATA, "a field that is given twice"),
-        Some(NotParsedReason::MixedDefaults) => (
+        ForwardReason::NotParsed(NotParsedReason::UnknownField) => {
+            (ErrorCode::INCORRECT_DATA, "a field with the name of no column")
+        }
+        ForwardReason::NotParsed(NotParsedReason::DuplicateField) => {
+            (ErrorCode::INCORRECT_DATA, "a field that is given twice")
+        }
+        ForwardReason::NotParsed(NotParsedReason::MixedDefaults) => (
             ErrorCode::NOT_IMPLEMENTED,
             "a column with a DEFAULT, or without NULL, that some rows give and others leave out",
         ),
-        Some(NotParsedReason::ColumnKind) => (ErrorCode::INCORRECT_DATA, "a column that can't be inserted into"),
-        Some(NotParsedReason::TimeZone) => {
+        ForwardReason::NotParsed(NotParsedReason::ColumnKind) => {
+            (ErrorCode::INCORRECT_DATA, "a column that can't be inserted into")
+        }
+        ForwardReason::NotParsed(NotParsedReason::TimeZone) => {
             (ErrorCode::NOT_IMPLEMENTED, "a local time that its time zone has twice or not at all")
         }
-        Some(NotParsedReason::Setting) => (ErrorCode::NOT_IMPLEMENTED, "what a setting asks for"),
-        Some(NotParsedReason::TooDeep) => (ErrorCode::TOO_DEEP_RECURSION, "values that are nested too deep"),
+        ForwardReason::NotParsed(NotParsedReason::Setting) => (ErrorCode::NOT_IMPLEMENTED, "what a setting asks for"),
+        ForwardReason::NotParsed(NotParsedReason::TooDeep) => {
+            (ErrorCode::TOO_DEEP_RECURSION, "values that are nested too deep")
+        }
         _ => (ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED, "a value or its syntax"),
     };
     let at = format!(" (at row {})", unread.rows_before + 1);
@@ -159,7 +170,7 @@ mod tests {
     use super::*;
 
     fn text(format: &str, rows_before: u64, payload: &str) -> String {
-        let unread = Unread { reason: "value", why: Some(NotParsedReason::Value), rows_before, payload_bytes: 0 };
+        let unread = Unread { reason: ForwardReason::NotParsed(NotParsedReason::Value), rows_before, payload_bytes: 0 };
         unreadable(format, unread, payload.as_bytes()).line("(DuckDB v1.5.6)")
     }
 

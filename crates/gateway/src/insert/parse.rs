@@ -14,17 +14,13 @@ use super::answer_form::AnswerForm;
 use super::backend_reader::memory_to_ask;
 use super::candidate::{query_id, Candidate, NotGathered};
 use super::prepared::Prepared;
-use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread, FUNCTION};
-use crate::admission::{NotAdmitted, ShardOfCut, Sharding, SHARDING_KEY};
+use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread};
+use crate::admission::{NotAdmitted, ShardOfCut, Sharding};
 use crate::backend::Backend;
 use crate::cluster::{Cluster, GatewayId, InsertKey};
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::state::State;
-
-/// The reason to forward what has no key by which a repeat would be known.
-const DEDUPLICATION: &str = "deduplication";
-/// Its table collapses rows by a column in which ClickHouse may refuse a value.
-const SIGN: &str = "sign";
 
 /// An insert that is ready to be handed over.
 pub(crate) struct Parsed {
@@ -126,7 +122,7 @@ impl Admitted<'_> {
     /// Takes rows that are columns already, all that the statement names, in the types that the candidate says.
     pub(crate) fn take(self, state: &State, columns: Block, payload_bytes: u64) -> Result<Parsed, NotGathered> {
         let Admitted { candidate, prepared } = self;
-        let Some(present) = prepared.all_columns() else { return Err(NotGathered::Forward("type")) };
+        let Some(present) = prepared.all_columns() else { return Err(NotGathered::Forward(ForwardReason::Type)) };
         let read = Gatherable { rows: Rows::Parsed(columns), compatibility: BatchCompatibility::Parsed(present) };
         was_read(state, prepared, read, payload_bytes, query_id(candidate.query_id), candidate.token())
     }
@@ -142,7 +138,7 @@ pub(crate) fn parse(
 ) -> Result<Parsed, NotGathered> {
     match prepared.read(payload) {
         Ok(read) => was_read(state, prepared, read, payload.len() as u64, query_id, token),
-        Err(NotGatherable::TooLarge) => Err(NotGathered::Forward("too_large")),
+        Err(NotGatherable::TooLarge) => Err(NotGathered::Forward(ForwardReason::TooLarge)),
         Err(NotGatherable::NotRead(unread)) => Err(NotGathered::NotRead { unread, prepared, query_id }),
     }
 }
@@ -158,11 +154,15 @@ fn was_read(
     let ack = ack_of(state, &prepared, &read);
     // More than its table may ever hold: waiting would be in vain.
     if !state.gatherer.could_hold(read.rows.bytes() as u64, ack) {
-        return Err(NotGathered::Forward("too_large"));
+        return Err(NotGathered::Forward(ForwardReason::TooLarge));
     }
     // A refusal that comes when it has been acknowledged helps nobody.
     if ack != AckLevel::Stored && prepared.has_doubtful_marks(&read) {
-        return Err(NotGathered::NotRead { unread: Unread::because(SIGN, payload_bytes), prepared, query_id });
+        return Err(NotGathered::NotRead {
+            unread: Unread::because(ForwardReason::Sign, payload_bytes),
+            prepared,
+            query_id,
+        });
     }
     let Gatherable { rows, compatibility } = read;
     match known_rows(state, &prepared, rows, &compatibility, token) {
@@ -177,13 +177,13 @@ fn was_read(
 /// Why it can't be said what rows are known by.
 enum Unknown {
     /// ClickHouse takes them, for this reason.
-    Forward(&'static str),
+    Forward(ForwardReason),
     /// By the parts that they were cut into when they came first, which they can't be cut into now.
     WasCut,
 }
 
-impl From<&'static str> for Unknown {
-    fn from(reason: &'static str) -> Unknown {
+impl From<ForwardReason> for Unknown {
+    fn from(reason: ForwardReason) -> Unknown {
         Unknown::Forward(reason)
     }
 }
@@ -213,17 +213,18 @@ fn known_rows(
     };
     // A repeat goes where the first went.
     let draw = dedup.as_ref().map_or_else(|| fastrand::u64(..), |keys| keys.key as u64);
-    let (cut, shards) = cut_of(state, sharding, &rows, destination, draw, dedup.as_ref()).ok_or(SHARDING_KEY)?;
+    let (cut, shards) =
+        cut_of(state, sharding, &rows, destination, draw, dedup.as_ref()).ok_or(ForwardReason::ShardingKey)?;
     let how = &sharding.cuts()[cut];
     let of_shard = |(shard, rows): (u32, Rows)| {
         let dedup = match prepared.dedup.as_ref().zip(dedup.as_ref()) {
             Some((plan, whole)) => {
-                let partitions = plan.partitions_of(destination, &rows).ok_or(DEDUPLICATION)?;
+                let partitions = plan.partitions_of(destination, &rows).ok_or(ForwardReason::Deduplication)?;
                 Some(how.keys(whole, shard, partitions))
             }
             None => None,
         };
-        Ok::<_, &'static str>(OfShard { shard: ShardOfCut { cut, shard }, rows, dedup })
+        Ok::<_, ForwardReason>(OfShard { shard: ShardOfCut { cut, shard }, rows, dedup })
     };
     let parts = Sharding::cut(how, rows, &shards).into_iter().map(of_shard);
     Ok((ReadRows::ByShard(parts.collect::<Result<_, _>>()?), key))
@@ -270,7 +271,7 @@ async fn ask_to_read(
     query_id: QueryId,
 ) -> Result<Parsed, NotGathered> {
     // Rows that were read, but can't be told apart or may be refused, would be no better known.
-    let may_ask = ![DEDUPLICATION, SIGN, SHARDING_KEY, FUNCTION].contains(&unread.reason);
+    let may_ask = !unread.reason.is_about_read_rows();
     let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
         return Err(NotGathered::NotRead { unread, prepared, query_id });
     };
@@ -313,9 +314,9 @@ fn dedup_keys(
     destination: &Destination,
     rows: &Rows,
     token: Option<&str>,
-) -> Result<Option<DedupKeys>, &'static str> {
+) -> Result<Option<DedupKeys>, ForwardReason> {
     let Some(plan) = &prepared.dedup else { return Ok(None) };
-    plan.keys(token, destination, rows).map(Some).ok_or(DEDUPLICATION)
+    plan.keys(token, destination, rows).map(Some).ok_or(ForwardReason::Deduplication)
 }
 
 /// A payload that ClickHouse could not read either stands in the log like any other insert.

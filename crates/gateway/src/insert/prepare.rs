@@ -20,13 +20,14 @@ use super::prepare_backend_reader::{may_be_asked_for, BackendReaderRequest};
 use super::prepare_passthrough::PassthroughRequest;
 use super::prepared::Prepared;
 use super::query_settings::QuerySettings;
-use super::readers::{ParsingReader, PassthroughReader, Readers, FUNCTION};
+use super::readers::{ParsingReader, PassthroughReader, Readers};
 use super::role::{is_surely_taken, role, Role};
 use crate::admission::{
     refuse_casts, Account, Admission, Cutting, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, TableKey, TableSchema,
     Target, UserContext, UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
+use crate::forward_reason::ForwardReason;
 
 /// An insert's request, without its payload.
 #[derive(Clone)]
@@ -112,7 +113,7 @@ impl From<Unprepared> for NotAdmitted {
     fn from(error: Unprepared) -> Self {
         match error {
             Unprepared::NotAdmitted(error) => error,
-            Unprepared::ByShards => NotAdmitted::Forward("sharding"),
+            Unprepared::ByShards => NotAdmitted::Forward(ForwardReason::ShardingKey),
         }
     }
 }
@@ -142,7 +143,7 @@ async fn prepare_gathered(
     };
     let user = account.context_in(request.database.as_deref());
     if by_role.asks_for_serial_quorum(&user) {
-        return Err(NotAdmitted::Forward("setting").into());
+        return Err(NotAdmitted::Forward(ForwardReason::Setting).into());
     }
     let (format_name, logged_format) = match request.data_kind {
         DataKind::Parsed => by_role.query.format(statement, &user).map(|format| (format, format))?,
@@ -153,13 +154,13 @@ async fn prepare_gathered(
     let passthrough_format = PassthroughFormat::named(format_name);
     let may_ask = !alone_here && may_be_asked_for(format_name, format);
     if format.is_none() && passthrough_format.is_none() && !may_ask {
-        return Err(NotAdmitted::Forward("format").into());
+        return Err(NotAdmitted::Forward(ForwardReason::Format).into());
     }
     let database = request.table.database.as_ref().unwrap_or(&user.database);
     let database = admission.backend().canonical_database(database);
     let of_duckdb = alone_here && database == "pg_catalog";
     if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
-        return Err(NotAdmitted::Forward("system_table").into());
+        return Err(NotAdmitted::Forward(ForwardReason::SystemTable).into());
     }
     let key = TableKey { database, table: request.table.table.clone() };
     let schema = match kept {
@@ -192,13 +193,13 @@ async fn prepare_gathered(
     let names_itself = dedup.is_some() && by_role.dedup.token().is_some();
     let at_once = !own.async_insert && (alone_here || names_itself);
     if !own.async_insert && !at_once {
-        return Err(NotAdmitted::Forward("async_insert=0").into());
+        return Err(NotAdmitted::Forward(ForwardReason::AsyncInsertOff).into());
     }
     if !schema.gatherable {
-        return Err(NotAdmitted::Forward("engine").into());
+        return Err(NotAdmitted::Forward(ForwardReason::Engine).into());
     }
     if dedup.as_ref().is_some_and(|dedup| !dedup.tells_partitions()) {
-        return Err(NotAdmitted::Forward("deduplication").into());
+        return Err(NotAdmitted::Forward(ForwardReason::Deduplication).into());
     }
     let deduplicates = kept.map_or_else(|| admission.will_recognise_batches(&schema), |kept| kept.deduplicates);
     if !alone_here && (deduplicates || schema.has_views) {
@@ -214,11 +215,11 @@ async fn prepare_gathered(
     // What Windrow makes itself, of OTLP for instance, is nobody else's request.
     let is_a_clients = !alone_here && request.sent_as.is_empty();
     if is_a_clients && schema.reads_request(&targets) {
-        return Err(NotAdmitted::Forward(FUNCTION).into());
+        return Err(NotAdmitted::Forward(ForwardReason::Function).into());
     }
     // Of two ways in, ClickHouse has a column's zone in one and the session's in the other when it computes with times.
     if is_a_clients && schema.computes && schema.has_local_times() && by_role.is_in_another_zone(&user) {
-        return Err(NotAdmitted::Forward("setting").into());
+        return Err(NotAdmitted::Forward(ForwardReason::Setting).into());
     }
     targets.iter_mut().zip(&request.sent_as).for_each(|(target, data_type)| target.is_sent_as(data_type));
     let destination = Destination {
@@ -368,7 +369,7 @@ impl Asker<'_> {
     /// Asks the backend about all readers at once: it may refuse what only one of them needs.
     async fn admitted_readers(
         &self,
-        parsing: Result<ParsingReader, &'static str>,
+        parsing: Result<ParsingReader, ForwardReason>,
         passthrough: Option<Box<PassthroughReader>>,
         backend: Option<Box<BackendReader>>,
     ) -> Result<Readers, NotAdmitted> {
@@ -429,9 +430,11 @@ impl<'a> SettingsByRole<'a> {
             by_role.query.set(name, value);
             match role(name) {
                 // Such names stand in a URL to say something else, and are no settings in a statement.
-                Role::Request => return Err(NotAdmitted::Forward("setting")),
+                Role::Request => return Err(NotAdmitted::Forward(ForwardReason::Setting)),
                 Role::Query => {}
-                Role::Harmless if !is_surely_taken(name, value) => return Err(NotAdmitted::Forward("setting")),
+                Role::Harmless if !is_surely_taken(name, value) => {
+                    return Err(NotAdmitted::Forward(ForwardReason::Setting))
+                }
                 Role::Private | Role::Harmless => by_role.others.push((name, value)),
                 Role::Windrow => by_role.gathering.push((name, value)),
                 Role::Gathering => {
@@ -447,11 +450,11 @@ impl<'a> SettingsByRole<'a> {
                         by_role.others.push((name, value));
                     }
                 }
-                Role::Alone => return Err(NotAdmitted::Forward("setting")),
+                Role::Alone => return Err(NotAdmitted::Forward(ForwardReason::Setting)),
                 Role::Shape => by_role.shape.push((name, value)),
             }
         }
-        by_role.dedup.check().map_err(|_| NotAdmitted::Forward("setting"))?;
+        by_role.dedup.check().map_err(|_| NotAdmitted::Forward(ForwardReason::Setting))?;
         // There may be tens of thousands, of somebody who is not known yet.
         keep_the_last(&mut by_role.shape);
         keep_the_last(&mut by_role.formatting);
@@ -486,7 +489,7 @@ impl<'a> SettingsByRole<'a> {
         let profile = user.changed_settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let profile = profile.filter(|(name, _)| role(name) == Role::Gathering && *name != "async_insert");
         for (name, value) in profile.chain(self.gathering.iter().copied()) {
-            requested.set(name, value).map_err(|_| NotAdmitted::Forward("setting"))?;
+            requested.set(name, value).map_err(|_| NotAdmitted::Forward(ForwardReason::Setting))?;
         }
         Ok(requested)
     }
@@ -500,10 +503,10 @@ impl<'a> SettingsByRole<'a> {
         destination: &Destination,
         computes: bool,
         plans: &ReadPlans,
-    ) -> Result<ParsingReader, &'static str> {
+    ) -> Result<ParsingReader, ForwardReason> {
         let columns: Vec<ColumnSpec> =
-            targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or("type")?;
-        let format = format.ok_or("format")?;
+            targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or(ForwardReason::Type)?;
+        let format = format.ok_or(ForwardReason::Format)?;
         let read_settings = self.read_settings(format, user)?;
         let mut settings = self.written_settings(format, computes);
         refuse_casts(&mut settings, targets, user.version);
@@ -519,7 +522,7 @@ impl<'a> SettingsByRole<'a> {
     }
 
     /// Fails when a setting asks for a way of reading that is not implemented here.
-    fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, &'static str> {
+    fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, ForwardReason> {
         let mut read = ReadSettings::of(format);
         read.set_server_version(user.version.major, user.version.minor);
         read.set_server_timezone(&user.timezone);
@@ -530,7 +533,7 @@ impl<'a> SettingsByRole<'a> {
         let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in profile.chain(self.shape.iter().copied()) {
             if read.set(name, value) == SettingEffect::NotParsed {
-                return Err("setting");
+                return Err(ForwardReason::Setting);
             }
         }
         Ok(read)

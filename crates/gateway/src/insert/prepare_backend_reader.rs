@@ -14,6 +14,7 @@ use super::blocks::BlocksPlan;
 use super::prepare_passthrough::{carried_settings, kind_of_small_batches};
 use super::readers::{JoinPlan, ParsingReader, PassthroughReader};
 use crate::admission::{refuse_casts, Target, UserContext};
+use crate::forward_reason::ForwardReason;
 
 /// Larger payloads are parts worth having, and stay ClickHouse's.
 const MAX_PAYLOAD_BYTES: u64 = 1 << 20;
@@ -56,7 +57,7 @@ pub(super) struct BackendReaderRequest<'a> {
     /// The database that the request names.
     pub(super) database: Option<&'a str>,
     pub(super) kind: &'a InsertKind,
-    pub(super) parsing: Result<&'a ParsingReader, &'static str>,
+    pub(super) parsing: Result<&'a ParsingReader, ForwardReason>,
     /// Whether rows that nobody here has read would be recognised when they come again, if that is asked for.
     pub(super) takes_unread_rows: bool,
 }
@@ -99,7 +100,7 @@ impl BackendReaderRequest<'_> {
     /// For the format Native: blocks of types that are not known here stay as they came.
     pub(super) fn blocks(&self, destination: &Destination) -> Option<PassthroughReader> {
         let is_native = self.format_name.eq_ignore_ascii_case(PassthroughFormat::BLOCKS);
-        let instead_because = self.parsing.err().filter(|reason| is_native && *reason == "type")?;
+        let instead_because = self.parsing.err().filter(|reason| is_native && *reason == ForwardReason::Type)?;
         if !self.takes_unread_rows || !self.native_is_plain() || !self.makes_one_block() {
             return None;
         }

@@ -11,6 +11,7 @@ use windrow_engine::{
 
 use super::readers::{JoinPlan, PassthroughReader};
 use crate::admission::{Target, UserContext};
+use crate::forward_reason::ForwardReason;
 
 /// A refused batch is read again by ClickHouse for each step of the search for a culprit, and may be many times as large in
 /// its memory (a document with keys of its own in each row), so batches that pass through are kept small.
@@ -27,7 +28,7 @@ pub(super) struct PassthroughRequest<'a> {
     pub(super) formatting: &'a [(&'a str, &'a str)],
     pub(super) kind: &'a InsertKind,
     /// Why the statement's payloads can't be parsed, if that is so.
-    pub(super) not_parsed: Option<&'static str>,
+    pub(super) not_parsed: Option<ForwardReason>,
 }
 
 impl PassthroughRequest<'_> {
@@ -37,7 +38,7 @@ impl PassthroughRequest<'_> {
         if self.targets.iter().any(|target| target.has_to_be_given) {
             return None;
         }
-        let instead_because = self.not_parsed.or_else(|| self.has_variants().then_some("type"));
+        let instead_because = self.not_parsed.or_else(|| self.has_variants().then_some(ForwardReason::Type));
         if instead_because.is_none() && !self.targets.iter().any(Target::has_default) {
             return None;
         }

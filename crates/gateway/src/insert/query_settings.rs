@@ -3,6 +3,7 @@
 use windrow_sql::InsertStatement;
 
 use crate::admission::{NotAdmitted, ServerVersion, UserContext};
+use crate::forward_reason::ForwardReason;
 
 /// From this version on, `format` and `input_format` go before the FORMAT clause, and others put clauses around a
 /// query.
@@ -31,7 +32,7 @@ impl<'a> QuerySettings<'a> {
     where
         'a: 'f,
     {
-        let forward = Err(NotAdmitted::Forward("setting"));
+        let forward = Err(NotAdmitted::Forward(ForwardReason::Setting));
         if user.version < SINCE {
             // Not known there: the backend says so.
             let none = self.format.is_none() && self.input_format.is_none();

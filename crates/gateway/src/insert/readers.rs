@@ -15,9 +15,7 @@ use super::blocks::BlocksPlan;
 use super::questions::Leave;
 use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
-
-/// The reason to forward an insert for which ClickHouse computes something that depends on more than its rows.
-pub(super) const FUNCTION: &str = "function";
+use crate::forward_reason::ForwardReason;
 
 /// At least one of them is there. Which of them takes a payload is decided by what is in it.
 pub(crate) struct Readers {
@@ -47,7 +45,7 @@ pub(crate) struct PassthroughReader {
     pub(crate) destination: Arc<Destination>,
     pub(crate) kind: Arc<InsertKind>,
     /// Why payloads of the statement can't be parsed at all, if that is so.
-    pub(crate) instead_because: Option<&'static str>,
+    pub(crate) instead_because: Option<ForwardReason>,
 }
 
 /// How payloads are told to be joinable.
@@ -84,17 +82,14 @@ pub(crate) enum NotGatherable {
 /// A payload that could not be read for certain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unread {
-    /// As the label of a metric.
-    pub(crate) reason: &'static str,
-    /// Unless it has nothing to do with what is in it.
-    pub(crate) why: Option<NotParsedReason>,
+    pub(crate) reason: ForwardReason,
     pub(crate) rows_before: u64,
     pub(crate) payload_bytes: u64,
 }
 
 impl Unread {
-    pub(crate) fn because(reason: &'static str, payload_bytes: u64) -> Unread {
-        Unread { reason, why: None, rows_before: 0, payload_bytes }
+    pub(crate) fn because(reason: ForwardReason, payload_bytes: u64) -> Unread {
+        Unread { reason, rows_before: 0, payload_bytes }
     }
 }
 
@@ -120,7 +115,7 @@ impl Readers {
             }
         }
         let Some(parsing) = &self.parsing else {
-            let because = self.backend.as_ref().and_then(|backend| backend.not_parsed).unwrap_or("format");
+            let because = self.backend.as_ref().and_then(|backend| backend.not_parsed).unwrap_or(ForwardReason::Format);
             return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)));
         };
         if payload.len() as u64 > kind.limits.max_data_size_bytes && !parsing.takes_any_size {
@@ -128,7 +123,7 @@ impl Readers {
         }
         match read_payload(parsing.format, payload, &parsing.plan) {
             Ok(parsed) if !parsing.has_to_be_given.iter().all(|column| parsed.present.contains(*column)) => {
-                Err(NotGatherable::NotRead(Unread::because(FUNCTION, payload.len() as u64)))
+                Err(NotGatherable::NotRead(Unread::because(ForwardReason::Function, payload.len() as u64)))
             }
             Ok(parsed) => Ok(Gatherable {
                 rows: Rows::Parsed(parsed.block),
@@ -137,7 +132,7 @@ impl Readers {
             Err(not_parsed) => {
                 let NotParsed { reason, row } = not_parsed;
                 let payload_bytes = payload.len() as u64;
-                let unread = Unread { reason: reason.as_str(), why: Some(reason), rows_before: row, payload_bytes };
+                let unread = Unread { reason: ForwardReason::NotParsed(reason), rows_before: row, payload_bytes };
                 let not_read = NotGatherable::NotRead(unread);
                 let passthrough = self.passthrough.as_ref().filter(|_| is_no_doubt_of_the_payload(not_parsed.reason));
                 passthrough.and_then(|passthrough| passthrough.join(payload).ok()).ok_or(not_read)
@@ -255,7 +250,7 @@ impl PassthroughReader {
             true => tokio::task::block_in_place(|| self.plan.join(payload)),
             false => self.plan.join(payload),
         };
-        joined.ok_or_else(|| NotGatherable::NotRead(Unread::because("type", payload.len() as u64)))
+        joined.ok_or_else(|| NotGatherable::NotRead(Unread::because(ForwardReason::Type, payload.len() as u64)))
     }
 }
 

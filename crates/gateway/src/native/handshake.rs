@@ -13,6 +13,7 @@ use crate::admission::UserKey;
 use crate::backend::{Backend, ClickHouse};
 use crate::data::{behind, caller, caller_among, find_sender, Caller, Identity, Peer, Sender};
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
 /// How long a client may take to say who it is.
@@ -212,7 +213,7 @@ async fn pass_on<T>(
     clickhouse: &ClickHouse,
     hello: &ClientHello,
 ) -> Option<T> {
-    state.metrics.forwarded("hello");
+    state.metrics.forwarded(ForwardReason::Hello);
     let turn = state.strangers.turn(peer.address).await;
     let native = or_refuse(wire, clickhouse.native()).await?;
     let (mut upstream, _use) = or_refuse(wire, native.dial().await).await?;

@@ -14,6 +14,7 @@ use super::rows::{Beside, Come, NoRows};
 use super::session::{Closed, Session};
 use crate::admission::{Holds, Moment};
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{
     hand_over, not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Param, Parsed, Prepared, Role,
     Silent, Summary,
@@ -67,7 +68,7 @@ impl Session<'_> {
             Beside::Whole { end, has_tables } => (end, has_tables),
             Beside::Cancelled => return Ok(()),
             Beside::Unreadable => {
-                self.state.metrics.forwarded("external_table");
+                self.state.metrics.forwarded(ForwardReason::ExternalTable);
                 return self.splice().await;
             }
         };
@@ -78,13 +79,13 @@ impl Session<'_> {
         let is_text = !is_blank(&text[statement.data_start..]);
         let sent = Sent { query: &query, params: &params, length, statement: &statement, is_text };
         let Some(table) = resolved else {
-            return self.relay_insert(&sent, "insert_form", Come::default()).await;
+            return self.relay_insert(&sent, ForwardReason::InsertForm, Come::default()).await;
         };
         let obstacle = match () {
-            () if self.is_changed => Some("session"),
-            () if has_tables => Some("external_table"),
+            () if self.is_changed => Some(ForwardReason::Session),
+            () if has_tables => Some(ForwardReason::ExternalTable),
             // Only what runs there has a log.
-            () if sent.wants_logs() && !self.is_over_http() => Some("setting"),
+            () if sent.wants_logs() && !self.is_over_http() => Some(ForwardReason::Setting),
             () => None,
         };
         let payload = match is_text {
@@ -110,7 +111,7 @@ impl Session<'_> {
         let prepared = match admitted.map(|admitted| admitted.prepared) {
             Ok(prepared) if prepared.reads_blocks() => prepared,
             Ok(_) => {
-                return self.relay_insert(&sent, "type", Come::default()).await;
+                return self.relay_insert(&sent, ForwardReason::Type, Come::default()).await;
             }
             Err(why) => {
                 return self.not_gathered(&sent, why, Come::default()).await;
@@ -118,7 +119,7 @@ impl Session<'_> {
         };
         let has_token = candidate.token().is_some();
         let Some(header) = self.header(&sent, &prepared) else {
-            return self.relay_insert(&sent, "columns", Come::default()).await;
+            return self.relay_insert(&sent, ForwardReason::Columns, Come::default()).await;
         };
         let outcome = self.blocks(&sent, &table, prepared.clone(), &header, origin).await;
         let id_bytes = query.id.len();
@@ -197,7 +198,9 @@ impl Session<'_> {
         let takes_requests = self.state.backend.takes_requests();
         match parsed {
             // What a block leaves out gets the default of its type, not of its column, as ClickHouse does it for clients.
-            Ok(parsed) if takes_requests && !parsed.has_all_columns() => self.relay_insert(sent, "columns", come).await,
+            Ok(parsed) if takes_requests && !parsed.has_all_columns() => {
+                self.relay_insert(sent, ForwardReason::Columns, come).await
+            }
             Ok(parsed) => self.gather(sent, parsed, come, origin).await,
             Err(why) => self.not_gathered(sent, why, come).await,
         }
@@ -207,7 +210,7 @@ impl Session<'_> {
         &'c self,
         sent: &Sent<'c>,
         table: &'c TableName,
-        obstacle: Option<&'static str>,
+        obstacle: Option<ForwardReason>,
         payload: &'c [u8],
     ) -> Candidate<'c> {
         let query = sent.query;
@@ -260,7 +263,7 @@ impl Session<'_> {
         };
         let claim = match claim {
             Ok(claim) => claim,
-            Err(NotClaimed::Forward) => return self.relay_insert(sent, "query_id", come).await,
+            Err(NotClaimed::Forward) => return self.relay_insert(sent, ForwardReason::QueryId, come).await,
             Err(NotClaimed::Refused(refusal)) => {
                 self.wire.consume(end);
                 return self.refuse(sent.query.is_compressed, &refusal).await;
@@ -318,17 +321,17 @@ impl Session<'_> {
                 return self.refuse_insert(sent, &come, &refusal).await;
             }
             // ClickHouse passes over what it doesn't know, unless it is marked as important.
-            NotGathered::Refused(_) => ("setting", None),
+            NotGathered::Refused(_) => (ForwardReason::Setting, None),
             NotGathered::Forward(reason) => (reason, None),
             // Here it is known only when its rows are, and gathering finds it out.
-            NotGathered::Elsewhere(_) => ("deduplication", None),
+            NotGathered::Elsewhere(_) => (ForwardReason::Deduplication, None),
             NotGathered::NotRead { unread, .. } => (unread.reason, Some(unread)),
         };
         if is_alone && !(sent.is_text && unread.is_some() && sent.statement.format.eq_ignore_ascii_case("Values")) {
             // Nobody else takes what is not gathered, but for SQL that looked like plain values.
             let format = &sent.statement.format;
             let refusal = match (reason, unread) {
-                ("too_large", _) => too_large(self.state.max_table_bytes),
+                (ForwardReason::TooLarge, _) => too_large(self.state.max_table_bytes),
                 (_, Some(unread)) => unreadable(format, unread, &come.payload),
                 (reason, None) => not_taken(reason),
             };
@@ -348,7 +351,7 @@ impl Session<'_> {
     }
 
     /// The insert as it came is the backend's.
-    async fn relay_insert(&mut self, sent: &Sent<'_>, reason: &'static str, come: Come) -> Result<(), Closed> {
+    async fn relay_insert(&mut self, sent: &Sent<'_>, reason: ForwardReason, come: Come) -> Result<(), Closed> {
         self.state.metrics.forwarded(reason);
         let query = sent.query;
         let is_whole = sent.is_text || come.end.is_some();

@@ -7,6 +7,7 @@ use super::relay::Had;
 use super::reply::{misread, seconds_now};
 use super::session::{no_room, Closed, Session};
 use crate::data::Room;
+use crate::forward_reason::ForwardReason;
 
 /// What has come of an insert's rows, and what the client has been told meanwhile.
 #[derive(Default)]
@@ -32,7 +33,7 @@ pub(super) enum NoRows {
     /// The client has changed its mind, or has been told why not.
     Ended,
     /// They can't be kept or read here. The backend gets what has come, and what still comes.
-    Forward(&'static str, Come),
+    Forward(ForwardReason, Come),
 }
 
 impl From<Closed> for NoRows {
@@ -149,10 +150,10 @@ impl Session<'_> {
                     }
                 }
                 Step::Unreadable(Fault::TooLarge(_)) => {
-                    return Err(NoRows::Forward("too_large", Come { had, ..Come::default() }));
+                    return Err(NoRows::Forward(ForwardReason::TooLarge, Come { had, ..Come::default() }));
                 }
                 Step::Unreadable(Fault::Unsupported(_)) => {
-                    return Err(NoRows::Forward("type", Come { had, ..Come::default() }));
+                    return Err(NoRows::Forward(ForwardReason::Type, Come { had, ..Come::default() }));
                 }
                 step => return Err(self.without_rows(is_compressed, step, reading.at).await?),
             }

@@ -25,6 +25,7 @@ use crate::admission::UserKey;
 use crate::backend::Backend;
 use crate::data::{own_tables, Peer, Room};
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{Origin, Param, Summary};
 use crate::state::State;
 use crate::statement::{outline, Changes, Learnt, Passage, RowRemoval, StatementContext, LOOKED_THROUGH_BYTES};
@@ -246,7 +247,7 @@ impl<'s> Session<'s> {
             }
         };
         let Some((query, length)) = query else {
-            self.state.metrics.forwarded("too_large");
+            self.state.metrics.forwarded(ForwardReason::TooLarge);
             return self.splice().await;
         };
         let trace = self.trace(&query, arrived);
@@ -290,14 +291,13 @@ impl<'s> Session<'s> {
         let is_whole = query.stage == windrow_clickhouse::native::STAGE_COMPLETE;
         match classify_without_end(&self.wire.input[query.text.clone()]) {
             // Of a server that runs a part of it here.
-            Statement::Insert(_) if !is_whole => self.forward(&query, length, None, "stage").await,
+            Statement::Insert(_) if !is_whole => self.forward(&query, length, None, ForwardReason::Stage).await,
             Statement::Insert(statement) => self.insert(query, length, statement, origin).await,
             Statement::SystemFlushAsyncInsertQueue { tables } => self.flush_queue(&query, length, tables).await,
             Statement::Other(statement) => {
-                let reason = if statement.insert_form.is_some() { "insert_form" } else { "other_statement" };
-                self.forward(&query, length, Some(&statement), reason).await
+                self.forward(&query, length, Some(&statement), ForwardReason::of_statement(&statement)).await
             }
-            Statement::Incomplete => self.forward(&query, length, None, "unclear").await,
+            Statement::Incomplete => self.forward(&query, length, None, ForwardReason::Unclear).await,
         }
     }
 
@@ -307,7 +307,7 @@ impl<'s> Session<'s> {
         query: &Query,
         length: usize,
         statement: Option<&OtherStatement>,
-        reason: &'static str,
+        reason: ForwardReason,
     ) -> Result<(), Closed> {
         let params = self.params(query);
         if self.reads_own_tables(query) {
@@ -468,7 +468,7 @@ impl<'s> Session<'s> {
         let params = self.params(query);
         let flushed = self.context(query, self.user_key(query), &params).flush_gathered(tables).await;
         match flushed {
-            Ok(_) => self.forward(query, length, None, "other_statement").await,
+            Ok(_) => self.forward(query, length, None, ForwardReason::OtherStatement).await,
             Err(refusal) => self.refuse_with_data(query, length, &refusal).await,
         }
     }

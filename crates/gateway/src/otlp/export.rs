@@ -25,6 +25,7 @@ use super::sender::Sender;
 use super::tables::{Search, Table};
 use super::tenants::{by_tenant, names, OfTenant};
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
 use crate::insert::{hand_over, NotGathered, Origin, Param, Silent};
 use crate::state::State;
 
@@ -293,7 +294,7 @@ impl Part {
                     Refused::from(refusal)
                 })?;
             }
-            Err(NotGathered::Forward("too_large")) => return Err(Refused::new(Why::TooLarge, TOO_LARGE)),
+            Err(NotGathered::Forward(ForwardReason::TooLarge)) => return Err(Refused::new(Why::TooLarge, TOO_LARGE)),
             Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
             _ => self.post(state, sender, table, &params, &self.block(table).native()).await?,
         }

@@ -2,6 +2,7 @@ use windrow_sql::{OtherStatement, TableName};
 
 use super::deduplication::RowRemoval;
 use crate::cluster::{Change, Gone};
+use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
 /// What a forwarded statement may change, as far as gathering is concerned.
@@ -34,14 +35,14 @@ impl Learnt {
 }
 
 impl Changes {
-    pub(crate) fn of(statement: Option<&OtherStatement>, reason: &str) -> Changes {
+    pub(crate) fn of(statement: Option<&OtherStatement>, reason: ForwardReason) -> Changes {
         match statement {
             Some(statement) => {
                 Changes { session: statement.changes_session(), learnt: Learnt::behind(statement), gone: None }
             }
             // Not looked into: it could be anything. An insert that came here changes neither.
             None => {
-                let could_be_anything = reason == "unclear";
+                let could_be_anything = reason == ForwardReason::Unclear;
                 let learnt = if could_be_anything { Learnt::OfNothing } else { Learnt::Holds };
                 Changes { session: could_be_anything, learnt, gone: None }
             }
@@ -99,7 +100,7 @@ mod tests {
 
     fn left_by(text: &str) -> Learnt {
         match classify(text.as_bytes()) {
-            Statement::Other(statement) => Changes::of(Some(&statement), "").learnt,
+            Statement::Other(statement) => Changes::of(Some(&statement), ForwardReason::OtherStatement).learnt,
             other => panic!("{text}: {other:?}"),
         }
     }
