@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_clickhouse::ErrorCode;
+
 use crate::answer::{Atomicity, Committed, State};
 use crate::ended::End;
 use crate::error::AppendError;
@@ -12,7 +14,6 @@ use crate::open_append::{Append, HeldBatch, Step};
 use crate::reading::{read_ahead, Reading};
 use crate::service::Service;
 use crate::target::{CommitFailure, Held, Outcome, Target, Totals, Transaction};
-use windrow_clickhouse::ErrorCode;
 
 /// So much is handed over at once: enough that the calls don't matter, little enough that room comes free meanwhile.
 const MAX_APPLIED_BYTES: u64 = 32 << 20;

@@ -31,6 +31,7 @@ pub(crate) fn nobody_knows(id: AppendId) -> AppendError {
     AppendError::new(ErrorCode::UNKNOWN_STATUS_OF_INSERT, &text)
 }
 
+/// The client that appends knows by 404 and this code that the append is gone.
 pub(crate) fn gone(id: AppendId) -> AppendError {
     let text = format!("There is no append {id}: nothing of it is stored. Open it anew and send all batches again");
     AppendError::new(ErrorCode::BAD_ARGUMENTS, &text).with_status(404)

@@ -295,6 +295,7 @@ fn is_too_large(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED)
 }
 
+/// Too many parts, which passes, or too many partitions of one insert, which does not.
 pub(crate) fn is_about_parts(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if exception.code == ErrorCode::TOO_MANY_PARTS)
 }
@@ -311,6 +312,10 @@ fn is_of_the_server(error: &InsertError) -> bool {
 
 /// The backend has too much to do, whoever asks: parts, memory, queries.
 pub(crate) fn shows_overload(error: &InsertError) -> bool {
-    matches!(error, InsertError::Exception(exception) if matches!(exception.code, ErrorCode::MEMORY_LIMIT_EXCEEDED | ErrorCode::TOO_MANY_PARTS | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES)
-        && !is_of_the_query_alone(exception))
+    let InsertError::Exception(exception) = error else { return false };
+    match exception.code {
+        ErrorCode::TOO_MANY_PARTS | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES => true,
+        ErrorCode::MEMORY_LIMIT_EXCEEDED => !is_of_the_query_alone(exception),
+        _ => false,
+    }
 }

@@ -479,7 +479,7 @@ pub(crate) fn concerns_whole_batch(code: ErrorCode, rows: &Rows) -> bool {
 }
 
 fn concerns_all_typed(code: ErrorCode) -> bool {
-    matches!(
+    let is_named = matches!(
         code,
         ErrorCode::NO_SUCH_COLUMN_IN_TABLE
             | ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH
@@ -490,15 +490,12 @@ fn concerns_all_typed(code: ErrorCode) -> bool {
             | ErrorCode::UNKNOWN_FORMAT
             | ErrorCode::UNKNOWN_DATABASE
             | ErrorCode::UNKNOWN_SETTING
-            | ErrorCode::UNKNOWN_USER
-            | ErrorCode::WRONG_PASSWORD
-            | ErrorCode::REQUIRED_PASSWORD
             | ErrorCode::QUOTA_EXCEEDED
             | ErrorCode::SETTING_CONSTRAINT_VIOLATION
             | ErrorCode::ACCESS_DENIED
             | ErrorCode::UNKNOWN_ROLE
-            | ErrorCode::AUTHENTICATION_FAILED
-    )
+    );
+    is_named || code.is_about_identity()
 }
 
 /// Whether the refusal comes of what the rows hold, whenever and however often they are sent.

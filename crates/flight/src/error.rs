@@ -39,10 +39,7 @@ pub(crate) fn of_call(error: CallError) -> Exception {
 
 fn code(clickhouse: ErrorCode) -> Code {
     match clickhouse {
-        ErrorCode::UNKNOWN_USER
-        | ErrorCode::WRONG_PASSWORD
-        | ErrorCode::REQUIRED_PASSWORD
-        | ErrorCode::AUTHENTICATION_FAILED => Code::Unauthenticated,
+        _ if clickhouse.is_about_identity() => Code::Unauthenticated,
         ErrorCode::READONLY | ErrorCode::ACCESS_DENIED => Code::PermissionDenied,
         ErrorCode::TABLE_ALREADY_EXISTS | ErrorCode::DATABASE_ALREADY_EXISTS => Code::AlreadyExists,
         ErrorCode::UNKNOWN_TABLE | ErrorCode::UNKNOWN_DATABASE => Code::NotFound,

@@ -23,6 +23,9 @@ pub(crate) enum Text {
     Backend(String),
 }
 
+/// Text for a request that there is no memory for now.
+pub(crate) const NO_ROOM: &str = "Windrow holds as many requests as it may. Nothing was stored; try again later";
+
 /// What a gateway says that has not taken an insert because it ends.
 pub(crate) const ENDING: &str = "Windrow is shutting down";
 
@@ -158,6 +161,11 @@ impl Refusal {
              may not be stored; try again: sent again as it is, it is stored once"
         );
         Refusal::retryable(ErrorCode::NETWORK_ERROR, text)
+    }
+
+    /// What comes in takes the memory that it may.
+    pub(crate) fn no_room() -> Refusal {
+        Refusal::too_busy(NO_ROOM.to_owned())
     }
 
     pub(crate) fn too_busy(text: String) -> Refusal {

@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use windrow_clickhouse::ErrorCode;
+
 use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::Body;
-use windrow_clickhouse::ErrorCode;
 
 /// Rows that came to a bad end.
 #[derive(Debug, Clone)]

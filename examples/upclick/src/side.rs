@@ -59,6 +59,7 @@ impl Side {
             match self.store.insert(client, row).await {
                 Ok(()) => return self.results.acknowledged(row.number, sent.elapsed()),
                 Err(CallError::Exception(exception)) if exception.code == ErrorCode::TOO_MANY_PARTS => {
+                    // Merges don't keep up: whoever inserts has to come back later.
                     self.results.refused(exception.to_string());
                     tokio::time::sleep(BETWEEN_TRIES).await;
                 }

@@ -111,5 +111,6 @@ async fn order(session: &Session, id: AppendId, statement: &str, settings: &[(&s
 
 /// Whether an error was raised before a row of the last step was kept, so that a look at the tables is all it takes.
 pub(super) fn is_settled(error: &CallError) -> bool {
-    matches!(error, CallError::Exception(exception) if !exception.leaves_outcome_open() && exception.code != ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING)
+    let CallError::Exception(exception) = error else { return false };
+    !exception.leaves_outcome_open() && exception.code != ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING
 }

@@ -10,11 +10,11 @@ use arrow_array::{
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_ipc::CompressionType;
 use arrow_schema::Field;
+use windrow_clickhouse::ErrorCode;
 
 use super::read::of_stream;
 use super::unfolding::unfolded_bytes;
 use crate::size::batch_bytes;
-use windrow_clickhouse::ErrorCode;
 
 const MAX_BYTES: u64 = 1 << 20;
 

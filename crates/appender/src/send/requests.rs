@@ -218,7 +218,7 @@ impl Requests {
         match (status, exception) {
             // What stands between may say so as well; and nothing but waiting helps.
             (502..=504 | 429, exception) => Trouble::Again { cause: Cause::Answered(text(&exception)), wait: true },
-            // A table that isn't there is a 404 as well, by another code.
+            // The server does not know the append. A table that isn't there is a 404 as well, by another code.
             (404, Some(exception)) if exception.code == ErrorCode::BAD_ARGUMENTS => Trouble::Final(Why::Gone),
             (_, Some(exception)) => Trouble::Final(Why::Refused { exception, batch: reply.batch, row: reply.row }),
             (500.., None) => Trouble::Again { cause: Cause::Answered(text(&None)), wait: true },

@@ -47,8 +47,9 @@ macro_rules! error_codes {
     };
 }
 
-// The number, its name, the status in HTTP, and what it means. OK stands for an error without a code. READONLY passes, since a server that starts answers with
-// it, and so does a table that has lost its Keeper. NOT_INITIALIZED comes of a replicated table without its Keeper.
+// The number, its name, the status in HTTP, and what it means. OK stands for an error without a code. READONLY passes,
+// since a server that starts answers with it, and so does a table that has lost its Keeper. NOT_INITIALIZED comes of a
+// replicated table without its Keeper, ABORTED of a server that shuts down.
 error_codes! {
     0, OK, 500, [];
     1, UNSUPPORTED_METHOD, 500, [];
@@ -185,7 +186,8 @@ impl ErrorCode {
         self.known().map_or(500, |known| known.status)
     }
 
-    pub(crate) fn is_about_identity(self) -> bool {
+    /// The server does not know who asks.
+    pub fn is_about_identity(self) -> bool {
         self.means(Meaning::Identity)
     }
 

@@ -1,8 +1,8 @@
 //! What a server writes to a client, for one revision.
 
-use crate::exception::ErrorCode;
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 
+use crate::exception::ErrorCode;
 use crate::native::input::{write_string, write_varint};
 use crate::native::{revision, server};
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use windrow_clickhouse::ErrorCode;
+
 use crate::records::{
     encode_context, encode_insert, encode_message, encode_stream, ContextRecord, InsertHead, StreamRecord,
 };
-use windrow_clickhouse::ErrorCode;
 
 use super::dead_letter::{message_identity, message_summary, origin, summary};
 use super::index::Identity;

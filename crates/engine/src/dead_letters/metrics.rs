@@ -7,11 +7,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use windrow_clickhouse::ErrorCode;
 
 use super::index::Amount;
 use super::record::Gone;
 use crate::metrics::label;
-use windrow_clickhouse::ErrorCode;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TableLabels {

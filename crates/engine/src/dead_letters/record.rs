@@ -18,8 +18,9 @@
 //!
 //! Dead letters that are gone are told by a third kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
 
-use crate::sink::BatchId;
 use windrow_clickhouse::ErrorCode;
+
+use crate::sink::BatchId;
 
 use super::summary::DeadLetterId;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use windrow_clickhouse::ErrorCode;
+
 use super::moment::parse_moment;
 use super::summary::{DeadLetterId, DeadLetterSummary};
-use windrow_clickhouse::ErrorCode;
 
 /// A choice of dead letters: those that fulfil every condition it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

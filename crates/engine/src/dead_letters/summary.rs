@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::insert::{AckLevel, QueryId};
 use windrow_clickhouse::ErrorCode;
+
+use crate::insert::{AckLevel, QueryId};
 
 /// Names a dead letter for as long as the data directory exists: no other ever gets its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +63,7 @@ pub struct DeadLetterSummary {
     pub failed_micros: u64,
     /// How often it was tried to store it, before it became a dead letter and by `retry`.
     pub attempts: u32,
-    /// ClickHouse's code of the last error; 0 if it was none of ClickHouse's.
+    /// Code of the last error. `OK` if the error is not ClickHouse's.
     pub code: ErrorCode,
     /// At most [`ERROR_BYTES`] of the last error.
     pub error: Arc<str>,

@@ -1,8 +1,9 @@
 //! A message that its pipeline could not store, as the dead letters keep it; and what messages of one topic have in
 //! common.
 
-use super::bytes::{error, Bytes, RecordError, Writer};
 use windrow_clickhouse::ErrorCode;
+
+use super::bytes::{error, Bytes, RecordError, Writer};
 
 const VERSION: u8 = 1;
 

@@ -66,20 +66,17 @@ fn stores_nothing(exception: &Exception, destination: &Destination, spans_partit
 
 /// Who asks, and whether the statement may run at all.
 fn comes_before_writing(code: ErrorCode) -> bool {
-    matches!(
+    let is_named = matches!(
         code,
         ErrorCode::NO_SUCH_COLUMN_IN_TABLE
             | ErrorCode::UNKNOWN_TABLE
             | ErrorCode::UNKNOWN_DATABASE
             | ErrorCode::UNKNOWN_SETTING
-            | ErrorCode::UNKNOWN_USER
-            | ErrorCode::WRONG_PASSWORD
-            | ErrorCode::REQUIRED_PASSWORD
             | ErrorCode::QUOTA_EXCEEDED
             | ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES
             | ErrorCode::UNKNOWN_ROLE
-            | ErrorCode::AUTHENTICATION_FAILED
-    )
+    );
+    is_named || code.is_about_identity()
 }
 
 #[cfg(test)]

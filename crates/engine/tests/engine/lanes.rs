@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::support::{outcomes, Answer, Gate, Told, World};
 use windrow_clickhouse::ErrorCode;
+
+use crate::support::{outcomes, Answer, Gate, Told, World};
 
 #[tokio::test]
 async fn equal_destinations_are_one_shape() {

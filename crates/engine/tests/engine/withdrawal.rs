@@ -88,10 +88,8 @@ async fn after_the_end_the_outcome_is_told() {
     let mut tickets = world.push_all(&shape, 0..2).await;
     world.flush().await;
     let refused = tickets.remove(1).withdraw().await;
-    assert!(
-        matches!(&refused, Withdrawal::Done(Err(InsertError::Exception(e))) if e.code == ErrorCode::VIOLATED_CONSTRAINT),
-        "{refused:?}"
-    );
+    let Withdrawal::Done(Err(InsertError::Exception(exception))) = &refused else { panic!("{refused:?}") };
+    assert_eq!(exception.code, ErrorCode::VIOLATED_CONSTRAINT);
     assert_eq!(tickets.remove(0).withdraw().await, Withdrawal::Done(Ok(())));
 }
 

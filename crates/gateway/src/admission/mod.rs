@@ -81,7 +81,7 @@ use crate::forward_reason::ForwardReason;
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]
 pub(crate) enum NotAdmitted {
-    /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own. With the label of a metric.
+    /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own.
     Forward(ForwardReason),
     /// It is refused, and there is nobody else to say so.
     Refused(Arc<Refusal>),

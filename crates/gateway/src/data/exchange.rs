@@ -110,9 +110,7 @@ impl Exchange<'_> {
         self.origin.mark("accept");
         let plan = match plan {
             Ok(plan) => plan,
-            Err(ReadError::NoRoom) => Plan::Refuse(Refusal::too_busy(
-                "Windrow holds as many request bodies as it may. Nothing was stored; try again later".into(),
-            )),
+            Err(ReadError::NoRoom) => Plan::Refuse(Refusal::no_room()),
             // The client did not send what it announced; there is nobody to answer.
             Err(ReadError::Body) => return After::Close,
         };

@@ -31,6 +31,7 @@ mod questions;
 mod read;
 mod readers;
 mod role;
+mod settings_by_role;
 
 pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::Asking;

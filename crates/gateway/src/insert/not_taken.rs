@@ -8,7 +8,7 @@ use super::readers::Unread;
 use super::role::{role, Role};
 use crate::admission::TableSchema;
 use crate::error::Refusal;
-use crate::forward_reason::ForwardReason;
+use crate::forward_reason::ForwardReason::{self, NotParsed};
 
 /// As much of a row as is shown of it.
 const SHOWN_BYTES: usize = 200;
@@ -62,29 +62,21 @@ pub(crate) fn too_large(max_bytes: u64) -> Refusal {
 /// A payload that is not what it says.
 pub(crate) fn unreadable(format: &str, unread: Unread, payload: &[u8]) -> Refusal {
     let (code, what) = match unread.reason {
-        ForwardReason::NotParsed(NotParsedReason::Null) => {
+        NotParsed(NotParsedReason::Null) => {
             (ErrorCode::CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN, "a NULL where the column takes none")
         }
-        ForwardReason::NotParsed(NotParsedReason::UnknownField) => {
-            (ErrorCode::INCORRECT_DATA, "a field with the name of no column")
-        }
-        ForwardReason::NotParsed(NotParsedReason::DuplicateField) => {
-            (ErrorCode::INCORRECT_DATA, "a field that is given twice")
-        }
-        ForwardReason::NotParsed(NotParsedReason::MixedDefaults) => (
+        NotParsed(NotParsedReason::UnknownField) => (ErrorCode::INCORRECT_DATA, "a field with the name of no column"),
+        NotParsed(NotParsedReason::DuplicateField) => (ErrorCode::INCORRECT_DATA, "a field that is given twice"),
+        NotParsed(NotParsedReason::MixedDefaults) => (
             ErrorCode::NOT_IMPLEMENTED,
             "a column with a DEFAULT, or without NULL, that some rows give and others leave out",
         ),
-        ForwardReason::NotParsed(NotParsedReason::ColumnKind) => {
-            (ErrorCode::INCORRECT_DATA, "a column that can't be inserted into")
-        }
-        ForwardReason::NotParsed(NotParsedReason::TimeZone) => {
+        NotParsed(NotParsedReason::ColumnKind) => (ErrorCode::INCORRECT_DATA, "a column that can't be inserted into"),
+        NotParsed(NotParsedReason::TimeZone) => {
             (ErrorCode::NOT_IMPLEMENTED, "a local time that its time zone has twice or not at all")
         }
-        ForwardReason::NotParsed(NotParsedReason::Setting) => (ErrorCode::NOT_IMPLEMENTED, "what a setting asks for"),
-        ForwardReason::NotParsed(NotParsedReason::TooDeep) => {
-            (ErrorCode::TOO_DEEP_RECURSION, "values that are nested too deep")
-        }
+        NotParsed(NotParsedReason::Setting) => (ErrorCode::NOT_IMPLEMENTED, "what a setting asks for"),
+        NotParsed(NotParsedReason::TooDeep) => (ErrorCode::TOO_DEEP_RECURSION, "values that are nested too deep"),
         _ => (ErrorCode::CANNOT_PARSE_INPUT_ASSERTION_FAILED, "a value or its syntax"),
     };
     let at = format!(" (at row {})", unread.rows_before + 1);
@@ -170,7 +162,7 @@ mod tests {
     use super::*;
 
     fn text(format: &str, rows_before: u64, payload: &str) -> String {
-        let unread = Unread { reason: ForwardReason::NotParsed(NotParsedReason::Value), rows_before, payload_bytes: 0 };
+        let unread = Unread { reason: NotParsed(NotParsedReason::Value), rows_before, payload_bytes: 0 };
         unreadable(format, unread, payload.as_bytes()).line("(DuckDB v1.5.6)")
     }
 

@@ -1,29 +1,29 @@
+//! The steps that settle everything about an insert before its payload is looked at.
+
 use std::sync::Arc;
 
 use windrow_clickhouse::Credentials;
-use windrow_columns::{ColumnSpec, DataType, Format, PassthroughFormat, ReadPlans, ReadSettings, SettingEffect};
+use windrow_columns::{DataType, Format, PassthroughFormat, ReadPlans};
 use windrow_engine::{
-    sink::{Destination, Form, Partitioning},
+    sink::{Destination, Form},
     AckLevel, DataKind, InsertKind,
 };
 use windrow_settings::Settings;
 use windrow_sql::{InsertStatement, TableName};
 
-use super::answer_form::AnswerForm;
 use super::backend_reader::BackendReader;
 use super::dedup_plan::DedupPlan;
-use super::dedup_settings::{recognised, DedupSettings, DefaultProfile, THROUGH_VIEWS};
+use super::dedup_settings::DefaultProfile;
 use super::logged_query::logged_query;
 use super::not_taken::not_admitted;
-use super::own_settings::{RequestedSettings, TableSays};
+use super::own_settings::{OwnSettings, TableSays};
 use super::prepare_backend_reader::{may_be_asked_for, BackendReaderRequest};
 use super::prepare_passthrough::PassthroughRequest;
 use super::prepared::Prepared;
-use super::query_settings::QuerySettings;
 use super::readers::{ParsingReader, PassthroughReader, Readers};
-use super::role::{is_surely_taken, role, Role};
+use super::settings_by_role::SettingsByRole;
 use crate::admission::{
-    refuse_casts, Account, Admission, Cutting, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, TableKey, TableSchema,
+    Account, Admission, Cutting, Grounds, KeptGrounds, Moment, NotAdmitted, Probe, Sharding, TableKey, TableSchema,
     Target, UserContext, UserKey, Window,
 };
 use crate::clickhouse_settings::unknown_setting;
@@ -56,281 +56,6 @@ pub(crate) struct PrepareWith<'a> {
     pub(crate) kept: Option<&'a KeptGrounds>,
 }
 
-/// Settles everything about an insert that doesn't depend on its payload, with no answer from before `since`.
-pub(crate) async fn prepare(
-    admission: &Admission,
-    with: PrepareWith<'_>,
-    request: &InsertRequest,
-    since: Moment,
-) -> Result<Prepared, NotAdmitted> {
-    let prepared = match prepare_gathered(admission, with, request, since, true).await {
-        // The rows go through the Distributed table.
-        Err(Unprepared::ByShards) => prepare_gathered(admission, with, request, since, false).await,
-        prepared => prepared,
-    };
-    match prepared.map_err(NotAdmitted::from) {
-        // There is nobody to forward it to.
-        Err(NotAdmitted::Forward(reason)) if !admission.backend().takes_requests() => {
-            let database = request.table.database.as_ref().or(request.database.as_ref());
-            let key = TableKey {
-                database: admission.backend().canonical_database(database.map_or("default", String::as_str)),
-                table: request.table.table.clone(),
-            };
-            let schema = admission.table(&key, &request.user_key()).await.ok();
-            Err(NotAdmitted::Refused(Arc::new(not_admitted(reason, request, schema.as_deref()))))
-        }
-        result => result,
-    }
-}
-
-/// When the insert would be acknowledged, as far as that can be told of an account and a table that nobody knows yet.
-pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLevel {
-    let database = request.table.database.as_ref().or(request.database.as_ref()).map_or("default", String::as_str);
-    let rules = settings.table_rules(database, &request.table.table, &request.credentials.user);
-    let requested = SettingsByRole::new(&request.settings).and_then(|by| by.requested(&UserContext::default()));
-    let Ok(requested) = requested else { return AckLevel::Stored };
-    let table = TableSays { async_insert: false, deduplicates: false };
-    let own = requested.resolve(&rules, &settings.gather, table);
-    match own.async_insert {
-        true => own.ack,
-        false => AckLevel::Stored,
-    }
-}
-
-enum Unprepared {
-    NotAdmitted(NotAdmitted),
-    /// The rows can't be cut by the shards of their table.
-    ByShards,
-}
-
-impl From<NotAdmitted> for Unprepared {
-    fn from(error: NotAdmitted) -> Self {
-        Unprepared::NotAdmitted(error)
-    }
-}
-
-impl From<Unprepared> for NotAdmitted {
-    fn from(error: Unprepared) -> Self {
-        match error {
-            Unprepared::NotAdmitted(error) => error,
-            Unprepared::ByShards => NotAdmitted::Forward(ForwardReason::ShardingKey),
-        }
-    }
-}
-
-/// `by_shards`: the rows of a Distributed table are cut, where that is possible.
-async fn prepare_gathered(
-    admission: &Admission,
-    with: PrepareWith<'_>,
-    request: &InsertRequest,
-    since: Moment,
-    by_shards: bool,
-) -> Result<Prepared, Unprepared> {
-    let PrepareWith { settings, reloads, plans, kept } = with;
-    let statement = &request.statement;
-    let alone_here = !admission.backend().takes_requests();
-    let names = request.settings.iter().map(|(name, _)| name.as_str());
-    if let Some(refusal) = unknown_setting(names).filter(|_| alone_here) {
-        return Err(NotAdmitted::Refused(Arc::new(refusal)).into());
-    }
-    let mut by_role = SettingsByRole::new(&request.settings)?;
-    by_role.is_values_clause = statement.is_values_clause;
-    let user_key = request.user_key();
-    let asked_at = Moment::now();
-    let account = match kept {
-        Some(kept) => kept.account.clone(),
-        None => admission.account_at(&user_key, since).await?,
-    };
-    let user = account.context_in(request.database.as_deref());
-    if by_role.asks_for_serial_quorum(&user) {
-        return Err(NotAdmitted::Forward(ForwardReason::Setting).into());
-    }
-    let (format_name, logged_format) = match request.data_kind {
-        DataKind::Parsed => by_role.query.format(statement, &user).map(|format| (format, format))?,
-        // Whatever format is named: blocks are blocks.
-        DataKind::Preprocessed => ("Native", statement.format.as_str()),
-    };
-    let format = Format::named(format_name).or_else(|| windrow_interchange::format(format_name));
-    let passthrough_format = PassthroughFormat::named(format_name);
-    let may_ask = !alone_here && may_be_asked_for(format_name, format);
-    if format.is_none() && passthrough_format.is_none() && !may_ask {
-        return Err(NotAdmitted::Forward(ForwardReason::Format).into());
-    }
-    let database = request.table.database.as_ref().unwrap_or(&user.database);
-    let database = admission.backend().canonical_database(database);
-    let of_duckdb = alone_here && database == "pg_catalog";
-    if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
-        return Err(NotAdmitted::Forward(ForwardReason::SystemTable).into());
-    }
-    let key = TableKey { database, table: request.table.table.clone() };
-    let schema = match kept {
-        Some(kept) => kept.schema.clone(),
-        None => admission.table_at(&key, &user_key, since).await?,
-    };
-    let topology = admission.topology_of(&schema);
-    let cutting = match topology.is_some() && !request.names_shard(&user) {
-        true => admission.cutting(&key, &schema, &user_key, &user.timezone, since).await?,
-        false => Cutting::NONE,
-    };
-    let (sharding, window) = match cutting {
-        Cutting::ByShards(sharding) => {
-            let window = sharding.schema.window;
-            (Some(sharding).filter(|_| by_shards), window)
-        }
-        Cutting::None { window } => (None, window.unwrap_or(schema.window)),
-    };
-    let schema = sharding.as_ref().map_or(schema, |sharding| sharding.schema.clone());
-    let rules = settings.table_rules(&key.database, &key.table, &request.credentials.user);
-    let table =
-        TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
-    let own = by_role.requested(&user)?.resolve(&rules, &settings.gather, table);
-    let wants = |window| by_role.dedup.wants(window, &user, DefaultProfile::of(settings));
-    let plan = || DedupPlan::new(&key, &schema, window, &user.timezone, admission.most_parts(&schema));
-    let dedup = wants(schema.window).then(plan);
-    let may_be_cut_at_times = sharding.is_none() && topology.is_some();
-    let dedup_by_parts = (may_be_cut_at_times && wants(window)).then(plan);
-    // One that names itself goes the way of its repeats, of which some may be asynchronous.
-    let names_itself = dedup.is_some() && by_role.dedup.token().is_some();
-    let at_once = !own.async_insert && (alone_here || names_itself);
-    if !own.async_insert && !at_once {
-        return Err(NotAdmitted::Forward(ForwardReason::AsyncInsertOff).into());
-    }
-    if !schema.gatherable {
-        return Err(NotAdmitted::Forward(ForwardReason::Engine).into());
-    }
-    if dedup.as_ref().is_some_and(|dedup| !dedup.tells_partitions()) {
-        return Err(NotAdmitted::Forward(ForwardReason::Deduplication).into());
-    }
-    let deduplicates = kept.map_or_else(|| admission.will_recognise_batches(&schema), |kept| kept.deduplicates);
-    if !alone_here && (deduplicates || schema.has_views) {
-        // The profile may have it off, and the batch's own token is all that a repeat is known by.
-        by_role.let_it_be_recognised(&user, schema.has_views);
-    }
-    if schema.async_insert {
-        // The backend may gather the batch once more, and is to answer when it is stored.
-        by_role.shape.push(("wait_for_async_insert", "1"));
-        by_role.shape.sort_unstable();
-    }
-    let mut targets = schema.target_columns(&key.table, statement.columns.as_deref(), &statement.except)?;
-    // What Windrow makes itself, of OTLP for instance, is nobody else's request.
-    let is_a_clients = !alone_here && request.sent_as.is_empty();
-    if is_a_clients && schema.reads_request(&targets) {
-        return Err(NotAdmitted::Forward(ForwardReason::Function).into());
-    }
-    // Of two ways in, ClickHouse has a column's zone in one and the session's in the other when it computes with times.
-    if is_a_clients && schema.computes && schema.has_local_times() && by_role.is_in_another_zone(&user) {
-        return Err(NotAdmitted::Forward(ForwardReason::Setting).into());
-    }
-    targets.iter_mut().zip(&request.sent_as).for_each(|(target, data_type)| target.is_sent_as(data_type));
-    let destination = Destination {
-        database: key.database.clone(),
-        table: key.table.clone(),
-        columns: targets.iter().map(|target| target.name.clone()).collect(),
-        form: Form::Native { types: Vec::new() },
-        credentials: request.credentials.clone(),
-        own_account: false,
-        roles: request.roles.clone(),
-        quota_key: request.quota_key.clone(),
-        shard: None,
-        settings: Vec::new(),
-        deduplicates,
-        has_views: schema.has_views,
-        hands_on: schema.hands_on,
-        is_replicated: schema.is_replicated,
-        partitioning: by_role.partitioning(&schema, &user),
-    };
-    let kind = InsertKind {
-        query: logged_query(&key, &targets, statement, logged_format),
-        format: format_name.to_owned(),
-        data_kind: request.data_kind,
-        limits: own.limits,
-    };
-    by_role.ask_for_one_block(&user);
-    let mut parsing = by_role.parsing_reader(format, &targets, &user, &destination, schema.computes, plans);
-    if let (Ok(parsing), true) = (&mut parsing, alone_here) {
-        parsing.take_all();
-    }
-    let may_be_text = |dedup: &DedupPlan| dedup.takes_texts() && by_role.dedup.token().is_some();
-    if let Some(sharding) = &sharding {
-        let Ok(ParsingReader { destination, .. }) = &parsing else { return Err(Unprepared::ByShards) };
-        let Form::Native { types } = &destination.form else { return Err(Unprepared::ByShards) };
-        if !sharding.understands(&destination.columns, types) {
-            return Err(Unprepared::ByShards);
-        }
-    }
-    let passthrough_format = passthrough_format.filter(|_| !alone_here && sharding.is_none());
-    let passthrough = passthrough_format.filter(|_| dedup.as_ref().is_none_or(may_be_text)).and_then(|format| {
-        let formatting = if schema.computes { by_role.formatting.as_slice() } else { &[] };
-        let (targets, user, settings, kind) = (targets.as_slice(), &*user, by_role.shape.as_slice(), &kind);
-        let not_parsed = parsing.as_ref().err().copied();
-        PassthroughRequest { format, targets, user, settings, formatting, kind, not_parsed }
-            .reader(&destination)
-            .map(Box::new)
-    });
-    let asking = may_ask.then(|| BackendReaderRequest {
-        format_name,
-        targets: &targets,
-        user: &user,
-        settings: &by_role.shape,
-        formatting: &by_role.formatting,
-        computes: schema.computes,
-        database: request.database.as_deref(),
-        kind: &kind,
-        parsing: parsing.as_ref().map_err(|reason| *reason),
-        takes_unread_rows: dedup.as_ref().is_none_or(may_be_text),
-    });
-    let passthrough = passthrough.or_else(|| asking.as_ref()?.blocks(&destination).map(Box::new));
-    let backend = asking.and_then(|asking| asking.reader(&destination)).map(Box::new);
-    // Where the table itself lies in the request's database, that one is there.
-    let database = request.database.as_deref().filter(|database| *database != key.database);
-    let asker = Asker {
-        admission,
-        account: &account,
-        schema: &schema,
-        other_settings: &by_role.others,
-        database,
-        is_known: kept.is_some(),
-    };
-    let mut readers = asker.admitted_readers(parsing, passthrough, backend).await?;
-    if let Some(sharding) = &sharding {
-        let probe = Probe { destination: readers.any_destination(), other_settings: &by_role.others, database: None };
-        if !sharding.admits(&probe, &user_key, since).await? {
-            return Err(Unprepared::ByShards);
-        }
-    }
-    // Not before: a table is changed for those only who may insert into it.
-    let is_settled = match &sharding {
-        Some(sharding) => sharding.settle_windows().await,
-        // It has those that it had.
-        None if kept.is_some() => deduplicates,
-        None => admission.give_windows(&key, &schema).await.is_ok(),
-    };
-    if !is_settled && deduplicates {
-        readers.no_repeat_is_recognised();
-    }
-    let ack = if at_once { AckLevel::Stored } else { own.ack };
-    let answer_form = by_role.answer_form(&user);
-    // Nothing else tells whether that database is there still, or what roles may do that the request names.
-    let is_limited = database.is_some() || account.grants.is_none() || may_be_cut_at_times;
-    let asked_at = is_limited.then_some(asked_at);
-    let grounds = Grounds {
-        account: account.clone(),
-        key: user_key,
-        table: key.clone(),
-        schema: schema.clone(),
-        asked_at,
-        reloads,
-        topology,
-        kept: kept.map(|kept| kept.since),
-    };
-    let mut prepared = Prepared::new(readers, ack, own.wait_timeout, kind, grounds);
-    (prepared.at_once, prepared.dedup, prepared.dedup_by_parts) = (at_once, dedup, dedup_by_parts);
-    prepared.answer_form = answer_form;
-    prepared.is_made_anew = admission.is_made_anew(&key, &schema, sharding.as_ref());
-    prepared.sharding = sharding;
-    Ok(prepared)
-}
-
 impl InsertRequest {
     /// Whether it says itself which shard its rows are for.
     fn names_shard(&self, user: &UserContext) -> bool {
@@ -345,6 +70,420 @@ impl InsertRequest {
             quota_key: self.quota_key.clone(),
             database: self.database.clone(),
         }
+    }
+}
+
+/// Settles everything about an insert that doesn't depend on its payload, with no answer from before `since`.
+pub(crate) async fn prepare(
+    admission: &Admission,
+    with: PrepareWith<'_>,
+    request: &InsertRequest,
+    since: Moment,
+) -> Result<Prepared, NotAdmitted> {
+    let alone_here = !admission.backend().takes_requests();
+    let preparation = Preparation { admission, with, request, user_key: request.user_key(), since, alone_here };
+    let mut prepared = preparation.prepare(true).await;
+    if matches!(prepared, Ok(None)) {
+        // The rows go through the Distributed table.
+        prepared = preparation.prepare(false).await;
+    }
+    match prepared {
+        // There is nobody to forward it to.
+        Err(NotAdmitted::Forward(reason)) if alone_here => Err(preparation.refusal(reason).await),
+        Err(error) => Err(error),
+        Ok(prepared) => prepared.ok_or(NotAdmitted::Forward(ForwardReason::ShardingKey)),
+    }
+}
+
+/// Context of all steps that prepare an insert.
+struct Preparation<'a> {
+    admission: &'a Admission,
+    with: PrepareWith<'a>,
+    request: &'a InsertRequest,
+    user_key: UserKey,
+    since: Moment,
+    /// The backend takes no requests: what is not gathered is refused.
+    alone_here: bool,
+}
+
+/// The format of an insert's payload, and who may read it.
+struct PayloadFormat<'a> {
+    name: &'a str,
+    /// As the log of queries has it.
+    logged: &'a str,
+    parsed: Option<&'static Format>,
+    passthrough: Option<&'static PassthroughFormat>,
+    /// Whether ClickHouse may be asked to read what can't be read here.
+    may_ask: bool,
+}
+
+/// Table that an insert writes to.
+struct TargetTable {
+    key: TableKey,
+    /// Schema of the shards' tables, where rows are cut.
+    schema: Arc<TableSchema>,
+    /// How rows are cut by shards.
+    sharding: Option<Sharding>,
+    /// Version of the shards, for a table whose rows may be cut at other times.
+    topology: Option<u64>,
+    /// Deduplication window of the tables that the rows end up in.
+    window: Window,
+}
+
+/// Terms that an insert is gathered on, by its own settings and its table's.
+struct Terms {
+    own: OwnSettings,
+    /// It is stored before it is acknowledged, though no gathering was asked for.
+    at_once: bool,
+    dedup: Option<DedupPlan>,
+    /// Keys of the parts, for a table whose rows are not cut now, but were, or will be.
+    dedup_by_parts: Option<DedupPlan>,
+    /// The backend will recognise a batch that comes again.
+    deduplicates: bool,
+}
+
+impl<'a> Preparation<'a> {
+    /// Runs all steps in their order. With `by_shards`, the result is `None` where the table's rows are cut by shards,
+    /// and those of this insert can't be.
+    async fn prepare(&self, by_shards: bool) -> Result<Option<Prepared>, NotAdmitted> {
+        let PrepareWith { reloads, kept, .. } = self.with;
+        let mut settings = self.settings()?;
+        let asked_at = Moment::now();
+        let account = self.account().await?;
+        let user = account.context_in(self.request.database.as_deref());
+        if settings.asks_for_serial_quorum(&user) {
+            return Err(NotAdmitted::Forward(ForwardReason::Setting));
+        }
+        let format = self.format(&settings, &user)?;
+        let table = self.table(&user, by_shards).await?;
+        let terms = self.terms(&settings, &user, &table)?;
+        self.complete_settings(&mut settings, &user, &table, &terms);
+        let targets = self.targets(&settings, &user, &table)?;
+        let destination = self.destination(&settings, &user, &table, &targets, terms.deduplicates);
+        let kind = InsertKind {
+            query: logged_query(&table.key, &targets, &self.request.statement, format.logged),
+            format: format.name.to_owned(),
+            data_kind: self.request.data_kind,
+            limits: terms.own.limits,
+        };
+        settings.ask_for_one_block(&user);
+        let readers = self.readers(
+            &mut settings,
+            &ReadersOf {
+                format: &format,
+                user: &user,
+                table: &table,
+                dedup: terms.dedup.as_ref(),
+                targets: &targets,
+                destination: &destination,
+                kind: &kind,
+            },
+        );
+        if table.sharding.as_ref().is_some_and(|sharding| !readers.can_cut(sharding)) {
+            return Ok(None);
+        }
+        // Where the table itself lies in the request's database, that one is there.
+        let database = self.request.database.as_deref().filter(|database| *database != table.key.database);
+        let asker = Asker {
+            admission: self.admission,
+            account: &account,
+            schema: &table.schema,
+            other_settings: &settings.others,
+            database,
+            is_known: kept.is_some(),
+        };
+        let mut readers = asker.admitted_readers(readers).await?;
+        if let Some(sharding) = &table.sharding {
+            let probe =
+                Probe { destination: readers.any_destination(), other_settings: &settings.others, database: None };
+            if !sharding.admits(&probe, &self.user_key, self.since).await? {
+                return Ok(None);
+            }
+        }
+        // Not before: a table is changed for those only who may insert into it.
+        if !self.settle_windows(&table, terms.deduplicates).await && terms.deduplicates {
+            readers.no_repeat_is_recognised();
+        }
+        // Nothing else tells whether that database is there still, or what roles may do that the request names.
+        let is_limited = database.is_some() || account.grants.is_none() || table.may_be_cut_at_times();
+        let grounds = Grounds {
+            account: account.clone(),
+            key: self.user_key.clone(),
+            table: table.key.clone(),
+            schema: table.schema.clone(),
+            asked_at: is_limited.then_some(asked_at),
+            reloads,
+            topology: table.topology,
+            kept: kept.map(|kept| kept.since),
+        };
+        let ack = if terms.at_once { AckLevel::Stored } else { terms.own.ack };
+        let mut prepared = Prepared::new(readers, ack, terms.own.wait_timeout, kind, grounds);
+        (prepared.at_once, prepared.dedup, prepared.dedup_by_parts) =
+            (terms.at_once, terms.dedup, terms.dedup_by_parts);
+        prepared.answer_form = settings.answer_form(&user);
+        prepared.is_made_anew = self.admission.is_made_anew(&table.key, &table.schema, table.sharding.as_ref());
+        prepared.sharding = table.sharding;
+        Ok(Some(prepared))
+    }
+
+    fn settings(&self) -> Result<SettingsByRole<'a>, NotAdmitted> {
+        let names = self.request.settings.iter().map(|(name, _)| name.as_str());
+        if let Some(refusal) = unknown_setting(names).filter(|_| self.alone_here) {
+            return Err(NotAdmitted::Refused(Arc::new(refusal)));
+        }
+        let mut settings = SettingsByRole::new(&self.request.settings)?;
+        settings.is_values_clause = self.request.statement.is_values_clause;
+        Ok(settings)
+    }
+
+    async fn account(&self) -> Result<Arc<Account>, NotAdmitted> {
+        match self.with.kept {
+            Some(kept) => Ok(kept.account.clone()),
+            None => self.admission.account_at(&self.user_key, self.since).await,
+        }
+    }
+
+    fn format<'f>(
+        &'f self,
+        settings: &SettingsByRole<'f>,
+        user: &UserContext,
+    ) -> Result<PayloadFormat<'f>, NotAdmitted> {
+        let statement = &self.request.statement;
+        let (name, logged) = match self.request.data_kind {
+            DataKind::Parsed => settings.query.format(statement, user).map(|format| (format, format))?,
+            // Whatever format is named: blocks are blocks.
+            DataKind::Preprocessed => ("Native", statement.format.as_str()),
+        };
+        let parsed = Format::named(name).or_else(|| windrow_interchange::format(name));
+        let passthrough = PassthroughFormat::named(name);
+        let may_ask = !self.alone_here && may_be_asked_for(name, parsed);
+        if parsed.is_none() && passthrough.is_none() && !may_ask {
+            return Err(NotAdmitted::Forward(ForwardReason::Format));
+        }
+        Ok(PayloadFormat { name, logged, parsed, passthrough, may_ask })
+    }
+
+    async fn table(&self, user: &UserContext, by_shards: bool) -> Result<TargetTable, NotAdmitted> {
+        let database = self.request.table.database.as_ref().unwrap_or(&user.database);
+        let database = self.admission.backend().canonical_database(database);
+        let of_duckdb = self.alone_here && database == "pg_catalog";
+        if database == "system" || database.eq_ignore_ascii_case("information_schema") || of_duckdb {
+            return Err(NotAdmitted::Forward(ForwardReason::SystemTable));
+        }
+        let key = TableKey { database, table: self.request.table.table.clone() };
+        let schema = match self.with.kept {
+            Some(kept) => kept.schema.clone(),
+            None => self.admission.table_at(&key, &self.user_key, self.since).await?,
+        };
+        let topology = self.admission.topology_of(&schema);
+        let cutting = match topology.is_some() && !self.request.names_shard(user) {
+            true => self.admission.cutting(&key, &schema, &self.user_key, &user.timezone, self.since).await?,
+            false => Cutting::NONE,
+        };
+        let (sharding, window) = match cutting {
+            Cutting::ByShards(sharding) => {
+                let window = sharding.schema.window;
+                (Some(sharding).filter(|_| by_shards), window)
+            }
+            Cutting::None { window } => (None, window.unwrap_or(schema.window)),
+        };
+        let schema = sharding.as_ref().map_or(schema, |sharding| sharding.schema.clone());
+        Ok(TargetTable { key, schema, sharding, topology, window })
+    }
+
+    fn terms(
+        &self,
+        settings: &SettingsByRole<'_>,
+        user: &UserContext,
+        table: &TargetTable,
+    ) -> Result<Terms, NotAdmitted> {
+        let TargetTable { key, schema, .. } = table;
+        let rules = self.with.settings.table_rules(&key.database, &key.table, &self.request.credentials.user);
+        let says =
+            TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
+        let own = settings.requested(user)?.resolve(&rules, &self.with.settings.gather, says);
+        let wants = |window| settings.dedup.wants(window, user, DefaultProfile::of(self.with.settings));
+        let plan = || DedupPlan::new(key, schema, table.window, &user.timezone, self.admission.most_parts(schema));
+        let dedup = wants(schema.window).then(plan);
+        let dedup_by_parts = (table.may_be_cut_at_times() && wants(table.window)).then(plan);
+        // One that names itself goes the way of its repeats, of which some may be asynchronous.
+        let names_itself = dedup.is_some() && settings.dedup.token().is_some();
+        let at_once = !own.async_insert && (self.alone_here || names_itself);
+        if !own.async_insert && !at_once {
+            return Err(NotAdmitted::Forward(ForwardReason::AsyncInsertOff));
+        }
+        if !schema.gatherable {
+            return Err(NotAdmitted::Forward(ForwardReason::Engine));
+        }
+        if dedup.as_ref().is_some_and(|dedup| !dedup.tells_partitions()) {
+            return Err(NotAdmitted::Forward(ForwardReason::Deduplication));
+        }
+        let kept = self.with.kept;
+        let deduplicates = kept.map_or_else(|| self.admission.will_recognise_batches(schema), |kept| kept.deduplicates);
+        Ok(Terms { own, at_once, dedup, dedup_by_parts, deduplicates })
+    }
+
+    /// Adds what the flush needs to the settings that the insert has.
+    fn complete_settings(
+        &self,
+        settings: &mut SettingsByRole<'_>,
+        user: &UserContext,
+        table: &TargetTable,
+        terms: &Terms,
+    ) {
+        let schema = &table.schema;
+        if !self.alone_here && (terms.deduplicates || schema.has_views) {
+            // The profile may have it off, and the batch's own token is all that a repeat is known by.
+            settings.let_it_be_recognised(user, schema.has_views);
+        }
+        if schema.async_insert {
+            // The backend may gather the batch once more, and is to answer when it is stored.
+            settings.shape.push(("wait_for_async_insert", "1"));
+            settings.shape.sort_unstable();
+        }
+    }
+
+    /// Columns that the insert writes.
+    fn targets(
+        &self,
+        settings: &SettingsByRole<'_>,
+        user: &UserContext,
+        table: &TargetTable,
+    ) -> Result<Vec<Target>, NotAdmitted> {
+        let (statement, sent_as, schema) = (&self.request.statement, &self.request.sent_as, &table.schema);
+        let mut targets = schema.target_columns(&table.key.table, statement.columns.as_deref(), &statement.except)?;
+        // What Windrow makes itself, of OTLP for instance, is nobody else's request.
+        let is_a_clients = !self.alone_here && sent_as.is_empty();
+        if is_a_clients && schema.reads_request(&targets) {
+            return Err(NotAdmitted::Forward(ForwardReason::Function));
+        }
+        // Of two ways in, ClickHouse has a column's zone in one and the session's in the other when it computes with
+        // times.
+        if is_a_clients && schema.computes && schema.has_local_times() && settings.is_in_another_zone(user) {
+            return Err(NotAdmitted::Forward(ForwardReason::Setting));
+        }
+        targets.iter_mut().zip(sent_as).for_each(|(target, data_type)| target.is_sent_as(data_type));
+        Ok(targets)
+    }
+
+    /// Destination without types and settings: each reader has its own.
+    fn destination(
+        &self,
+        settings: &SettingsByRole<'_>,
+        user: &UserContext,
+        table: &TargetTable,
+        targets: &[Target],
+        deduplicates: bool,
+    ) -> Destination {
+        let (request, schema) = (self.request, &table.schema);
+        Destination {
+            database: table.key.database.clone(),
+            table: table.key.table.clone(),
+            columns: targets.iter().map(|target| target.name.clone()).collect(),
+            form: Form::Native { types: Vec::new() },
+            credentials: request.credentials.clone(),
+            own_account: false,
+            roles: request.roles.clone(),
+            quota_key: request.quota_key.clone(),
+            shard: None,
+            settings: Vec::new(),
+            deduplicates,
+            has_views: schema.has_views,
+            hands_on: schema.hands_on,
+            is_replicated: schema.is_replicated,
+            partitioning: settings.partitioning(schema, user),
+        }
+    }
+
+    /// Lists the readers that may take such payloads. The backend has not been asked about them yet.
+    fn readers(&self, settings: &mut SettingsByRole<'_>, of: &ReadersOf<'_>) -> PossibleReaders {
+        let ReadersOf { format, user, table, dedup, targets, destination, kind } = *of;
+        let computes = table.schema.computes;
+        let plans = self.with.plans;
+        let mut parsing = settings.parsing_reader(format.parsed, targets, user, destination, computes, plans);
+        if let (Ok(parsing), true) = (&mut parsing, self.alone_here) {
+            parsing.take_all();
+        }
+        let is_known_by_token = |dedup: &DedupPlan| dedup.takes_texts() && settings.dedup.token().is_some();
+        let takes_unread_rows = dedup.is_none_or(is_known_by_token);
+        let may_pass_through = !self.alone_here && table.sharding.is_none() && takes_unread_rows;
+        let passthrough = format.passthrough.filter(|_| may_pass_through).and_then(|format| {
+            let formatting = if computes { settings.formatting.as_slice() } else { &[] };
+            let not_parsed = parsing.as_ref().err().copied();
+            PassthroughRequest { format, targets, user, settings: &settings.shape, formatting, kind, not_parsed }
+                .reader(destination)
+                .map(Box::new)
+        });
+        let asking = format.may_ask.then(|| BackendReaderRequest {
+            format_name: format.name,
+            targets,
+            user,
+            settings: &settings.shape,
+            formatting: &settings.formatting,
+            computes,
+            database: self.request.database.as_deref(),
+            kind,
+            parsing: parsing.as_ref().map_err(|reason| *reason),
+            takes_unread_rows,
+        });
+        let passthrough = passthrough.or_else(|| asking.as_ref()?.blocks(destination).map(Box::new));
+        let backend = asking.and_then(|asking| asking.reader(destination)).map(Box::new);
+        PossibleReaders { parsing, passthrough, backend }
+    }
+
+    /// Sets the deduplication windows of the tables. False: there are none, so that no repeat is recognised there.
+    async fn settle_windows(&self, table: &TargetTable, deduplicates: bool) -> bool {
+        match &table.sharding {
+            Some(sharding) => sharding.settle_windows().await,
+            // It has those that it had.
+            None if self.with.kept.is_some() => deduplicates,
+            None => self.admission.give_windows(&table.key, &table.schema).await.is_ok(),
+        }
+    }
+
+    /// Refusal of an insert that nobody but the gateway could take.
+    async fn refusal(&self, reason: ForwardReason) -> NotAdmitted {
+        let database = self.request.table.database.as_ref().or(self.request.database.as_ref());
+        let key = TableKey {
+            database: self.admission.backend().canonical_database(database.map_or("default", String::as_str)),
+            table: self.request.table.table.clone(),
+        };
+        let schema = self.admission.table(&key, &self.user_key).await.ok();
+        NotAdmitted::Refused(Arc::new(not_admitted(reason, self.request, schema.as_deref())))
+    }
+}
+
+impl TargetTable {
+    /// Tells whether rows that are not cut by shards now were cut before, or will be.
+    fn may_be_cut_at_times(&self) -> bool {
+        self.sharding.is_none() && self.topology.is_some()
+    }
+}
+
+/// Parameters of the readers of an insert's payload.
+struct ReadersOf<'a> {
+    format: &'a PayloadFormat<'a>,
+    user: &'a UserContext,
+    table: &'a TargetTable,
+    dedup: Option<&'a DedupPlan>,
+    targets: &'a [Target],
+    destination: &'a Destination,
+    kind: &'a InsertKind,
+}
+
+/// Readers that the backend has not been asked about yet.
+struct PossibleReaders {
+    parsing: Result<ParsingReader, ForwardReason>,
+    passthrough: Option<Box<PassthroughReader>>,
+    backend: Option<Box<BackendReader>>,
+}
+
+impl PossibleReaders {
+    /// Tells whether rows are read into the values that they are cut by.
+    fn can_cut(&self, sharding: &Sharding) -> bool {
+        let Ok(ParsingReader { destination, .. }) = &self.parsing else { return false };
+        let Form::Native { types } = &destination.form else { return false };
+        sharding.understands(&destination.columns, types)
     }
 }
 
@@ -367,12 +506,8 @@ impl Asker<'_> {
     }
 
     /// Asks the backend about all readers at once: it may refuse what only one of them needs.
-    async fn admitted_readers(
-        &self,
-        parsing: Result<ParsingReader, ForwardReason>,
-        passthrough: Option<Box<PassthroughReader>>,
-        backend: Option<Box<BackendReader>>,
-    ) -> Result<Readers, NotAdmitted> {
+    async fn admitted_readers(&self, readers: PossibleReaders) -> Result<Readers, NotAdmitted> {
+        let PossibleReaders { parsing, passthrough, backend } = readers;
         let parsing_destination = parsing.as_ref().ok().map(|parsing| &*parsing.destination);
         let passthrough_destination = passthrough.as_ref().map(|passthrough| &*passthrough.destination);
         // Rows have the same destination as those that are parsed here.
@@ -408,207 +543,16 @@ impl Asker<'_> {
     }
 }
 
-/// A request's settings by what they are for.
-#[derive(Default)]
-struct SettingsByRole<'a> {
-    gathering: Vec<(&'a str, &'a str)>,
-    /// Sorted by name, one of each.
-    shape: Vec<(&'a str, &'a str)>,
-    /// Sorted by name, one of each.
-    formatting: Vec<(&'a str, &'a str)>,
-    query: QuerySettings<'a>,
-    dedup: DedupSettings<'a>,
-    /// What the flush does not carry. ClickHouse is to see it once all the same: it may refuse a name or a value.
-    others: Vec<(&'a str, &'a str)>,
-    is_values_clause: bool,
-}
-
-impl<'a> SettingsByRole<'a> {
-    fn new(settings: &'a [(String, String)]) -> Result<SettingsByRole<'a>, NotAdmitted> {
-        let mut by_role = SettingsByRole::default();
-        for (name, value) in settings {
-            by_role.query.set(name, value);
-            match role(name) {
-                // Such names stand in a URL to say something else, and are no settings in a statement.
-                Role::Request => return Err(NotAdmitted::Forward(ForwardReason::Setting)),
-                Role::Query => {}
-                Role::Harmless if !is_surely_taken(name, value) => {
-                    return Err(NotAdmitted::Forward(ForwardReason::Setting))
-                }
-                Role::Private | Role::Harmless => by_role.others.push((name, value)),
-                Role::Windrow => by_role.gathering.push((name, value)),
-                Role::Gathering => {
-                    by_role.gathering.push((name, value));
-                    if name != "async_insert" {
-                        by_role.others.push((name, value));
-                    }
-                }
-                Role::Formatting => by_role.formatting.push((name, value)),
-                Role::Deduplication => {
-                    by_role.dedup.set(name, value);
-                    if name != "insert_deduplication_token" {
-                        by_role.others.push((name, value));
-                    }
-                }
-                Role::Alone => return Err(NotAdmitted::Forward(ForwardReason::Setting)),
-                Role::Shape => by_role.shape.push((name, value)),
-            }
-        }
-        by_role.dedup.check().map_err(|_| NotAdmitted::Forward(ForwardReason::Setting))?;
-        // There may be tens of thousands, of somebody who is not known yet.
-        keep_the_last(&mut by_role.shape);
-        keep_the_last(&mut by_role.formatting);
-        Ok(by_role)
+/// When the insert would be acknowledged, as far as that can be told of an account and a table that nobody knows yet.
+pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLevel {
+    let database = request.table.database.as_ref().or(request.database.as_ref()).map_or("default", String::as_str);
+    let rules = settings.table_rules(database, &request.table.table, &request.credentials.user);
+    let requested = SettingsByRole::new(&request.settings).and_then(|by| by.requested(&UserContext::default()));
+    let Ok(requested) = requested else { return AckLevel::Stored };
+    let table = TableSays { async_insert: false, deduplicates: false };
+    let own = requested.resolve(&rules, &settings.gather, table);
+    match own.async_insert {
+        true => own.ack,
+        false => AckLevel::Stored,
     }
-
-    /// Whether a replica is to have the rows of one INSERT before the next one begins, as ClickHouse's own asynchronous
-    /// inserts refuse it.
-    fn asks_for_serial_quorum(&self, user: &UserContext) -> bool {
-        const PARALLEL: &str = "insert_quorum_parallel";
-        let says_so = self.shape.iter().any(|(name, _)| name.starts_with("insert_quorum"));
-        let is_serial = matches!(self.setting(PARALLEL, user), Some("0" | "false"));
-        // One replica is no quorum.
-        says_so && is_serial && !matches!(self.setting("insert_quorum", user), None | Some("0" | "1"))
-    }
-
-    /// Whether local times mean something else for the session than for the server.
-    fn is_in_another_zone(&self, user: &UserContext) -> bool {
-        const ZONE: &str = "session_timezone";
-        let mut read = ReadSettings::default();
-        read.set_server_timezone(&user.timezone);
-        self.setting(ZONE, user).is_some_and(|zone| {
-            read.set(ZONE, zone);
-            read.is_in_another_zone()
-        })
-    }
-
-    /// What the profile and, over it, the request say about gathering. Whether to gather at all is not the profile's to
-    /// say: ClickHouse versions differ in their default, and the operator has `[[tables]]` for it.
-    fn requested(&self, user: &UserContext) -> Result<RequestedSettings, NotAdmitted> {
-        let mut requested = RequestedSettings::default();
-        let profile = user.changed_settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let profile = profile.filter(|(name, _)| role(name) == Role::Gathering && *name != "async_insert");
-        for (name, value) in profile.chain(self.gathering.iter().copied()) {
-            requested.set(name, value).map_err(|_| NotAdmitted::Forward(ForwardReason::Setting))?;
-        }
-        Ok(requested)
-    }
-
-    /// Fails with the reason why payloads can't be parsed.
-    fn parsing_reader(
-        &mut self,
-        format: Option<&'static Format>,
-        targets: &[Target],
-        user: &UserContext,
-        destination: &Destination,
-        computes: bool,
-        plans: &ReadPlans,
-    ) -> Result<ParsingReader, ForwardReason> {
-        let columns: Vec<ColumnSpec> =
-            targets.iter().map(|target| target.spec.clone()).collect::<Option<_>>().ok_or(ForwardReason::Type)?;
-        let format = format.ok_or(ForwardReason::Format)?;
-        let read_settings = self.read_settings(format, user)?;
-        let mut settings = self.written_settings(format, computes);
-        refuse_casts(&mut settings, targets, user.version);
-        let destination = Arc::new(Destination {
-            form: Form::Native { types: columns.iter().map(|column| column.data_type.clone()).collect() },
-            settings,
-            ..destination.clone()
-        });
-        let has_to_be_given = targets.iter().enumerate().filter(|(_, target)| target.has_to_be_given);
-        let has_to_be_given = has_to_be_given.map(|(at, _)| at).collect();
-        let plan = plans.plan(columns, read_settings);
-        Ok(ParsingReader { format, plan, destination, has_to_be_given, takes_any_size: false })
-    }
-
-    /// Fails when a setting asks for a way of reading that is not implemented here.
-    fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, ForwardReason> {
-        let mut read = ReadSettings::of(format);
-        read.set_server_version(user.version.major, user.version.minor);
-        read.set_server_timezone(&user.timezone);
-        if user.is_for_sql {
-            read.read_for_sql(self.is_values_clause);
-        }
-        let profile = user.effective_settings.iter().chain(&user.changed_settings);
-        let profile = profile.map(|(name, value)| (name.as_str(), value.as_str()));
-        for (name, value) in profile.chain(self.shape.iter().copied()) {
-            if read.set(name, value) == SettingEffect::NotParsed {
-                return Err(ForwardReason::Setting);
-            }
-        }
-        Ok(read)
-    }
-
-    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then,
-    /// unless the table computes something: expressions convert and format values under the same settings.
-    fn written_settings(&mut self, format: &Format, computes: bool) -> Vec<(String, String)> {
-        let only_read = |name: &str, value: &str| {
-            name != "session_timezone" && ReadSettings::of(format).set(name, value) == SettingEffect::Applied
-        };
-        let is_written = |setting: &&(&str, &str)| computes || !only_read(setting.0, setting.1);
-        let mut written: Vec<_> = self.shape.iter().filter(is_written).copied().collect();
-        self.others.extend(self.shape.iter().filter(|setting| !is_written(setting)));
-        match computes {
-            true => written.extend(&self.formatting),
-            false => self.others.extend(&self.formatting),
-        }
-        written.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-    }
-
-    fn answer_form(&self, user: &UserContext) -> AnswerForm {
-        AnswerForm::new(|name| {
-            let here = self.others.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| *value);
-            here.or_else(|| user.setting(name))
-        })
-    }
-
-    /// A batch is all or nothing because ClickHouse takes it as one block. Its asynchronous inserts switch this off as
-    /// well.
-    fn ask_for_one_block(&mut self, user: &UserContext) {
-        const LIMITS: &str = "use_strict_insert_block_limits";
-        if self.setting(LIMITS, user).is_some_and(|value| value != "0") {
-            self.shape.retain(|(name, _)| *name != LIMITS);
-            self.shape.push((LIMITS, "0"));
-            self.shape.sort_unstable();
-        }
-    }
-
-    /// Lets ClickHouse recognise the batch when it comes again, also behind views. What the insert itself says of views
-    /// is about a repeat of its own, which is known here.
-    fn let_it_be_recognised(&mut self, user: &UserContext, has_views: bool) {
-        let switches_off =
-            |(name, value): &&mut (&str, &str)| *name == THROUGH_VIEWS && matches!(*value, "0" | "false");
-        if has_views {
-            self.shape.iter_mut().filter(switches_off).for_each(|(_, value)| *value = "1");
-        }
-        let mut more = recognised(user, has_views);
-        more.retain(|(name, _)| self.shape.iter().all(|(said, _)| said != name));
-        self.shape.extend(more);
-        self.shape.sort_unstable();
-    }
-
-    /// A setting that changes what is written, as it is for this insert.
-    fn setting<'s>(&'s self, name: &str, user: &'s UserContext) -> Option<&'s str> {
-        let here = self.shape.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        here.or_else(|| user.setting(name))
-    }
-
-    fn partitioning(&self, schema: &TableSchema, user: &UserContext) -> Option<Partitioning> {
-        let key = schema.partition_key(&user.timezone);
-        schema.is_partitioned().then(|| Partitioning { key, max_per_insert: self.max_partitions(user) })
-    }
-
-    /// What bounds the partitions of a batch; an insert that is refused for its own number of them is not concerned.
-    fn max_partitions(&self, user: &UserContext) -> Option<u64> {
-        let max: u64 = self.setting("max_partitions_per_insert_block", user)?.parse().ok()?;
-        let throws = self.setting("throw_on_max_partitions_per_insert_block", user) != Some("0");
-        (throws && max > 0).then_some(max)
-    }
-}
-
-/// The last of a name counts.
-fn keep_the_last(settings: &mut Vec<(&str, &str)>) {
-    settings.reverse();
-    settings.sort_by_key(|(name, _)| *name);
-    settings.dedup_by_key(|(name, _)| *name);
 }

@@ -3,6 +3,7 @@
 //! - `handshake.rs`: who a client is, and what it is told of the server: the backend's version, name and time zone.
 //! - `session.rs`: a connection's packets, one after the other: a statement is gathered, or it is the backend's.
 //! - `insert.rs`: an insert, whose rows come as blocks or stand in its text, through the stages of [`crate::insert`].
+//! - `forward.rs`: a statement that is no plain insert, on its way to the backend.
 //! - `rows.rs`: the blocks that come behind a statement.
 //! - `relay.rs`: what is not gathered goes to the backend as it came, over a connection of the client's own that is opened when it
 //!   is first needed (`upstream.rs`). The backend agrees on the client's own revision, so its answers are passed on as they are.
@@ -13,6 +14,7 @@
 //! - `reply.rs`: the words of answers.
 
 mod chunked;
+mod forward;
 mod handshake;
 mod insert;
 mod over_http;

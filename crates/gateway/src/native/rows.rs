@@ -5,8 +5,9 @@ use windrow_clickhouse::native::{client, BlockEnd, DataReader, Fault, Input, Que
 use super::insert::Sent;
 use super::relay::Had;
 use super::reply::{misread, seconds_now};
-use super::session::{no_room, Closed, Session};
+use super::session::{Closed, Session};
 use crate::data::Room;
+use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 
 /// What has come of an insert's rows, and what the client has been told meanwhile.
@@ -233,7 +234,7 @@ impl Session<'_> {
             Step::Scalar => return self.refuse_packet(is_compressed, client::SCALAR).await,
             Step::Unexpected(kind) => return self.refuse_packet(is_compressed, kind).await,
             Step::Unreadable(fault) => misread(&fault),
-            Step::NoRoom | Step::Block(_) => no_room(),
+            Step::NoRoom | Step::Block(_) => Refusal::no_room(),
         };
         self.refuse(is_compressed, &refusal).await?;
         Ok(NoRows::Closed)

@@ -9,26 +9,23 @@ use windrow_clickhouse::native::{client, Addendum, Answer, DataReader, Fault, In
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_http::Stream;
-use windrow_sql::{
-    classify, own_table_references, settings_of_set, unquote_string, OtherStatement, OwnTableUse, Statement, TableName,
-};
+use windrow_sql::{classify, unquote_string, Statement, TableName};
 
 use super::handshake::{shake_hands, upstream_of, Client};
 use super::insert::Latest;
-use super::over_http::{Posted, Through};
-use super::relay::{pass_answer, splice, Answered, Between, Ended, Form, Had};
+use super::relay::{splice, Between};
 use super::reply::{exception, misread};
 use super::rows::Beside;
 use super::upstream::{NotConnected, Upstream};
-use super::wire::{first_byte, read_more, Wire};
+use super::wire::{read_more, Wire};
 use crate::admission::UserKey;
 use crate::backend::Backend;
-use crate::data::{own_tables, Peer, Room};
+use crate::data::{Peer, Room};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
-use crate::insert::{Origin, Param, Summary};
+use crate::insert::{Origin, Param};
 use crate::state::State;
-use crate::statement::{outline, Changes, Learnt, Passage, RowRemoval, StatementContext, LOOKED_THROUGH_BYTES};
+use crate::statement::StatementContext;
 
 /// How long a connection may lie idle: ClickHouse's `idle_connection_timeout`.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -37,8 +34,6 @@ const SILENCE: Duration = Duration::from_secs(300);
 
 /// So much of a long statement is waited for at a time.
 const READ_BYTES: usize = 1 << 20;
-/// So much is kept of what SET has said. More is the backend's to know.
-const MAX_SET_BYTES: usize = 16 * 1024;
 /// What a result that is under way has left when the gateway ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -238,7 +233,7 @@ impl<'s> Session<'s> {
                     // Room for what comes, not for what is announced.
                     let next = at_least.min(self.wire.input.len() + READ_BYTES);
                     if !self.state.body_room.grow(&mut room, next).await {
-                        self.refuse(false, &no_room()).await?;
+                        self.refuse(false, &Refusal::no_room()).await?;
                         return Err(Closed);
                     }
                     self.wire.fill(next).await?;
@@ -299,168 +294,6 @@ impl<'s> Session<'s> {
             }
             Statement::Incomplete => self.forward(&query, length, None, ForwardReason::Unclear).await,
         }
-    }
-
-    /// A statement that is no plain insert: it is the backend's.
-    async fn forward(
-        &mut self,
-        query: &Query,
-        length: usize,
-        statement: Option<&OtherStatement>,
-        reason: ForwardReason,
-    ) -> Result<(), Closed> {
-        let params = self.params(query);
-        if self.reads_own_tables(query) {
-            let posted = Posted { query, params: &params, additions: &[], through: Through::OwnPort };
-            return self.forward_over_http(posted, length, &Changes::default(), Passage::Nameless).await.map(drop);
-        }
-        self.state.metrics.forwarded(reason);
-        let key = self.user_key(query);
-        let context = self.context(query, key, &params);
-        let _claim = match context.claim_for_forwarded().await {
-            Ok(claim) => claim,
-            Err(refusal) => {
-                drop(context);
-                return self.refuse_with_data(query, length, &refusal).await;
-            }
-        };
-        let mut changes = Changes::of(statement, reason);
-        let text = &self.wire.input[query.text.clone()];
-        if let (Some(statement), true) = (statement, changes.learnt != Learnt::Holds) {
-            changes.gone = context.row_removal(statement, text).await;
-            if self.is_changed && changes.gone.is_some() {
-                // Behind USE, a name without a database is another table's.
-                changes.gone = Some(RowRemoval::OfAnyTable);
-            }
-        }
-        let insert = outline(&text[..text.len().min(LOOKED_THROUGH_BYTES)]);
-        let takes_requests = self.state.backend.takes_requests();
-        let (additions, passage) = match insert.filter(|_| takes_requests && !self.is_changed) {
-            Some(insert) => context.settle_deduplication(&insert).await,
-            None => (Vec::new(), Passage::Nameless),
-        };
-        // What it leaves behind is undone only where it surely leaves nothing.
-        let may_leave_something =
-            text.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"CREATE"));
-        drop(context);
-        match &passage {
-            Passage::Refused(refusal) => {
-                let refusal = refusal.clone();
-                return self.refuse_with_data(query, length, &refusal).await;
-            }
-            Passage::Repeat => {
-                match self.tables_beside(query, length).await? {
-                    Beside::Whole { end, .. } => self.wire.consume(end),
-                    Beside::Unreadable => return Err(Closed),
-                    Beside::Cancelled => return Ok(()),
-                }
-                return self.tell_success(query, &Summary::default(), false).await;
-            }
-            // An INSERT SELECT, or what is looked at no closer.
-            Passage::Elsewhere(owner) => {
-                let through = Through::Gateway(*owner);
-                let posted = Posted { query, params: &params, additions: &[], through };
-                return self.statement_to_owner(posted, length).await;
-            }
-            Passage::Nameless | Passage::Claimed(_) => {}
-        }
-        // What a plain SET says, every later insert says as well.
-        let set = settings_of_set(text).filter(|_| text.len() <= LOOKED_THROUGH_BYTES && !self.is_over_http());
-        // Before it runs, and undone if it is refused: no insert behind it is to be taken too early. DuckDB knows no sessions.
-        let was_changed = self.is_changed;
-        self.is_changed |= changes.session && takes_requests && set.is_none();
-        if self.is_over_http() {
-            let posted = Posted { query, params: &params, additions: &additions, through: self.through() };
-            let is_done = self.forward_over_http(posted, length, &changes, passage).await?;
-            self.is_changed = was_changed || self.is_changed && (is_done || may_leave_something);
-            return Ok(());
-        }
-        if let Err(error) = self.upstream().await {
-            self.is_changed = was_changed;
-            return self.refuse_with_data(query, length, &error.refusal()).await;
-        }
-        let is_claimed = matches!(passage, Passage::Claimed(_));
-        let has_to_be_known = changes.any() || is_claimed || changes.session && !was_changed;
-        let mut end = length;
-        if has_to_be_known {
-            // What comes behind it is looked at when its answer is out.
-            match self.tables_beside(query, length).await? {
-                Beside::Whole { end: of_tables, .. } => end = of_tables,
-                Beside::Cancelled => {
-                    self.is_changed = was_changed;
-                    return Ok(());
-                }
-                Beside::Unreadable => {
-                    self.state.have_changed(&changes).await;
-                    return self.splice().await;
-                }
-            }
-        }
-        let bytes = self.without_own_settings(query, &additions, end);
-        (self.is_forwarding, self.is_compressed) = (true, query.is_compressed);
-        let Session { state, wire, client, .. } = self;
-        let Upstream { wire: back, .. } = client.upstream.as_mut().ok_or(Closed)?;
-        back.send(&bytes).await?;
-        if !has_to_be_known {
-            return Ok(());
-        }
-        let form = Form { revision: client.revision, is_compressed: query.is_compressed };
-        let meanwhile = async {
-            loop {
-                match first_byte(&mut wire.read, &mut wire.input).await.map(u64::from) {
-                    Some(kind @ (client::PING | client::CANCEL)) => {
-                        wire.input.remove(0);
-                        back.write.send(&[kind as u8], back.idle).await?;
-                    }
-                    Some(_) => std::future::pending().await,
-                    None => return Err(io::ErrorKind::UnexpectedEof.into()),
-                }
-            }
-        };
-        let answered = tokio::select! {
-            biased;
-            answered = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default()) => answered,
-            gone = meanwhile => gone,
-        };
-        if !matches!(answered, Ok(Answered { ended: Ended::Failed { .. }, .. })) {
-            // Before the client can know of it; if one of the two has gone, whether it was done is not known.
-            state.have_changed(&changes).await;
-        }
-        let Answered { ended, last } = answered?;
-        state.conclude(passage, matches!(ended, Ended::Done)).await;
-        wire.write.send(&last, wire.idle).await?;
-        match ended {
-            Ended::Done => {
-                if let Some(set) = set {
-                    self.settings.retain(|(name, _)| set.iter().all(|(other, _)| other != name));
-                    self.settings.extend(set);
-                    self.latest = None;
-                    if self.settings.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MAX_SET_BYTES
-                    {
-                        (self.is_changed, self.settings) = (true, Vec::new());
-                    }
-                }
-                Ok(())
-            }
-            Ended::Failed { .. } => {
-                self.is_changed = was_changed || self.is_changed && may_leave_something;
-                Ok(())
-            }
-            Ended::Unreadable => self.splice().await,
-        }
-    }
-
-    /// Whether a statement is about tables that the gateway has and the backend doesn't. Behind USE, roles and temporary tables its
-    /// other names could mean something else there.
-    fn reads_own_tables(&self, query: &Query) -> bool {
-        let is_whole = query.stage == windrow_clickhouse::native::STAGE_COMPLETE;
-        if self.is_changed || !is_whole || !self.state.backend.takes_requests() {
-            return false;
-        }
-        let text = &self.wire.input[query.text.clone()];
-        let start = &text[..text.len().min(LOOKED_THROUGH_BYTES)];
-        let own = own_table_references(start, &self.client.hello.database, &own_tables::NAMES);
-        own.usage == OwnTableUse::Reads && !own.references.is_empty()
     }
 
     /// Inserts that have been gathered are stored before the backend says that its own are.
@@ -647,7 +480,12 @@ impl<'s> Session<'s> {
     }
 
     /// A statement that nobody runs, with what the client has sent behind it.
-    async fn refuse_with_data(&mut self, query: &Query, length: usize, refusal: &Refusal) -> Result<(), Closed> {
+    pub(super) async fn refuse_with_data(
+        &mut self,
+        query: &Query,
+        length: usize,
+        refusal: &Refusal,
+    ) -> Result<(), Closed> {
         let beside = self.tables_beside(query, length).await?;
         if let Beside::Cancelled = beside {
             return Ok(());
@@ -666,11 +504,6 @@ impl<'s> Session<'s> {
         self.refuse(false, &misread(fault)).await?;
         Err(Closed)
     }
-}
-
-pub(super) fn no_room() -> Refusal {
-    let text = "Windrow holds as many statements and inserts as it may. Nothing was stored; try again later";
-    Refusal::too_busy(text.to_owned())
 }
 
 /// An INSERT whose rows come as blocks may end in a semicolon.

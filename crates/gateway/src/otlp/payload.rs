@@ -6,6 +6,7 @@ use windrow_compression::{decompress, DecompressError, Encoding as Packing};
 use super::export::aside;
 use super::refused::{Refused, Why};
 use crate::data::Read;
+use crate::error::NO_ROOM;
 use crate::state::State;
 
 /// What was read, unpacked into at most `limit` bytes, which get room of their own.
@@ -24,6 +25,5 @@ pub(super) fn too_large(limit: usize) -> Refused {
 }
 
 pub(super) fn no_room() -> Refused {
-    let text = "Windrow holds as many request bodies as it may. Nothing was stored; try again later";
-    Refused::new(Why::Unavailable, text)
+    Refused::new(Why::Unavailable, NO_ROOM)
 }

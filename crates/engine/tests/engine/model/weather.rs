@@ -2,9 +2,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
+use windrow_clickhouse::ErrorCode;
 
 use crate::support::{Answer, Call};
-use windrow_clickhouse::ErrorCode;
 
 /// How likely the sink is to fail. It changes during a run and is fair in the end.
 #[derive(Clone, Default)]

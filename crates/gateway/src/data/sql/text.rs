@@ -20,9 +20,7 @@ impl From<ReadError> for NoText {
     fn from(error: ReadError) -> NoText {
         match error {
             ReadError::Body => NoText::Broken,
-            ReadError::NoRoom => NoText::Refused(Refusal::too_busy(
-                "Windrow holds as many request bodies as it may. Nothing was done; try again later".into(),
-            )),
+            ReadError::NoRoom => NoText::Refused(Refusal::no_room()),
         }
     }
 }

@@ -228,7 +228,9 @@ impl<S: Sink> Pusher<S> {
         self.view.set_progress(Some(progress.clone()));
         let outcomes = ticket.outcomes().await;
         let last_error = progress.get().last_error;
-        *had_too_many_parts |= matches!(last_error, Some(InsertError::Exception(exception)) if exception.code == ErrorCode::TOO_MANY_PARTS);
+        if let Some(InsertError::Exception(exception)) = last_error {
+            *had_too_many_parts |= exception.code == ErrorCode::TOO_MANY_PARTS;
+        }
         Ok(outcomes)
     }
 

@@ -109,6 +109,7 @@ impl Readers {
         };
         match Handle::current().block_on(self.tables.ask_format(asked)) {
             Ok(block) => Ok(reader.take_block(block, message).map_err(|unread| unread.to_string())),
+            // An account that is not let in says nothing of the message, and is mended one day.
             Err(AskError::Refused(exception)) if exception.is_about_identity() => {
                 Err(ReadTrouble::Backend(exception.line))
             }
