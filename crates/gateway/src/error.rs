@@ -163,7 +163,7 @@ impl Refusal {
         Refusal::retryable(ErrorCode::NETWORK_ERROR, text)
     }
 
-    /// What comes in takes the memory that it may.
+    /// Refuses a request that there is no memory for now.
     pub(crate) fn no_room() -> Refusal {
         Refusal::too_busy(NO_ROOM.to_owned())
     }

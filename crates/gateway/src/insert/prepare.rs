@@ -57,7 +57,7 @@ pub(crate) struct PrepareWith<'a> {
 }
 
 impl InsertRequest {
-    /// Whether it says itself which shard its rows are for.
+    /// Tells whether it says itself which shard its rows are for.
     fn names_shard(&self, user: &UserContext) -> bool {
         let mut all = user.changed_settings.iter().chain(&self.settings);
         all.rfind(|(name, _)| name == "insert_shard_id").is_some_and(|(_, value)| value != "0")
@@ -109,11 +109,11 @@ struct Preparation<'a> {
 /// The format of an insert's payload, and who may read it.
 struct PayloadFormat<'a> {
     name: &'a str,
-    /// As the log of queries has it.
+    /// Name of the format in the log of queries.
     logged: &'a str,
     parsed: Option<&'static Format>,
     passthrough: Option<&'static PassthroughFormat>,
-    /// Whether ClickHouse may be asked to read what can't be read here.
+    /// ClickHouse may be asked to read what can't be read here.
     may_ask: bool,
 }
 
@@ -122,7 +122,7 @@ struct TargetTable {
     key: TableKey,
     /// Schema of the shards' tables, where rows are cut.
     schema: Arc<TableSchema>,
-    /// How rows are cut by shards.
+    /// The way rows are cut by shards.
     sharding: Option<Sharding>,
     /// Version of the shards, for a table whose rows may be cut at other times.
     topology: Option<u64>,

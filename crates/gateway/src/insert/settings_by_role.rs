@@ -24,7 +24,8 @@ pub(super) struct SettingsByRole<'a> {
     pub(super) formatting: Vec<(&'a str, &'a str)>,
     pub(super) query: QuerySettings<'a>,
     pub(super) dedup: DedupSettings<'a>,
-    /// What the flush does not carry. ClickHouse is to see it once all the same: it may refuse a name or a value.
+    /// Settings that the flush does not carry. ClickHouse is to see them once all the same: it may refuse a name or a
+    /// value.
     pub(super) others: Vec<(&'a str, &'a str)>,
     pub(super) is_values_clause: bool,
 }
@@ -67,8 +68,8 @@ impl<'a> SettingsByRole<'a> {
         Ok(by_role)
     }
 
-    /// Whether a replica is to have the rows of one INSERT before the next one begins, as ClickHouse's own asynchronous
-    /// inserts refuse it.
+    /// Tells whether a replica is to have the rows of one INSERT before the next one begins, as ClickHouse's own
+    /// asynchronous inserts refuse it.
     pub(super) fn asks_for_serial_quorum(&self, user: &UserContext) -> bool {
         const PARALLEL: &str = "insert_quorum_parallel";
         let says_so = self.shape.iter().any(|(name, _)| name.starts_with("insert_quorum"));
@@ -77,7 +78,7 @@ impl<'a> SettingsByRole<'a> {
         says_so && is_serial && !matches!(self.setting("insert_quorum", user), None | Some("0" | "1"))
     }
 
-    /// Whether local times mean something else for the session than for the server.
+    /// Tells whether local times mean something else for the session than for the server.
     pub(super) fn is_in_another_zone(&self, user: &UserContext) -> bool {
         const ZONE: &str = "session_timezone";
         let mut read = ReadSettings::default();
