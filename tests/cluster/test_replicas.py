@@ -18,6 +18,7 @@ from harness.load import Load
 from harness.metrics import metrics_of
 from harness.middle import Fate, Middle
 from harness.native import END_OF_STREAM, EXCEPTION, Native
+from harness.native import numbers as number_column
 from harness.paths import gateway_binary
 from harness.process import inherited_environment
 from harness.relay import Relay
@@ -295,6 +296,26 @@ def test_a_forwarded_insert_goes_in_order(replicas: list[Replica], start_gateway
     assert numbers(replicas[0]) == list(range(6)) and numbers(replicas[1]) == []
 
 
+@pytest.mark.parametrize("reached", ["natively", "over HTTP"])
+def test_a_native_insert_that_is_forwarded_goes_in_order(
+    replicas: list[Replica], start_gateway: Start, reached: str
+) -> None:
+    """Whichever replica the connection is at, and whether its rows are blocks, text or a query's."""
+    make(replicas, PLAIN)
+    nowhere = '[backend_native]\naddress = "127.0.0.1:1"\n' if reached == "over HTTP" else ""
+    addresses = [f"127.0.0.1:{replica.direct.port}" for replica in replicas] if nowhere else None
+    gateway = start_gateway(f"[backend]\nchoice = 'round_robin'\n{nowhere}", addresses=addresses)
+    at_once = {"async_insert": "0"}
+    for number in range(0, 12, 3):
+        with Native(replace(gateway.http, port=gateway.native_port)).start() as client:
+            assert run(client, WHICH) == END_OF_STREAM
+            assert client.insert("INSERT INTO t VALUES", [number_column("a", [number])], 1, at_once)[-1].kind == END_OF_STREAM
+            for text in (f"INSERT INTO t VALUES ({number + 1})", f"INSERT INTO t SELECT {number + 2}"):
+                assert run(client, text, at_once) == END_OF_STREAM
+            assert run(client, WHICH) == END_OF_STREAM
+    assert numbers(replicas[0]) == list(range(12)) and numbers(replicas[1]) == []
+
+
 def test_a_user_moves_nobody_elsewhere(replicas: list[Replica], start_gateway: Start) -> None:
     make(replicas)
     gateway = start_gateway()
@@ -395,8 +416,8 @@ def test_a_native_connection_stays(replicas: list[Replica], start_gateway: Start
                 assert run(client, "INSERT INTO mine SELECT 1") == END_OF_STREAM
 
 
-def run(client: Native, statement: str) -> int:
-    client.send(client.query(statement) + client.data())
+def run(client: Native, statement: str, settings: dict[str, str] | None = None) -> int:
+    client.send(client.query(statement, settings) + client.data())
     return client.up_to(END_OF_STREAM, EXCEPTION)[-1].kind
 
 

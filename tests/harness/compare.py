@@ -31,7 +31,7 @@ class Request:
 
     method: str = "POST"
     path: str = "/"
-    parameters: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[tuple[str, str | bytes], ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = b""
     authorised: bool = True
@@ -48,7 +48,8 @@ class Request:
 
     def query_id(self) -> str | None:
         named = dict((name.lower(), value) for name, value in self.headers)
-        return dict(self.parameters).get("query_id") or named.get("x-clickhouse-query-id")
+        given = dict(self.parameters).get("query_id")
+        return given if isinstance(given, str) else named.get("x-clickhouse-query-id")
 
     def send_to(self, endpoint: Endpoint) -> RawReply:
         with RawConnection(endpoint) as connection:

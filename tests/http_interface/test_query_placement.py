@@ -106,6 +106,51 @@ def test_identifier_parameter_of_an_insert(both: Comparison, direct: Endpoint, t
     assert direct.sql("SELECT a FROM t") == "1"
 
 
+#: Whatever a parameter is for: who asks, where, what is to be done, or a value in the statement.
+PARAMETERS = (
+    "database",
+    "role",
+    "quota_key",
+    "query_id",
+    "session_id",
+    "session_timeout",
+    "default_format",
+    "log_comment",
+    "max_threads",
+    "max_insert_block_size",
+    "async_insert",
+    "wait_for_async_insert",
+    "insert_deduplicate",
+    "session_timezone",
+    "param_x",
+    "no_such_setting",
+    "",
+)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_an_insert_with_a_parameter_that_is_no_text(both: Comparison, direct: Endpoint, table: str, name: str) -> None:
+    """What the gateway can't read it does not leave out: ClickHouse gets the insert as it came, and judges."""
+    where = [("database", table)] if name != "database" else []
+    insert = [*where, (name, b"\xff\xfe"), ("query", "INSERT INTO t FORMAT JSONEachRow")]
+    request = Request(parameters=tuple(insert), body=b'{"a":1}')
+    stored = []
+    for endpoint in (both.oracle, both.tested):
+        direct.sql(EMPTY.format(database=table))
+        reply = request.send_to(endpoint)
+        stored.append((reply.status, direct.sql("SELECT count() FROM t")))
+    assert stored[0] == stored[1]
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO t FORMAT JSONEachRow", "INSERT INTO t SELECT 1, 'x'"])
+def test_a_token_that_is_no_text_is_refused(both: Comparison, direct: Endpoint, table: str, statement: str) -> None:
+    """Left out, the insert's repeat would be stored once more."""
+    parameters = (("database", table), ("insert_deduplication_token", b"\xff"), ("query", statement))
+    reply = Request(parameters=parameters, body=b'{"a":1}' if "FORMAT" in statement else b"").send_to(both.tested)
+    assert reply.status == 400 and b"insert_deduplication_token has to be UTF-8 text" in reply.body
+    assert direct.sql("SELECT count() FROM t") == "0"
+
+
 @pytest.mark.parametrize("name", ["default_format", "output_format", "format"])
 def test_default_format(both: Comparison, name: str) -> None:
     both.same(post({"query": "SELECT 1 AS x", name: "JSONCompact"}))

@@ -323,6 +323,28 @@ def test_an_unknown_setting_counts_if_it_is_important(
     assert said[0] == said[1] == ((EXCEPTION, 115) if important else (SERVER_DATA, None))
 
 
+#: They say something in a URL, and nothing among a statement's settings.
+OF_A_URL = ("role", "database", "query", "query_id", "session_id", "user", "password", "quota_key", "default_format", "param_x")
+
+
+@pytest.mark.parametrize("important", [False, True])
+@pytest.mark.parametrize("name", OF_A_URL)
+def test_a_setting_with_the_name_of_a_parameter(
+    native: Endpoint, direct_native: Endpoint, direct: Endpoint, table: str, name: str, important: bool
+) -> None:
+    said = []
+    for endpoint in (native, direct_native):
+        with ask(endpoint) as connection:
+            packet = connection.begin_insert("INSERT INTO t VALUES", {name: "nobody"}, important=important)[-1]
+            told = (packet.kind, packet.code)
+            if packet.kind == SERVER_DATA:
+                connection.send(connection.data([numbers("n", [1])], 1) + connection.data())
+                told = (connection.up_to(END_OF_STREAM, EXCEPTION)[-1].kind, None)
+            said.append((told, rows(direct)))
+            direct.sql("TRUNCATE TABLE t")
+    assert said[0] == said[1]
+
+
 def test_one_shape_one_batch(server, tested: Endpoint, native: Endpoint, direct: Endpoint, table: str) -> None:
     """A native insert and one over HTTP are stored in the same part."""
     settings = {"async_insert_busy_timeout_min_ms": "400", "async_insert_busy_timeout_max_ms": "400", "wait_for_async_insert": "0"}

@@ -28,6 +28,7 @@ impl fmt::Debug for Credentials {
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// One request: a query as URL parameters, and a body.
+#[derive(Clone)]
 pub struct Call<'a> {
     credentials: &'a Credentials,
     target: String,

@@ -1,6 +1,6 @@
 //! The gateway's own errors, in ClickHouse's form.
 
-use windrow_clickhouse::{ErrorCode, Exception};
+use windrow_clickhouse::{CallError, ErrorCode, Exception};
 use windrow_engine::trace::RequestTrace;
 use windrow_engine::{InsertError, PushError};
 
@@ -65,6 +65,15 @@ impl Refusal {
         Refusal::insert(InsertError::Exception(exception))
     }
 
+    /// A statement that was sent over HTTP and not done, or of which that is not known.
+    pub(crate) fn call(error: CallError) -> Refusal {
+        match error {
+            CallError::Exception(exception) => Refusal::exception(exception),
+            CallError::NotSent(error) => Refusal::unreachable(&error.to_string()),
+            CallError::Unknown(cause) => Refusal::backend_lost(&cause),
+        }
+    }
+
     pub(crate) fn is_unknown_setting(&self) -> bool {
         self.code == ErrorCode::UNKNOWN_SETTING
     }
@@ -103,6 +112,11 @@ impl Refusal {
     pub(crate) fn unknown_path(method: &str, path: &str) -> Refusal {
         let text = format!("There is no handle {method} {path}");
         Refusal { status: 404, before_query: true, ..Refusal::own(ErrorCode::BAD_ARGUMENTS, text) }
+    }
+
+    /// A name that can't be told from another here.
+    pub(crate) fn unreadable_token() -> Refusal {
+        Refusal::bad_argument("insert_deduplication_token has to be UTF-8 text. The insert was not taken")
     }
 
     pub(crate) fn readonly(user: &str) -> Refusal {

@@ -28,6 +28,7 @@ mod cluster;
 mod data;
 mod error;
 mod forward_reason;
+mod ingest;
 mod insert;
 mod listener;
 mod live;

@@ -206,12 +206,7 @@ fn table_entry(entry: &Entry) -> TableEntry {
             "never" => AsyncInsertRule::Never,
             _ => AsyncInsertRule::Client,
         }),
-        ack: entry.text("ack").map(|rule| match rule {
-            "memory" => AckRule::Memory,
-            "disk" => AckRule::Disk,
-            "stored" => AckRule::Stored,
-            _ => AckRule::Client,
-        }),
+        ack: entry.text("ack").map(AckRule::named),
         options: TableRules {
             flush_policy: entry.text("flush_policy").map(flush_policy),
             busy_timeout_min_ms: entry.integer("busy_timeout_min_ms"),

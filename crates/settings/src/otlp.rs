@@ -8,6 +8,7 @@ use crate::entries::Entry;
 use crate::kind::Value;
 use crate::layers::Layers;
 use crate::secret::Secret;
+use crate::table_rules::AckRule;
 
 /// What stands for the tenant in names.
 const TENANT: &str = "{tenant}";
@@ -24,11 +25,10 @@ pub struct OtlpSettings {
     pub allowed_origins: Vec<String>,
     pub max_grpc_message_bytes: usize,
     pub max_http_body_bytes: usize,
-    /// As the setting `windrow_ack` of an insert has it.
-    pub ack: String,
+    pub ack: AckRule,
     /// Of rows that nobody waits for, as the setting `async_insert_busy_timeout_max_ms` has it. `None`: they are held
     /// like those of any insert.
-    pub hold_ms: Option<String>,
+    pub hold_ms: Option<u64>,
     pub tables: OtlpTables,
     /// By which a request names itself.
     pub request_id_header: Option<String>,
@@ -103,8 +103,8 @@ pub(crate) fn assemble(layers: &Layers) -> OtlpSettings {
         allowed_origins: layers.texts("otlp.allowed_origins"),
         max_grpc_message_bytes: layers.count("otlp.max_grpc_message_bytes"),
         max_http_body_bytes: layers.count("otlp.max_http_body_bytes"),
-        ack: text("otlp.ack"),
-        hold_ms: Some(layers.integer("otlp.hold_ms")).filter(|&ms: &u64| ms > 0).map(|ms| ms.to_string()),
+        ack: AckRule::named(layers.text("otlp.ack")),
+        hold_ms: Some(layers.integer("otlp.hold_ms")).filter(|&ms| ms > 0),
         tables: OtlpTables {
             database: text("otlp.database"),
             logs: text("otlp.logs_table"),

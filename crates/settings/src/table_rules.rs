@@ -25,6 +25,17 @@ pub enum AckRule {
     Stored,
 }
 
+impl AckRule {
+    pub(crate) fn named(name: &str) -> AckRule {
+        match name {
+            "memory" => AckRule::Memory,
+            "disk" => AckRule::Disk,
+            "stored" => AckRule::Stored,
+            _ => AckRule::Client,
+        }
+    }
+}
+
 /// The rules for one table and user. A `Some` is stronger than the request's own setting; at `None` the request
 /// decides, and where it doesn't say, [`crate::GatherSettings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

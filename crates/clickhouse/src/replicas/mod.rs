@@ -262,6 +262,10 @@ impl Use {
         replicas.replica(replica).requests.fetch_add(1, Ordering::Relaxed);
         Use { replicas, replica }
     }
+
+    pub fn replica(&self) -> ReplicaId {
+        self.replica
+    }
 }
 
 impl Drop for Use {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use windrow_clickhouse::{Call, CallError};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, ENDING};
+use crate::insert::StatementOptions;
 use crate::state::State;
 
 use super::OtherGateway;
@@ -45,10 +47,40 @@ impl<'a> Attempts<'a> {
     }
 }
 
+impl OtherGateway {
+    /// Sends an insert to the gateway that owns it, again and again while that is away: it is known there.
+    pub(crate) async fn post(&self, state: &State, patience: Duration, call: Call<'_>) -> Result<(), Refusal> {
+        let mut attempts = Attempts::new(state, patience);
+        loop {
+            let answered = tokio::select! {
+                biased;
+                answer = self.client().call(call.clone()) => answer.map(drop),
+                () = self.gone() => Err(CallError::Unknown("it does not answer pings any more".to_owned())),
+            };
+            let cause = match answered {
+                Ok(()) => {
+                    self.answered();
+                    return Ok(());
+                }
+                Err(CallError::NotSent(error)) => error.cause.to_string(),
+                Err(CallError::Unknown(cause)) => {
+                    attempts.may_have_arrived();
+                    cause
+                }
+                Err(CallError::Exception(exception)) if exception.line.contains(ENDING) => {
+                    "it is shutting down".to_owned()
+                }
+                Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
+            };
+            attempts.again(self, &cause).await?;
+        }
+    }
+}
+
 /// How long the insert would wait to be stored; it waits no longer for its owner. Of the settings the last one counts.
-pub(crate) fn patience<'s>(state: &State, settings: impl Iterator<Item = (&'s str, &'s str)>) -> Duration {
-    let said = settings.filter(|(name, _)| *name == "wait_for_async_insert_timeout").last();
-    let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+pub(crate) fn patience(state: &State, options: &StatementOptions<'_>) -> Duration {
+    let said = options.setting("wait_for_async_insert_timeout").and_then(|seconds| seconds.parse().ok());
+    let said = said.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let default = || Duration::from_millis(state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
     said.unwrap_or_else(default).min(LONGEST_PATIENCE)
 }

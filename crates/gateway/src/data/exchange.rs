@@ -177,7 +177,7 @@ impl Exchange<'_> {
             state: self.state,
             user_key: self.request.user_key(credentials),
             names_user: known.is_some(),
-            params: &self.request.params,
+            options: self.request.options(),
             query_id: self.request.query_id(),
             came_by_hop: self.came_by_hop,
             stays_here: self.stays_here(),

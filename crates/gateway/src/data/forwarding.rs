@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use windrow_clickhouse::{push_param, Client, Exception, Purpose, ReplicaId};
 use windrow_http::{Connection, Method};
-use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse, TableName};
+use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
 
 use super::answer::{self, After};
 use super::body::Read;
@@ -200,14 +200,7 @@ impl Exchange<'_> {
         if let Some(session) = self.session() {
             return self.state.sessions.replica_of(session).map_or(Purpose::InOrder, Purpose::InSession);
         }
-        match insert.map(|insert| insert.table.as_ref().and_then(|table| table.resolve(|_| None))) {
-            Some(Some(TableName { database, table })) => {
-                let database = database.as_deref().or(self.request.database()).unwrap_or("default");
-                Purpose::forwarded_into(database, &table)
-            }
-            Some(None) => Purpose::InOrder,
-            None => Purpose::Statement,
-        }
+        self.context().purpose(insert)
     }
 
     async fn relay(

@@ -10,9 +10,8 @@ use super::answer::{self, After};
 use super::exchange::{send, Exchange};
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, Relayed, ToClient};
 use super::forwarding::connection_fields;
-use crate::cluster::{patience, Attempts, Change, Cluster, GatewayId, InsertKey, OtherGateway, CHANGED, FIELD};
+use crate::cluster::{patience, Attempts, Change, Cluster, GatewayId, OtherGateway, CHANGED, FIELD};
 use crate::error::Refusal;
-use crate::insert::{Candidate, Parsed, Prepared};
 
 impl Exchange<'_> {
     /// Whether an insert is this gateway's, whoever owns it: it has made its hop, or its session was changed here, of
@@ -23,17 +22,6 @@ impl Exchange<'_> {
 
     fn cluster(&self) -> Option<&Arc<Cluster>> {
         self.state.cluster.as_ref().filter(|_| !self.came_by_hop)
-    }
-
-    pub(super) fn owner_elsewhere(&self, parsed: &Parsed) -> Option<GatewayId> {
-        parsed.owner_elsewhere(self.cluster()?)
-    }
-
-    /// Who owns an insert with a token, which says so before its payload is read.
-    pub(super) fn owner_by_token(&self, candidate: &Candidate<'_>, prepared: &Prepared) -> Option<GatewayId> {
-        let cluster = self.cluster()?;
-        let plan = prepared.dedup.as_ref()?;
-        cluster.elsewhere(InsertKey::new(&plan.keys_of_whole(candidate.token()?), true))
     }
 
     /// Sends the request to the gateway that owns it, and that gateway's answer back. `start` is what has been read of
@@ -49,8 +37,7 @@ impl Exchange<'_> {
         self.takes("hop");
         // What has been read whole can be sent again.
         let is_whole = connection.body_is_done();
-        let params = self.request.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
-        let mut attempts = Attempts::new(self.state, patience(self.state, params));
+        let mut attempts = Attempts::new(self.state, patience(self.state, &self.request.options()));
         loop {
             let cause = match self.hop_once(connection, gateway, start.clone()).await {
                 Ok(after) => {

@@ -4,10 +4,9 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use windrow_clickhouse::{Credentials, Exception};
-use windrow_engine::DataKind;
+use windrow_clickhouse::Exception;
 use windrow_http::{Connection, RequestHead};
-use windrow_sql::{InsertOutline, InsertStatement, TableName};
+use windrow_sql::{InsertOutline, InsertStatement};
 
 use super::answer::{After, Answering};
 use super::body::{Read, ReadError};
@@ -16,17 +15,17 @@ use super::exchange::{send, Exchange};
 use super::forwarding::Cause;
 use super::progress::ProgressFields;
 use super::request::Request;
-use super::strangers::Strange;
 use super::text::Text;
 use crate::backend::Backend;
 use crate::forward_reason::ForwardReason;
+use crate::ingest::{accept, Accepted, RowSource};
 use crate::insert::{
-    hand_over, log_unreadable, parse, query_id, random_query_id, role, unreadable, Candidate, NotGathered, Origin,
-    Parsed, Prepared, Role, Summary,
+    log_unreadable, parse, query_id, random_query_id, role, unreadable, Candidate, NotGathered, Origin, Prepared, Role,
+    RowsForm, SentRows, Summary,
 };
 use crate::metrics::GATHERED;
 use crate::state::State;
-use crate::statement::{outline, Changes, Claim, NotClaimed, LOOKED_THROUGH_BYTES};
+use crate::statement::{outline, Changes, LOOKED_THROUGH_BYTES};
 
 /// An insert that is not gathered, before it is decided what becomes of it.
 struct Pending {
@@ -81,7 +80,7 @@ pub(super) async fn repeat(
     // While the insert waits, its bytes are not needed any more.
     *read = Read::nothing();
     let answer = AnswerTo { state, head, request: || Request::new(head), origin };
-    Repeated::Answered(answer.of(parsed, None, connection, out).await)
+    Repeated::Answered(answer.of(Accepted::nameless(parsed), connection, out).await)
 }
 
 /// What an insert's answer depends on besides what became of it.
@@ -95,13 +94,11 @@ struct AnswerTo<'a, R> {
 
 impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
     /// Hands the insert over, waits for its outcome, and tells it.
-    async fn of(self, parsed: Parsed, claim: Option<Claim>, connection: &mut Connection, out: &mut Vec<u8>) -> After {
-        let (form, query_id) = (parsed.form(), parsed.query_id.clone());
+    async fn of(self, accepted: Accepted, connection: &mut Connection, out: &mut Vec<u8>) -> After {
+        let (form, query_id) = (accepted.form(), accepted.parsed.query_id.clone());
         let mut progress = ProgressFields::new(connection, form.progress_interval, self.origin.arrived);
-        let outcome = hand_over(self.state, parsed, self.origin, &mut progress).await;
+        let outcome = accepted.store(self.state, self.origin, &mut progress).await;
         let head_begun = progress.head_begun();
-        // Who has its answer may use its id again.
-        drop(claim);
         let facts = self.state.admission.facts.get();
         let answering = Answering { head: self.head, connection, facts: &facts, form, head_begun };
         let after = match outcome {
@@ -117,6 +114,25 @@ impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
         let after = send(connection, out, after).await;
         self.origin.mark("acknowledge");
         after
+    }
+}
+
+/// Rows in a request's body, or behind its statement.
+struct RowsOfRequest<'a> {
+    exchange: &'a Exchange<'a>,
+    payload: &'a [u8],
+    /// The next request with the same head needs nothing but its body read.
+    is_remembered: bool,
+}
+
+impl RowSource for RowsOfRequest<'_> {
+    async fn rows(&mut self, prepared: &Arc<Prepared>) -> Result<SentRows<'_>, NotGathered> {
+        let Exchange { state, request, origin, peer, .. } = self.exchange;
+        origin.is_of_user(peer);
+        if self.is_remembered {
+            state.known_heads.put(request, prepared);
+        }
+        Ok(SentRows::Bytes(self.payload))
     }
 }
 
@@ -137,49 +153,49 @@ impl Exchange<'_> {
             let cause = Cause { text: stripping, insert, ..Cause::plain(ForwardReason::Credentials) };
             return self.forward(connection, out, cause, read).await;
         };
-        let Some(table) = statement.table.resolve(|parameter| self.request.query_parameter(parameter)) else {
+        let context = self.context();
+        let Some(table) = statement.table.resolve(|parameter| context.options.query_parameter(parameter)) else {
             let insert = self.outline(Some(&text));
-            return self
-                .forward(
-                    connection,
-                    out,
-                    Cause { text: Some(text), insert, ..Cause::plain(ForwardReason::InsertForm) },
-                    read,
-                )
-                .await;
+            let cause = Cause { text: Some(text), insert, ..Cause::plain(ForwardReason::InsertForm) };
+            return self.forward(connection, out, cause, read).await;
         };
         let data_start = statement.data_start;
         let payload = text.data(data_start);
+        let candidate = Candidate {
+            sender: &context.user_key,
+            statement: &statement,
+            table: &table,
+            form: RowsForm::Text,
+            options: &context.options,
+            gathering: None,
+            token: context.options.token(&statement),
+            query_id: context.query_id,
+            obstacle: self.obstacle(&credentials.user),
+        };
         let is_body = data_start == text.head.len() && self.request.head.field("content-encoding").is_none();
-        let candidate = self.candidate(credentials, &statement, &table, &payload);
-        let parsed = match self.parsed(&candidate, is_body).await {
-            Ok(parsed) => parsed,
-            Err(reason) => {
+        // A head with a token is not seen again.
+        let is_remembered = is_body && candidate.token.is_none();
+        let accepted = match self.plan_for_strange_insert().await {
+            Some(why) => Err(why),
+            None => {
+                let mut source = RowsOfRequest { exchange: self, payload: &payload, is_remembered };
+                accept(&context, &candidate, self.origin, &mut source).await
+            }
+        };
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(why) => {
                 let insert = self.outline(Some(&text));
                 let pending = Pending { stripping, insert, text, data_start, read };
-                return self.not_gathered(connection, out, reason, pending).await;
+                return self.not_gathered(connection, out, why, pending).await;
             }
-        };
-        self.origin.is_of_user(self.peer);
-        let claim = match candidate.query_id {
-            Some(_) => self.context().claim_for_insert().await,
-            None => Ok(None),
-        };
-        let claim = match claim {
-            Ok(claim) => claim,
-            Err(NotClaimed::Forward) => {
-                let insert = self.outline(Some(&text));
-                let cause = Cause { text: stripping, insert, ..Cause::plain(ForwardReason::QueryId) };
-                return self.forward(connection, out, cause, read).await;
-            }
-            Err(NotClaimed::Refused(refusal)) => return self.refuse(connection, out, &refusal).await,
         };
         // While the insert waits, its bytes are not needed any more.
-        drop((payload, text, stripping, read, statement, table));
+        drop((payload, text, stripping, read, table, context, statement));
         self.takes(GATHERED);
         let answer =
             AnswerTo { state: self.state, head: self.request.head, request: || &self.request, origin: self.origin };
-        answer.of(parsed, claim, connection, out).await
+        answer.of(accepted, connection, out).await
     }
 
     /// Answers a repeat, which needs no forwarding.
@@ -201,31 +217,12 @@ impl Exchange<'_> {
         }
     }
 
-    fn candidate<'c>(
-        &'c self,
-        credentials: &'c Credentials,
-        statement: &'c InsertStatement,
-        table: &'c TableName,
-        payload: &'c [u8],
-    ) -> Candidate<'c> {
-        Candidate {
-            credentials,
-            statement,
-            table,
-            payload,
-            data_kind: DataKind::Parsed,
-            sent_as: &[],
-            params: &self.request.params,
-            quota_key: self.request.quota_key(),
-            database: self.request.database(),
-            query_id: self.request.query_id(),
-            obstacle: self.obstacle(&credentials.user),
-        }
-    }
-
     /// Why the request can't be gathered, if that lies in what is HTTP's.
     fn obstacle(&self, user: &str) -> Option<ForwardReason> {
         let request = &self.request;
+        if !request.is_text() {
+            return Some(ForwardReason::NotText);
+        }
         if !request.is_framed_plainly() {
             return Some(ForwardReason::Setting);
         }
@@ -235,31 +232,6 @@ impl Exchange<'_> {
         let sessions = &self.state.sessions;
         let session = request.param_str("session_id").map(|id| sessions.key(user, id));
         session.is_some_and(|session| sessions.is_changed(session)).then_some(ForwardReason::Session)
-    }
-
-    /// The insert's rows, read by somebody who may insert them.
-    async fn parsed(&self, candidate: &Candidate<'_>, payload_is_body: bool) -> Result<Parsed, NotGathered> {
-        match self.plan_for_strange_insert().await {
-            Some(Strange::Nobody) => return Err(NotGathered::Forward(ForwardReason::UnknownUser)),
-            Some(Strange::Refused(refusal)) => return Err(NotGathered::Refused(refusal)),
-            None => {}
-        }
-        let admitted = candidate.admit(self.state).await?;
-        self.origin.mark("admit");
-        if let Some(owner) = self.owner_by_token(candidate, &admitted.prepared) {
-            return Err(NotGathered::Elsewhere(owner));
-        }
-        // A head with a token is not seen again.
-        if payload_is_body && candidate.token().is_none() {
-            self.state.known_heads.put(&self.request, &admitted.prepared);
-        }
-        let parsed = admitted.parse(self.state).await;
-        self.origin.mark("parse");
-        let parsed = parsed?;
-        match self.owner_elsewhere(&parsed) {
-            Some(owner) => Err(NotGathered::Elsewhere(owner)),
-            None => Ok(parsed),
-        }
     }
 
     async fn not_gathered(
@@ -276,6 +248,7 @@ impl Exchange<'_> {
         let Pending { stripping, insert, read, .. } = pending;
         match why {
             NotGathered::Refused(refusal) => self.refuse(connection, out, &refusal).await,
+            NotGathered::NoRows => After::Close,
             NotGathered::Elsewhere(owner) => self.hop(connection, out, owner, read.bytes).await,
             NotGathered::Forward(reason) => {
                 let cause = Cause { text: stripping, insert, ..Cause::plain(reason) };
@@ -317,6 +290,7 @@ impl Exchange<'_> {
             NotGathered::Refused(refusal) => return self.refuse(connection, out, &refusal).await,
             NotGathered::Forward(reason) => return self.refuse_insert(connection, out, reason).await,
             NotGathered::Elsewhere(owner) => return self.hop(connection, out, owner, pending.read.bytes).await,
+            NotGathered::NoRows => return After::Close,
             NotGathered::NotRead { unread, prepared, query_id } => (unread, prepared, query_id),
         };
         if prepared.kind.format.eq_ignore_ascii_case("Values") {

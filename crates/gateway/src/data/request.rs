@@ -1,11 +1,30 @@
+use std::borrow::Cow;
+
 use windrow_clickhouse::{percent_decode, Credentials};
 use windrow_http::{BodyFraming, Method, RequestHead};
 
 use crate::admission::UserKey;
-use crate::insert::Param;
+use crate::insert::{is_token, role, Role, StatementOptions};
 use crate::options::DefaultUser;
-use crate::statement::query_parameter;
 use crate::users::Users;
+
+/// A parameter of a URL.
+pub(crate) struct Param<'a> {
+    name: Cow<'a, [u8]>,
+    value: Cow<'a, [u8]>,
+}
+
+impl Param<'_> {
+    /// Empty for bytes that aren't text.
+    pub(crate) fn name(&self) -> &str {
+        std::str::from_utf8(&self.name).unwrap_or("")
+    }
+
+    /// `None` for bytes that aren't text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.value).ok()
+    }
+}
 
 /// A request's head, taken apart as ClickHouse does it.
 pub(crate) struct Request<'a> {
@@ -53,9 +72,32 @@ impl<'a> Request<'a> {
         self.param(name).and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The value of `{name:...}` in the statement.
-    pub(crate) fn query_parameter(&self, name: &str) -> Option<String> {
-        query_parameter(&self.params, name)
+    /// The parameters that are settings or query parameters, as far as they are text.
+    pub(crate) fn options(&self) -> StatementOptions<'_> {
+        let mut options = StatementOptions::default();
+        for param in &self.params {
+            let name = param.name();
+            match (param.text(), role(name)) {
+                (_, Role::Request) => {}
+                // Of a value that can't be read the insert is told.
+                (text, Role::Windrow) => options.set(name, text.unwrap_or("")),
+                (None, _) => options.has_unreadable_token |= is_token(name),
+                (Some(value), _) => match name.strip_prefix("param_") {
+                    Some(name) => options.set_query_parameter(name, value),
+                    None => options.set(name, value),
+                },
+            }
+        }
+        options
+    }
+
+    /// Tells whether all parameters have names and values that are text. Only a statement may hold other bytes.
+    pub(crate) fn is_text(&self) -> bool {
+        let is_text = |param: &Param<'_>| match param.name() {
+            "query" => true,
+            name => !name.is_empty() && param.text().is_some(),
+        };
+        self.params.iter().all(is_text)
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {

@@ -16,6 +16,7 @@ use super::exchange::Exchange;
 use crate::admission::{NotAdmitted, UserKey};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
+use crate::insert::NotGathered;
 use crate::state::State;
 
 /// How long somebody waits until ClickHouse is asked about him, and for its answer.
@@ -86,7 +87,7 @@ impl Exchange<'_> {
 
     /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While
     /// ClickHouse is away, nobody is a stranger: what holds then is what it said last.
-    pub(super) async fn plan_for_strange_insert(&self) -> Option<Strange> {
+    pub(super) async fn plan_for_strange_insert(&self) -> Option<NotGathered> {
         let (backend, admission) = (&self.state.backend, &self.state.admission);
         if backend.knows_users() || self.credentials().is_none() {
             return None;
@@ -95,8 +96,9 @@ impl Exchange<'_> {
             return None;
         }
         match self.sender().await {
-            Sender::Nobody => Some(Strange::Nobody),
-            Sender::Behind => Some(Strange::Refused(behind())),
+            // It is forwarded, and refused.
+            Sender::Nobody => Some(ForwardReason::UnknownUser.into()),
+            Sender::Behind => Some(NotGathered::Refused(behind())),
             Sender::User | Sender::Away(_) | Sender::Unclear => None,
         }
     }
@@ -114,13 +116,6 @@ impl Exchange<'_> {
             Sender::Unclear => Some(self.by_its_url(reason)),
         }
     }
-}
-
-/// A stranger's insert that is not looked into.
-pub(super) enum Strange {
-    /// It is forwarded, and refused.
-    Nobody,
-    Refused(Refusal),
 }
 
 pub(crate) fn behind() -> Refusal {

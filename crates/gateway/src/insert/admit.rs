@@ -17,9 +17,7 @@ use super::dedup_settings::TOKEN;
 use super::logged_query::is_of_one_insert;
 use super::prepare::{likely_ack, prepare, InsertRequest, PrepareWith};
 use super::prepared::Prepared;
-use super::role::{role, Role};
 use crate::admission::{Holds, Moment, NotAdmitted};
-use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -35,21 +33,10 @@ const PATIENCE_OF_WHO_DOES_NOT_WAIT: Duration = Duration::from_secs(1);
 /// For a backend that has not answered since the start, be it with an error.
 const PATIENCE_WITH_UNSEEN_BACKEND: Duration = Duration::from_millis(800);
 
-/// A candidate that may be inserted.
-pub(crate) struct Admitted<'a> {
-    pub(super) candidate: &'a Candidate<'a>,
-    pub(crate) prepared: Arc<Prepared>,
-}
-
-impl<'a> Candidate<'a> {
-    /// Of a payload that came when the insert had been admitted.
-    pub(crate) fn admitted_as(&'a self, prepared: Arc<Prepared>) -> Admitted<'a> {
-        Admitted { candidate: self, prepared }
-    }
-
-    pub(crate) async fn admit(&'a self, state: &Arc<State>) -> Result<Admitted<'a>, NotGathered> {
+impl Candidate<'_> {
+    pub(crate) async fn admit(&self, state: &Arc<State>) -> Result<Arc<Prepared>, NotGathered> {
         self.check()?;
-        Ok(Admitted { candidate: self, prepared: prepared(state, self).await? })
+        Ok(prepared(state, self).await?)
     }
 }
 
@@ -60,14 +47,14 @@ async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<P
     let earlier = match known.as_ref().map(|known| (known, state.admission.holds(&known.grounds, now))) {
         Some((known, Holds::Surely)) => {
             if state.admission.renew(&known.grounds, now) && known.renewal.begin_renewal() {
-                prepare_apart(state, insert_request(candidate)?, signature);
+                prepare_apart(state, insert_request(candidate), signature);
             }
             return Ok(known.clone());
         }
         Some((_, Holds::Unconfirmed)) => known,
         Some((_, Holds::Not)) | None => None,
     };
-    let asking = Asking { state, signature: &signature, request: insert_request(candidate)?, since: Moment::default() };
+    let asking = Asking { state, signature: &signature, request: insert_request(candidate), since: Moment::default() };
     match earlier {
         Some(earlier) if asking.may_go_by(&earlier) => asking.or_go_by(earlier).await,
         earlier => asking.patiently(earlier).await,
@@ -84,7 +71,7 @@ pub(super) async fn admit_anew(
         return Ok(doubtful.clone());
     }
     let since = Moment::now().before(Prepared::BELIEVED_FOR);
-    let (signature, request) = (signature(candidate), insert_request(candidate)?);
+    let (signature, request) = (signature(candidate), insert_request(candidate));
     Asking { state, signature: &signature, request, since }.once(Some(doubtful)).await
 }
 
@@ -188,7 +175,7 @@ impl Asking<'_> {
     async fn as_it_was_kept(&self) -> Option<Arc<Prepared>> {
         let (state, request) = (self.state, &self.request);
         let what = without_password(self.signature)?;
-        let kept = state.admission.kept_insert(&request.user_key(), &what, state.kept_ttl())?;
+        let kept = state.admission.kept_insert(&request.sender, &what, state.kept_ttl())?;
         let (reloads, settings) = (state.admission.reloads(), state.options.settings.get());
         let with = PrepareWith { settings: &settings, reloads, plans: &state.read_plans, kept: Some(&kept) };
         let prepared = prepare(&state.admission, with, request, Moment::default()).await.ok()?;
@@ -286,18 +273,20 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
         signature.extend_from_slice(&(part.len() as u32).to_le_bytes());
         signature.extend_from_slice(part);
     };
-    add(candidate.credentials.user.as_bytes());
-    add(candidate.credentials.password.as_bytes());
-    add(candidate.quota_key.as_bytes());
-    add(candidate.database.unwrap_or("").as_bytes());
+    let sender = candidate.sender;
+    add(sender.credentials.user.as_bytes());
+    add(sender.credentials.password.as_bytes());
+    add(sender.quota_key.as_bytes());
+    add(sender.database.as_deref().unwrap_or("").as_bytes());
     let statement = candidate.statement;
     add(candidate.table.database.as_deref().unwrap_or("").as_bytes());
     add(candidate.table.table.as_bytes());
     add(statement.format.as_bytes());
     add(&[statement.is_values_clause.into()]);
-    add(candidate.data_kind.as_str().as_bytes());
-    add(&(candidate.sent_as.len() as u32).to_le_bytes());
-    for data_type in candidate.sent_as {
+    let sent_as = candidate.form.sent_as();
+    add(candidate.form.data_kind().as_str().as_bytes());
+    add(&(sent_as.len() as u32).to_le_bytes());
+    for data_type in sent_as {
         add(data_type.to_string().as_bytes());
     }
     // No list and an empty one are different things; an empty one does not parse.
@@ -310,16 +299,21 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
         add(column.as_bytes());
     }
     // That there is a token matters, not which.
-    add(if candidate.token().is_some() { b"token" } else { b"" });
+    add(if candidate.token.is_some() { b"token" } else { b"" });
     for (name, value) in statement.settings.iter().filter(|(name, _)| !is_of_one_insert(name)) {
         add(name.as_bytes());
         add(value.as_bytes());
     }
-    for param in candidate.params {
-        if matters(param.name()) {
-            add(&param.name);
-            add(&param.value);
-        }
+    for (name, value) in candidate.options.settings().filter(|(name, _)| !is_of_one_insert(name)) {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
+    for role in &sender.roles {
+        add(b"role");
+        add(role.as_bytes());
+    }
+    if let Some(gathering) = candidate.gathering {
+        add(format!("{gathering:?}").as_bytes());
     }
     signature
 }
@@ -335,33 +329,20 @@ pub(super) fn without_password(signature: &[u8]) -> Option<Vec<u8>> {
     Some([signature.get(..user_end)?, signature.get(password_end..)?].concat())
 }
 
-fn matters(name: &str) -> bool {
-    name == "role" || !(role(name) == Role::Request || is_of_one_insert(name))
-}
-
-fn insert_request(candidate: &Candidate<'_>) -> Result<InsertRequest, NotAdmitted> {
-    let text = |value: Option<&str>| value.map(str::to_owned).ok_or(NotAdmitted::Forward(ForwardReason::NotText));
-    let (mut roles, mut settings) = (Vec::new(), Vec::new());
-    for param in candidate.params.iter().filter(|param| matters(param.name())) {
-        match param.name() {
-            "" => return Err(NotAdmitted::Forward(ForwardReason::NotText)),
-            "role" => roles.push(text(param.text())?),
-            name => settings.push((name.to_owned(), text(param.text())?)),
-        }
-    }
+fn insert_request(candidate: &Candidate<'_>) -> InsertRequest {
+    let beside = candidate.options.settings().filter(|(name, _)| !is_of_one_insert(name));
+    let mut settings: Vec<_> = beside.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     settings.extend(candidate.statement.settings.iter().cloned());
-    settings.extend(candidate.token().map(|token| (TOKEN.to_owned(), token.to_owned())));
-    Ok(InsertRequest {
-        credentials: candidate.credentials.clone(),
-        roles,
-        quota_key: candidate.quota_key.to_owned(),
-        database: candidate.database.map(str::to_owned),
+    settings.extend(candidate.token.map(|token| (TOKEN.to_owned(), token.to_owned())));
+    InsertRequest {
+        sender: candidate.sender.clone(),
         settings,
+        gathering: candidate.gathering.cloned(),
         statement: candidate.statement.clone(),
-        data_kind: candidate.data_kind,
-        sent_as: candidate.sent_as.to_vec(),
+        data_kind: candidate.form.data_kind(),
+        sent_as: candidate.form.sent_as().to_vec(),
         table: candidate.table.clone(),
-    })
+    }
 }
 
 #[cfg(test)]

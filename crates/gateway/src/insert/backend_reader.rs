@@ -12,6 +12,7 @@ use windrow_clickhouse::{CallError, Client};
 use windrow_columns::{ColumnSpec, PassthroughRows, Rows};
 use windrow_engine::{sink::Destination, InsertKind};
 
+use super::options::url_name;
 use super::questions::{Leave, Questions, PATIENCE};
 use super::readers::{BatchCompatibility, Gatherable};
 use crate::admission::may_be_asked;
@@ -109,6 +110,8 @@ impl BackendReader {
         let account = roles.iter().map(|role| ("role", role.as_str()));
         let account = account.chain((!quota_key.is_empty()).then_some(("quota_key", quota_key.as_str())));
         let database = self.database.as_deref().map(|database| ("database", database));
+        let query_parameters: Vec<_> = query_parameters.map(|(name, value)| (url_name(name), value)).collect();
+        let query_parameters = query_parameters.iter().map(|(name, value)| (name.as_str(), *value));
         let params = settings.chain(own).chain(account).chain(database).chain(query_parameters);
         let answer = tokio::time::timeout(PATIENCE, reading.ask(client, params)).await;
         let error = match answer {

@@ -1,24 +1,22 @@
 //! First stage of an insert: a protocol has understood a request as one.
 //!
-//! HTTP makes a [`Candidate`] of a request ([`data/insert.rs`](crate::data)); whatever else takes inserts makes one of its
-//! own, and goes on with the same stages: `admit.rs`, `parse.rs`, `hand_over.rs`.
+//! Each protocol makes a [`Candidate`] of its own requests; the stages behind it are the same for all: `admit.rs`, `parse.rs`,
+//! `hand_over.rs`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windrow_clickhouse::Credentials;
-use windrow_columns::DataType;
+use windrow_columns::{Block, DataType};
 use windrow_engine::trace::RequestTrace;
 use windrow_engine::{DataKind, QueryId};
 use windrow_sql::{InsertStatement, TableName};
 
-use super::dedup_settings::DedupSettings;
+use super::options::StatementOptions;
 use super::own_settings::RequestedSettings;
 use super::prepared::Prepared;
 use super::readers::Unread;
 use super::role::{role, Role};
-use crate::admission::NotAdmitted;
+use crate::admission::{NotAdmitted, UserKey};
 use crate::cluster::GatewayId;
 use crate::data::Peer;
 use crate::error::Refusal;
@@ -27,40 +25,60 @@ use crate::forward_reason::ForwardReason;
 /// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
 const MAX_QUERY_ID_BYTES: usize = 1024;
 
-/// A setting, a role or a query parameter that stands beside a statement.
-pub(crate) struct Param<'a> {
-    pub(crate) name: Cow<'a, [u8]>,
-    pub(crate) value: Cow<'a, [u8]>,
-}
-
-impl Param<'_> {
-    pub(crate) fn name(&self) -> &str {
-        std::str::from_utf8(&self.name).unwrap_or("")
-    }
-
-    /// `None` for bytes that aren't text.
-    pub(crate) fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.value).ok()
-    }
-}
-
-/// An insert that nobody has looked into yet.
+/// An insert that nobody has looked into yet, without its rows.
 pub(crate) struct Candidate<'a> {
-    pub(crate) credentials: &'a Credentials,
+    pub(crate) sender: &'a UserKey,
     pub(crate) statement: &'a InsertStatement,
     /// The statement's table, with the values of query parameters.
     pub(crate) table: &'a TableName,
-    pub(crate) payload: &'a [u8],
-    pub(crate) data_kind: DataKind,
-    /// The types that its columns are sent in, where ClickHouse makes the table's of them. Empty: the table's own.
-    pub(crate) sent_as: &'a [DataType],
-    pub(crate) params: &'a [Param<'a>],
-    pub(crate) quota_key: &'a str,
-    /// The database that the request names.
-    pub(crate) database: Option<&'a str>,
+    pub(crate) form: RowsForm<'a>,
+    pub(crate) options: &'a StatementOptions<'a>,
+    /// What the protocol itself says of gathering. It goes before the options.
+    pub(crate) gathering: Option<&'a RequestedSettings>,
+    /// The name that the insert gives itself.
+    pub(crate) token: Option<&'a str>,
     pub(crate) query_id: Option<&'a str>,
     /// Why the protocol can't have it gathered, if it can't.
     pub(crate) obstacle: Option<ForwardReason>,
+}
+
+/// The form in which an insert's rows come.
+#[derive(Clone, Copy)]
+pub(crate) enum RowsForm<'a> {
+    /// In the statement's format.
+    Text,
+    /// Native blocks.
+    Blocks,
+    /// Columns of these types, of which ClickHouse makes the table's. They are all that the statement names.
+    Columns(&'a [DataType]),
+}
+
+impl<'a> RowsForm<'a> {
+    pub(super) fn data_kind(self) -> DataKind {
+        match self {
+            RowsForm::Text => DataKind::Parsed,
+            RowsForm::Blocks | RowsForm::Columns(_) => DataKind::Preprocessed,
+        }
+    }
+
+    /// The types that columns are sent in. Empty: the table's own.
+    pub(super) fn sent_as(self) -> &'a [DataType] {
+        match self {
+            RowsForm::Text | RowsForm::Blocks => &[],
+            RowsForm::Columns(types) => types,
+        }
+    }
+}
+
+/// Rows of an insert, as they came.
+pub(crate) enum SentRows<'a> {
+    /// Text in the statement's format, or Native blocks.
+    Bytes(&'a [u8]),
+    Columns {
+        block: Block,
+        /// Bytes of the request that they came in.
+        payload_bytes: u64,
+    },
 }
 
 /// Why an insert is not gathered after all.
@@ -76,6 +94,26 @@ pub(crate) enum NotGathered {
         prepared: Arc<Prepared>,
         query_id: QueryId,
     },
+    /// Its rows did not come. Its client has gone, or has been told.
+    NoRows,
+}
+
+impl NotGathered {
+    /// The reason why the backend gets it, or its owner, where it is not refused.
+    pub(crate) fn reason(&self) -> ForwardReason {
+        match self {
+            NotGathered::Forward(reason) => *reason,
+            NotGathered::NotRead { unread, .. } => unread.reason,
+            NotGathered::Elsewhere(_) => ForwardReason::Deduplication,
+            NotGathered::Refused(_) | NotGathered::NoRows => ForwardReason::Refused,
+        }
+    }
+}
+
+impl From<ForwardReason> for NotGathered {
+    fn from(reason: ForwardReason) -> NotGathered {
+        NotGathered::Forward(reason)
+    }
 }
 
 impl From<NotAdmitted> for NotGathered {
@@ -128,19 +166,15 @@ impl Candidate<'_> {
         obstacle.map_or(Ok(()), |reason| Err(NotGathered::Forward(reason)))
     }
 
-    /// The name that the insert gives itself: the statement's goes before the request's.
-    pub(crate) fn token(&self) -> Option<&str> {
-        let beside = self.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
-        let in_text = self.statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        DedupSettings::of(beside.chain(in_text)).token()
-    }
-
     /// A misspelt setting of ours must not pass in silence: somebody relies on what it promises.
     fn invalid_own_setting(&self) -> Option<Refusal> {
-        let beside = self.params.iter().map(|param| (param.name(), param.text().unwrap_or("")));
         let in_text = self.statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let mut own = beside.chain(in_text).filter(|(name, _)| role(name) == Role::Windrow);
+        let mut own = self.options.settings().chain(in_text).filter(|(name, _)| role(name) == Role::Windrow);
         own.find_map(|(name, value)| RequestedSettings::check_own(name, value).err()).map(Refusal::bad_argument)
+    }
+
+    pub(super) fn id(&self) -> QueryId {
+        query_id(self.query_id)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct TableSays {
 pub(crate) struct InvalidValue;
 
 /// What the user's profile and then the request say; `None` where neither does.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RequestedSettings {
     async_insert: Option<bool>,
     wait: Option<bool>,
@@ -46,6 +46,17 @@ pub(crate) struct RequestedSettings {
 }
 
 impl RequestedSettings {
+    /// Asks to be gathered, and acknowledged at this level. With `hold_ms`, rows wait for others for that long.
+    pub(crate) fn gathered(ack: AckLevel, hold_ms: Option<u64>) -> RequestedSettings {
+        RequestedSettings {
+            async_insert: Some(true),
+            ack: Some(ack),
+            flush_policy: hold_ms.map(|_| PolicyKind::Fixed),
+            max_ms: hold_ms,
+            ..RequestedSettings::default()
+        }
+    }
+
     /// Takes one setting; later ones of the same name win.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidValue> {
         match name {
@@ -66,6 +77,24 @@ impl RequestedSettings {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes from `other` what is not said here.
+    pub(crate) fn or(self, other: RequestedSettings) -> RequestedSettings {
+        RequestedSettings {
+            async_insert: self.async_insert.or(other.async_insert),
+            wait: self.wait.or(other.wait),
+            ack: self.ack.or(other.ack),
+            wait_timeout: self.wait_timeout.or(other.wait_timeout),
+            flush_policy: self.flush_policy.or(other.flush_policy),
+            adaptive: self.adaptive.or(other.adaptive),
+            min_ms: self.min_ms.or(other.min_ms),
+            max_ms: self.max_ms.or(other.max_ms),
+            increase_rate: self.increase_rate.or(other.increase_rate),
+            decrease_rate: self.decrease_rate.or(other.decrease_rate),
+            max_data_size_bytes: self.max_data_size_bytes.or(other.max_data_size_bytes),
+            max_query_number: self.max_query_number.or(other.max_query_number),
+        }
     }
 
     /// For a parameter that begins with `windrow_`: what is wrong with it, for the client.

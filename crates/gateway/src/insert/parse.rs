@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use windrow_clickhouse::Exception;
-use windrow_columns::{Block, Rows};
+use windrow_columns::Rows;
 use windrow_engine::{sink::Destination, AckLevel, DedupKeys, QueryId};
 
-use super::admit::{admit_anew, Admitted};
+use super::admit::admit_anew;
 use super::answer_form::AnswerForm;
 use super::backend_reader::memory_to_ask;
-use super::candidate::{query_id, Candidate, NotGathered};
+use super::candidate::{Candidate, NotGathered, SentRows};
 use super::prepared::Prepared;
-use super::readers::{BatchCompatibility, Gatherable, NotGatherable, Unread};
+use super::readers::{BatchCompatibility, Gatherable, Unread};
 use crate::admission::{NotAdmitted, ShardOfCut, Sharding};
 use crate::backend::Backend;
 use crate::cluster::{Cluster, GatewayId, InsertKey};
@@ -30,7 +30,7 @@ pub(crate) struct Parsed {
     pub(super) payload_bytes: u64,
     pub(crate) query_id: QueryId,
     /// What it is known by as a whole, however it is cut.
-    pub(super) key: Option<InsertKey>,
+    pub(crate) key: Option<InsertKey>,
     pub(super) ack: AckLevel,
 }
 
@@ -96,35 +96,37 @@ impl Parsed {
     }
 }
 
-impl Admitted<'_> {
-    pub(crate) async fn parse(self, state: &Arc<State>) -> Result<Parsed, NotGathered> {
-        let Admitted { candidate, prepared } = self;
-        let token = candidate.token();
-        let parsed = match parse(state, prepared, candidate.payload, query_id(candidate.query_id), token) {
+impl Candidate<'_> {
+    /// Makes rows of what came, as it was prepared for.
+    pub(crate) async fn parse(
+        &self,
+        state: &Arc<State>,
+        prepared: Arc<Prepared>,
+        rows: SentRows<'_>,
+    ) -> Result<Parsed, NotGathered> {
+        let payload = match rows {
+            SentRows::Bytes(payload) => payload,
+            SentRows::Columns { block, payload_bytes } => {
+                let Some(present) = prepared.all_columns() else { return Err(ForwardReason::Type.into()) };
+                let read = Gatherable { rows: Rows::Parsed(block), compatibility: BatchCompatibility::Parsed(present) };
+                return was_read(state, prepared, read, payload_bytes, self.id(), self.token);
+            }
+        };
+        let parsed = match parse(state, prepared, payload, self.id(), self.token) {
             Err(NotGathered::NotRead { unread, prepared, query_id }) => {
-                return ask_to_read(state, candidate, unread, prepared, query_id).await
+                return self.ask_to_read(state, payload, unread, prepared, query_id).await
             }
             parsed => parsed?,
         };
         if !parsed.is_doubtful() {
             return Ok(parsed);
         }
-        match admit_anew(state, candidate, &parsed.prepared).await {
-            Ok(prepared) => parse(state, prepared, candidate.payload, query_id(candidate.query_id), token),
+        match admit_anew(state, self, &parsed.prepared).await {
+            Ok(prepared) => parse(state, prepared, payload, self.id(), self.token),
             // What the backend said last holds while it can't be asked.
             Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => Ok(parsed),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-impl Admitted<'_> {
-    /// Takes rows that are columns already, all that the statement names, in the types that the candidate says.
-    pub(crate) fn take(self, state: &State, columns: Block, payload_bytes: u64) -> Result<Parsed, NotGathered> {
-        let Admitted { candidate, prepared } = self;
-        let Some(present) = prepared.all_columns() else { return Err(NotGathered::Forward(ForwardReason::Type)) };
-        let read = Gatherable { rows: Rows::Parsed(columns), compatibility: BatchCompatibility::Parsed(present) };
-        was_read(state, prepared, read, payload_bytes, query_id(candidate.query_id), candidate.token())
     }
 }
 
@@ -138,8 +140,8 @@ pub(crate) fn parse(
 ) -> Result<Parsed, NotGathered> {
     match prepared.read(payload) {
         Ok(read) => was_read(state, prepared, read, payload.len() as u64, query_id, token),
-        Err(NotGatherable::TooLarge) => Err(NotGathered::Forward(ForwardReason::TooLarge)),
-        Err(NotGatherable::NotRead(unread)) => Err(NotGathered::NotRead { unread, prepared, query_id }),
+        Err(Unread { reason: reason @ ForwardReason::TooLarge, .. }) => Err(reason.into()),
+        Err(unread) => Err(NotGathered::NotRead { unread, prepared, query_id }),
     }
 }
 
@@ -154,48 +156,33 @@ fn was_read(
     let ack = ack_of(state, &prepared, &read);
     // More than its table may ever hold: waiting would be in vain.
     if !state.gatherer.could_hold(read.rows.bytes() as u64, ack) {
-        return Err(NotGathered::Forward(ForwardReason::TooLarge));
+        return Err(ForwardReason::TooLarge.into());
     }
     // A refusal that comes when it has been acknowledged helps nobody.
-    if ack != AckLevel::Stored && prepared.has_doubtful_marks(&read) {
-        return Err(NotGathered::NotRead {
-            unread: Unread::because(ForwardReason::Sign, payload_bytes),
-            prepared,
-            query_id,
-        });
-    }
-    let Gatherable { rows, compatibility } = read;
-    match known_rows(state, &prepared, rows, &compatibility, token) {
-        Ok((rows, key)) => Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, key, ack }),
-        Err(Unknown::Forward(reason)) => {
+    let known = match ack != AckLevel::Stored && prepared.has_doubtful_marks(&read) {
+        true => Err(ForwardReason::Sign.into()),
+        false => known_rows(state, &prepared, read.rows, &read.compatibility, token),
+    };
+    match known {
+        Ok((rows, key)) => {
+            let compatibility = read.compatibility;
+            Ok(Parsed { prepared, compatibility, rows, payload_bytes, query_id, key, ack })
+        }
+        Err(NotGathered::Forward(reason)) => {
             Err(NotGathered::NotRead { unread: Unread::because(reason, payload_bytes), prepared, query_id })
         }
-        Err(Unknown::WasCut) => Err(NotGathered::Refused(Refusal::was_cut())),
+        Err(why) => Err(why),
     }
 }
 
-/// Why it can't be said what rows are known by.
-enum Unknown {
-    /// ClickHouse takes them, for this reason.
-    Forward(ForwardReason),
-    /// By the parts that they were cut into when they came first, which they can't be cut into now.
-    WasCut,
-}
-
-impl From<ForwardReason> for Unknown {
-    fn from(reason: ForwardReason) -> Unknown {
-        Unknown::Forward(reason)
-    }
-}
-
-/// The rows as they are handed over, and what they are known by together.
+/// The rows as they are handed over, and what they are known by together. Fails with the reason why that can't be said.
 fn known_rows(
     state: &State,
     prepared: &Prepared,
     rows: Rows,
     compatibility: &BatchCompatibility,
     token: Option<&str>,
-) -> Result<(ReadRows, Option<InsertKey>), Unknown> {
+) -> Result<(ReadRows, Option<InsertKey>), NotGathered> {
     if prepared.dedup.is_none() && prepared.dedup_by_parts.is_none() && prepared.sharding.is_none() {
         return Ok((ReadRows::Whole(rows, None), None));
     }
@@ -208,7 +195,9 @@ fn known_rows(
     let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
     let sharding = match &prepared.sharding {
         Some(sharding) if !dedup.as_ref().is_some_and(is_known) => sharding,
-        None if was_cut(state, prepared, destination, &rows, token) => return Err(Unknown::WasCut),
+        None if was_cut(state, prepared, destination, &rows, token) => {
+            return Err(NotGathered::Refused(Refusal::was_cut()))
+        }
         _ => return Ok((ReadRows::Whole(rows, dedup), key)),
     };
     // A repeat goes where the first went.
@@ -261,41 +250,39 @@ fn cut_of(
     Some((0, sharding.shards_of_rows(&sharding.cuts()[0], rows, destination, draw)?))
 }
 
-/// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the
-/// connections for it that the insert would else be forwarded by.
-async fn ask_to_read(
-    state: &Arc<State>,
-    candidate: &Candidate<'_>,
-    unread: Unread,
-    mut prepared: Arc<Prepared>,
-    query_id: QueryId,
-) -> Result<Parsed, NotGathered> {
-    // Rows that were read, but can't be told apart or may be refused, would be no better known.
-    let may_ask = !unread.reason.is_about_read_rows();
-    let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
-        return Err(NotGathered::NotRead { unread, prepared, query_id });
-    };
-    let Some(leave) = prepared.leave_to_ask(&state.questions) else {
-        return Err(NotGathered::NotRead { unread, prepared, query_id });
-    };
-    // A column that is new would be skipped.
-    if prepared.is_old() {
-        prepared = match admit_anew(state, candidate, &prepared).await {
-            Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => prepared,
-            anew => anew?,
+impl Candidate<'_> {
+    /// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the
+    /// connections for it that the insert would else be forwarded by.
+    async fn ask_to_read(
+        &self,
+        state: &Arc<State>,
+        payload: &[u8],
+        unread: Unread,
+        mut prepared: Arc<Prepared>,
+        query_id: QueryId,
+    ) -> Result<Parsed, NotGathered> {
+        // Rows that were read, but can't be told apart or may be refused, would be no better known.
+        let may_ask = !unread.reason.is_about_read_rows();
+        let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
+            return Err(NotGathered::NotRead { unread, prepared, query_id });
         };
-    }
-    let Some(_room) = state.body_room.room_for(memory_to_ask(candidate.payload)).await else {
-        return Err(NotGathered::NotRead { unread, prepared, query_id });
-    };
-    let params = candidate.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
-    let query_parameters = params.filter(|(name, _)| name.starts_with("param_"));
-    match prepared.ask(&clickhouse.relay, leave, candidate.payload, query_parameters).await {
-        Some(read) => {
-            let payload_bytes = candidate.payload.len() as u64;
-            was_read(state, prepared, read, payload_bytes, query_id, candidate.token())
+        let Some(leave) = prepared.leave_to_ask(&state.questions) else {
+            return Err(NotGathered::NotRead { unread, prepared, query_id });
+        };
+        // A column that is new would be skipped.
+        if prepared.is_old() {
+            prepared = match admit_anew(state, self, &prepared).await {
+                Err(NotAdmitted::Unreachable(_) | NotAdmitted::Busy) => prepared,
+                anew => anew?,
+            };
         }
-        None => Err(NotGathered::NotRead { unread, prepared, query_id }),
+        let Some(_room) = state.body_room.room_for(memory_to_ask(payload)).await else {
+            return Err(NotGathered::NotRead { unread, prepared, query_id });
+        };
+        match prepared.ask(&clickhouse.relay, leave, payload, self.options.query_parameters()).await {
+            Some(read) => was_read(state, prepared, read, payload.len() as u64, query_id, self.token),
+            None => Err(NotGathered::NotRead { unread, prepared, query_id }),
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use windrow_clickhouse::Credentials;
 use windrow_columns::{DataType, Format, PassthroughFormat, ReadPlans};
 use windrow_engine::{
     sink::{Destination, Form},
@@ -16,7 +15,7 @@ use super::dedup_plan::DedupPlan;
 use super::dedup_settings::DefaultProfile;
 use super::logged_query::logged_query;
 use super::not_taken::not_admitted;
-use super::own_settings::{OwnSettings, TableSays};
+use super::own_settings::{OwnSettings, RequestedSettings, TableSays};
 use super::prepare_backend_reader::{may_be_asked_for, BackendReaderRequest};
 use super::prepare_passthrough::PassthroughRequest;
 use super::prepared::Prepared;
@@ -32,12 +31,11 @@ use crate::forward_reason::ForwardReason;
 /// An insert's request, without its payload.
 #[derive(Clone)]
 pub(crate) struct InsertRequest {
-    pub(crate) credentials: Credentials,
-    pub(crate) roles: Vec<String>,
-    pub(crate) quota_key: String,
-    pub(crate) database: Option<String>,
-    /// From the URL, then from the statement: the last of a name wins.
+    pub(crate) sender: UserKey,
+    /// From beside the statement, then from the statement: the last of a name wins.
     pub(crate) settings: Vec<(String, String)>,
+    /// As in a [`Candidate`](super::Candidate).
+    pub(crate) gathering: Option<RequestedSettings>,
     pub(crate) statement: InsertStatement,
     pub(crate) data_kind: DataKind,
     /// As in a [`Candidate`](super::Candidate).
@@ -62,15 +60,6 @@ impl InsertRequest {
         let mut all = user.changed_settings.iter().chain(&self.settings);
         all.rfind(|(name, _)| name == "insert_shard_id").is_some_and(|(_, value)| value != "0")
     }
-
-    pub(crate) fn user_key(&self) -> UserKey {
-        UserKey {
-            credentials: self.credentials.clone(),
-            roles: self.roles.clone(),
-            quota_key: self.quota_key.clone(),
-            database: self.database.clone(),
-        }
-    }
 }
 
 /// Settles everything about an insert that doesn't depend on its payload, with no answer from before `since`.
@@ -81,7 +70,7 @@ pub(crate) async fn prepare(
     since: Moment,
 ) -> Result<Prepared, NotAdmitted> {
     let alone_here = !admission.backend().takes_requests();
-    let preparation = Preparation { admission, with, request, user_key: request.user_key(), since, alone_here };
+    let preparation = Preparation { admission, with, request, since, alone_here };
     let mut prepared = preparation.prepare(true).await;
     if matches!(prepared, Ok(None)) {
         // The rows go through the Distributed table.
@@ -100,7 +89,6 @@ struct Preparation<'a> {
     admission: &'a Admission,
     with: PrepareWith<'a>,
     request: &'a InsertRequest,
-    user_key: UserKey,
     since: Moment,
     /// The backend takes no requests: what is not gathered is refused.
     alone_here: bool,
@@ -150,7 +138,7 @@ impl<'a> Preparation<'a> {
         let mut settings = self.settings()?;
         let asked_at = Moment::now();
         let account = self.account().await?;
-        let user = account.context_in(self.request.database.as_deref());
+        let user = account.context_in(self.request.sender.database.as_deref());
         if settings.asks_for_serial_quorum(&user) {
             return Err(NotAdmitted::Forward(ForwardReason::Setting));
         }
@@ -183,7 +171,7 @@ impl<'a> Preparation<'a> {
             return Ok(None);
         }
         // Where the table itself lies in the request's database, that one is there.
-        let database = self.request.database.as_deref().filter(|database| *database != table.key.database);
+        let database = self.request.sender.database.as_deref().filter(|database| *database != table.key.database);
         let asker = Asker {
             admission: self.admission,
             account: &account,
@@ -196,7 +184,7 @@ impl<'a> Preparation<'a> {
         if let Some(sharding) = &table.sharding {
             let probe =
                 Probe { destination: readers.any_destination(), other_settings: &settings.others, database: None };
-            if !sharding.admits(&probe, &self.user_key, self.since).await? {
+            if !sharding.admits(&probe, &self.request.sender, self.since).await? {
                 return Ok(None);
             }
         }
@@ -208,7 +196,7 @@ impl<'a> Preparation<'a> {
         let is_limited = database.is_some() || account.grants.is_none() || table.may_be_cut_at_times();
         let grounds = Grounds {
             account: account.clone(),
-            key: self.user_key.clone(),
+            key: self.request.sender.clone(),
             table: table.key.clone(),
             schema: table.schema.clone(),
             asked_at: is_limited.then_some(asked_at),
@@ -239,7 +227,7 @@ impl<'a> Preparation<'a> {
     async fn account(&self) -> Result<Arc<Account>, NotAdmitted> {
         match self.with.kept {
             Some(kept) => Ok(kept.account.clone()),
-            None => self.admission.account_at(&self.user_key, self.since).await,
+            None => self.admission.account_at(&self.request.sender, self.since).await,
         }
     }
 
@@ -273,11 +261,11 @@ impl<'a> Preparation<'a> {
         let key = TableKey { database, table: self.request.table.table.clone() };
         let schema = match self.with.kept {
             Some(kept) => kept.schema.clone(),
-            None => self.admission.table_at(&key, &self.user_key, self.since).await?,
+            None => self.admission.table_at(&key, &self.request.sender, self.since).await?,
         };
         let topology = self.admission.topology_of(&schema);
         let cutting = match topology.is_some() && !self.request.names_shard(user) {
-            true => self.admission.cutting(&key, &schema, &self.user_key, &user.timezone, self.since).await?,
+            true => self.admission.cutting(&key, &schema, &self.request.sender, &user.timezone, self.since).await?,
             false => Cutting::NONE,
         };
         let (sharding, window) = match cutting {
@@ -298,10 +286,14 @@ impl<'a> Preparation<'a> {
         table: &TargetTable,
     ) -> Result<Terms, NotAdmitted> {
         let TargetTable { key, schema, .. } = table;
-        let rules = self.with.settings.table_rules(&key.database, &key.table, &self.request.credentials.user);
+        let rules = self.with.settings.table_rules(&key.database, &key.table, &self.request.sender.credentials.user);
         let says =
             TableSays { async_insert: schema.async_insert, deduplicates: matches!(schema.window, Window::Owners(_)) };
-        let own = settings.requested(user)?.resolve(&rules, &self.with.settings.gather, says);
+        let own = settings.requested(user, self.request.gathering.as_ref())?.resolve(
+            &rules,
+            &self.with.settings.gather,
+            says,
+        );
         let wants = |window| settings.dedup.wants(window, user, DefaultProfile::of(self.with.settings));
         let plan = || DedupPlan::new(key, schema, table.window, &user.timezone, self.admission.most_parts(schema));
         let dedup = wants(schema.window).then(plan);
@@ -381,10 +373,10 @@ impl<'a> Preparation<'a> {
             table: table.key.table.clone(),
             columns: targets.iter().map(|target| target.name.clone()).collect(),
             form: Form::Native { types: Vec::new() },
-            credentials: request.credentials.clone(),
+            credentials: request.sender.credentials.clone(),
             own_account: false,
-            roles: request.roles.clone(),
-            quota_key: request.quota_key.clone(),
+            roles: request.sender.roles.clone(),
+            quota_key: request.sender.quota_key.clone(),
             shard: None,
             settings: Vec::new(),
             deduplicates,
@@ -421,7 +413,7 @@ impl<'a> Preparation<'a> {
             settings: &settings.shape,
             formatting: &settings.formatting,
             computes,
-            database: self.request.database.as_deref(),
+            database: self.request.sender.database.as_deref(),
             kind,
             parsing: parsing.as_ref().map_err(|reason| *reason),
             takes_unread_rows,
@@ -443,12 +435,12 @@ impl<'a> Preparation<'a> {
 
     /// Refusal of an insert that nobody but the gateway could take.
     async fn refusal(&self, reason: ForwardReason) -> NotAdmitted {
-        let database = self.request.table.database.as_ref().or(self.request.database.as_ref());
+        let database = self.request.table.database.as_ref().or(self.request.sender.database.as_ref());
         let key = TableKey {
             database: self.admission.backend().canonical_database(database.map_or("default", String::as_str)),
             table: self.request.table.table.clone(),
         };
-        let schema = self.admission.table(&key, &self.user_key).await.ok();
+        let schema = self.admission.table(&key, &self.request.sender).await.ok();
         NotAdmitted::Refused(Arc::new(not_admitted(reason, self.request, schema.as_deref())))
     }
 }
@@ -545,9 +537,11 @@ impl Asker<'_> {
 
 /// When the insert would be acknowledged, as far as that can be told of an account and a table that nobody knows yet.
 pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLevel {
-    let database = request.table.database.as_ref().or(request.database.as_ref()).map_or("default", String::as_str);
-    let rules = settings.table_rules(database, &request.table.table, &request.credentials.user);
-    let requested = SettingsByRole::new(&request.settings).and_then(|by| by.requested(&UserContext::default()));
+    let database =
+        request.table.database.as_ref().or(request.sender.database.as_ref()).map_or("default", String::as_str);
+    let rules = settings.table_rules(database, &request.table.table, &request.sender.credentials.user);
+    let requested = SettingsByRole::new(&request.settings)
+        .and_then(|by| by.requested(&UserContext::default(), request.gathering.as_ref()));
     let Ok(requested) = requested else { return AckLevel::Stored };
     let table = TableSays { async_insert: false, deduplicates: false };
     let own = requested.resolve(&rules, &settings.gather, table);

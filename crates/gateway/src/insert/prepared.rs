@@ -14,8 +14,9 @@ use windrow_clickhouse::native::RowShape;
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
 use super::questions::{Leave, Questions};
-use super::readers::{BatchCompatibility, Gatherable, JoinPlan, NotGatherable, Readers};
+use super::readers::{BatchCompatibility, Gatherable, JoinPlan, Readers, Unread};
 use crate::admission::{Grounds, ShardOfCut, Sharding, Standing};
+use crate::cluster::InsertKey;
 use crate::recent::Recent;
 
 /// Everything about an insert but its payload: admitted, and ready for the payloads of many.
@@ -75,7 +76,7 @@ impl Prepared {
         }
     }
 
-    pub(crate) fn read(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
+    pub(crate) fn read(&self, payload: &[u8]) -> Result<Gatherable, Unread> {
         self.readers.read(payload, &self.kind)
     }
 
@@ -119,6 +120,16 @@ impl Prepared {
     pub(crate) fn reads_blocks(&self) -> bool {
         let pass = self.readers.passthrough.as_ref().is_some_and(|reader| matches!(reader.plan, JoinPlan::Blocks(_)));
         pass || self.readers.parsing.as_ref().is_some_and(|parsing| parsing.format.name == "Native")
+    }
+
+    /// What an insert is known by that names itself, before its rows are read.
+    pub(crate) fn key_by_token(&self, token: Option<&str>) -> Option<InsertKey> {
+        Some(InsertKey::new(&self.dedup.as_ref()?.keys_of_whole(token?), true))
+    }
+
+    /// Whether rows can be taken that are columns already.
+    pub(crate) fn takes_columns(&self) -> bool {
+        self.readers.parsing.is_some()
     }
 
     /// What rows have that bring all columns that they may; `None`: they can't be taken as columns.

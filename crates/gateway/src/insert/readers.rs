@@ -73,12 +73,6 @@ pub(crate) enum BatchCompatibility {
     BackendRead,
 }
 
-/// Why a payload can't be gathered.
-pub(crate) enum NotGatherable {
-    TooLarge,
-    NotRead(Unread),
-}
-
 /// A payload that could not be read for certain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unread {
@@ -102,40 +96,36 @@ impl ParsingReader {
 }
 
 impl Readers {
-    pub(crate) fn read(&self, payload: &[u8], kind: &InsertKind) -> Result<Gatherable, NotGatherable> {
+    pub(crate) fn read(&self, payload: &[u8], kind: &InsertKind) -> Result<Gatherable, Unread> {
+        let unread = |reason| Unread::because(reason, payload.len() as u64);
         if let Some((passthrough, because)) =
             self.passthrough.as_ref().and_then(|reader| Some((reader, reader.instead_because?)))
         {
             match passthrough.join(payload) {
-                Err(NotGatherable::NotRead(_)) if self.parsing.is_none() => {
-                    return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)))
-                }
                 Err(_) if self.parsing.is_some() => {}
+                Err(Unread { reason: ForwardReason::Type, .. }) => return Err(unread(because)),
                 result => return result,
             }
         }
         let Some(parsing) = &self.parsing else {
-            let because = self.backend.as_ref().and_then(|backend| backend.not_parsed).unwrap_or(ForwardReason::Format);
-            return Err(NotGatherable::NotRead(Unread::because(because, payload.len() as u64)));
+            let because = self.backend.as_ref().and_then(|backend| backend.not_parsed);
+            return Err(unread(because.unwrap_or(ForwardReason::Format)));
         };
         if payload.len() as u64 > kind.limits.max_data_size_bytes && !parsing.takes_any_size {
-            return Err(NotGatherable::TooLarge);
+            return Err(unread(ForwardReason::TooLarge));
         }
         match read_payload(parsing.format, payload, &parsing.plan) {
             Ok(parsed) if !parsing.has_to_be_given.iter().all(|column| parsed.present.contains(*column)) => {
-                Err(NotGatherable::NotRead(Unread::because(ForwardReason::Function, payload.len() as u64)))
+                Err(unread(ForwardReason::Function))
             }
             Ok(parsed) => Ok(Gatherable {
                 rows: Rows::Parsed(parsed.block),
                 compatibility: BatchCompatibility::Parsed(parsed.present),
             }),
-            Err(not_parsed) => {
-                let NotParsed { reason, row } = not_parsed;
-                let payload_bytes = payload.len() as u64;
-                let unread = Unread { reason: ForwardReason::NotParsed(reason), rows_before: row, payload_bytes };
-                let not_read = NotGatherable::NotRead(unread);
-                let passthrough = self.passthrough.as_ref().filter(|_| is_no_doubt_of_the_payload(not_parsed.reason));
-                passthrough.and_then(|passthrough| passthrough.join(payload).ok()).ok_or(not_read)
+            Err(NotParsed { reason, row }) => {
+                let unread = Unread { rows_before: row, ..unread(ForwardReason::NotParsed(reason)) };
+                let passthrough = self.passthrough.as_ref().filter(|_| is_no_doubt_of_the_payload(reason));
+                passthrough.and_then(|passthrough| passthrough.join(payload).ok()).ok_or(unread)
             }
         }
     }
@@ -242,15 +232,16 @@ fn is_no_doubt_of_the_payload(reason: NotParsedReason) -> bool {
 }
 
 impl PassthroughReader {
-    fn join(&self, payload: &[u8]) -> Result<Gatherable, NotGatherable> {
+    fn join(&self, payload: &[u8]) -> Result<Gatherable, Unread> {
+        let unread = |reason| Unread::because(reason, payload.len() as u64);
         if payload.len() as u64 > self.kind.limits.max_data_size_bytes {
-            return Err(NotGatherable::TooLarge);
+            return Err(unread(ForwardReason::TooLarge));
         }
         let joined = match payload.len() > LARGE_BYTES {
             true => tokio::task::block_in_place(|| self.plan.join(payload)),
             false => self.plan.join(payload),
         };
-        joined.ok_or_else(|| NotGatherable::NotRead(Unread::because(ForwardReason::Type, payload.len() as u64)))
+        joined.ok_or_else(|| unread(ForwardReason::Type))
     }
 }
 

@@ -89,16 +89,23 @@ impl<'a> SettingsByRole<'a> {
         })
     }
 
-    /// What the profile and, over it, the request say about gathering. Whether to gather at all is not the profile's to
-    /// say: ClickHouse versions differ in their default, and the operator has `[[tables]]` for it.
-    pub(super) fn requested(&self, user: &UserContext) -> Result<RequestedSettings, NotAdmitted> {
+    /// What the profile, over it the request, and over that its protocol say about gathering. Whether to gather at all is
+    /// not the profile's to say: ClickHouse versions differ in their default, and the operator has `[[tables]]` for it.
+    pub(super) fn requested(
+        &self,
+        user: &UserContext,
+        by_protocol: Option<&RequestedSettings>,
+    ) -> Result<RequestedSettings, NotAdmitted> {
         let mut requested = RequestedSettings::default();
         let profile = user.changed_settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let profile = profile.filter(|(name, _)| role(name) == Role::Gathering && *name != "async_insert");
         for (name, value) in profile.chain(self.gathering.iter().copied()) {
             requested.set(name, value).map_err(|_| NotAdmitted::Forward(ForwardReason::Setting))?;
         }
-        Ok(requested)
+        Ok(match by_protocol {
+            Some(by_protocol) => by_protocol.clone().or(requested),
+            None => requested,
+        })
     }
 
     /// Fails with the reason why payloads can't be parsed.

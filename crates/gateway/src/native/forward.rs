@@ -3,7 +3,8 @@
 use std::io;
 
 use windrow_clickhouse::native::{client, Query};
-use windrow_sql::{own_table_references, settings_of_set, OtherStatement, OwnTableUse};
+use windrow_clickhouse::Purpose;
+use windrow_sql::{own_table_references, settings_of_set, InsertOutline, OtherStatement, OwnTableUse};
 
 use super::over_http::{Posted, Through};
 use super::relay::{pass_answer, Answered, Ended, Form, Had};
@@ -28,6 +29,7 @@ struct Forwarded<'q> {
     /// Settings that Windrow adds.
     additions: Vec<(&'static str, &'static str)>,
     passage: Passage,
+    purpose: Purpose,
     /// Settings of a plain SET: later inserts have them as well.
     set: Option<Vec<(String, String)>>,
     /// The session was changed before it.
@@ -45,30 +47,28 @@ impl Session<'_> {
         statement: Option<&OtherStatement>,
         reason: ForwardReason,
     ) -> Result<(), Closed> {
-        let params = self.params(query);
+        let context = self.context(query);
         if self.reads_own_tables(query) {
-            let posted = Posted { query, params: &params, additions: &[], through: Through::OwnPort };
+            let (through, purpose) = (Through::OwnPort, Purpose::Statement);
+            let posted = Posted { context: &context, query, additions: &[], through, purpose };
             return self.forward_over_http(posted, length, &Changes::default(), Passage::Nameless).await.map(drop);
         }
         self.state.metrics.forwarded(reason);
-        let context = self.context(query, self.user_key(query), &params);
         let _claim = match context.claim_for_forwarded().await {
             Ok(claim) => claim,
-            Err(refusal) => {
-                drop(context);
-                return self.refuse_with_data(query, length, &refusal).await;
-            }
+            Err(refusal) => return self.refuse_with_data(query, length, &refusal).await,
         };
         let changes = self.changes_of(&context, query, statement, reason).await;
-        let (additions, passage) = self.passage_of(&context, query).await;
-        // A connection that is passed on for the rest of its life keeps no account.
-        drop(context);
+        let insert = outline(self.start_of(query));
+        let purpose = context.purpose(insert.as_ref());
+        let (additions, passage) = self.passage_of(&context, insert).await;
         let passage = match passage {
             Passage::Refused(refusal) => return self.refuse_with_data(query, length, &refusal).await,
             Passage::Repeat => return self.answer_repeat(query, length).await,
             // An INSERT SELECT, or what is looked at no closer.
             Passage::Elsewhere(owner) => {
-                let posted = Posted { query, params: &params, additions: &[], through: Through::Gateway(owner) };
+                let (through, purpose) = (Through::Gateway(owner), Purpose::Statement);
+                let posted = Posted { context: &context, query, additions: &[], through, purpose };
                 return self.statement_to_owner(posted, length).await;
             }
             passage @ (Passage::Nameless | Passage::Claimed(_)) => passage,
@@ -83,12 +83,16 @@ impl Session<'_> {
         let was_changed = self.is_changed;
         self.is_changed |= changes.session && self.state.backend.takes_requests() && set.is_none();
         if self.is_over_http() {
-            let posted = Posted { query, params: &params, additions: &additions, through: self.through() };
+            let through = self.through();
+            let posted = Posted { context: &context, query, additions: &additions, through, purpose };
             let is_done = self.forward_over_http(posted, length, &changes, passage).await?;
             self.is_changed = was_changed || self.is_changed && (is_done || may_leave_something);
             return Ok(());
         }
-        let forwarded = Forwarded { query, length, changes, additions, passage, set, was_changed, may_leave_something };
+        // A connection that is passed on for the rest of its life keeps no account.
+        drop(context);
+        let forwarded =
+            Forwarded { query, length, changes, additions, passage, purpose, set, was_changed, may_leave_something };
         self.forward_natively(forwarded).await
     }
 
@@ -130,10 +134,10 @@ impl Session<'_> {
     async fn passage_of(
         &self,
         context: &StatementContext<'_>,
-        query: &Query,
+        insert: Option<InsertOutline>,
     ) -> (Vec<(&'static str, &'static str)>, Passage) {
         let is_looked_at = self.state.backend.takes_requests() && !self.is_changed;
-        match outline(self.start_of(query)).filter(|_| is_looked_at) {
+        match insert.filter(|_| is_looked_at) {
             Some(insert) => context.settle_deduplication(&insert).await,
             None => (Vec::new(), Passage::Nameless),
         }
@@ -150,8 +154,9 @@ impl Session<'_> {
     }
 
     async fn forward_natively(&mut self, forwarded: Forwarded<'_>) -> Result<(), Closed> {
-        let Forwarded { query, length, changes, additions, passage, set, was_changed, may_leave_something } = forwarded;
-        if let Err(error) = self.upstream().await {
+        let Forwarded { query, length, changes, additions, passage, purpose, set, was_changed, may_leave_something } =
+            forwarded;
+        if let Err(error) = self.upstream_for(purpose).await {
             self.is_changed = was_changed;
             return self.refuse_with_data(query, length, &error.refusal()).await;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windrow_clickhouse::native::{revision, Addendum, Answer, Chunked, ClientHello, ServerHello, Setting, Startup};
-use windrow_clickhouse::{Credentials, ErrorCode};
+use windrow_clickhouse::{Credentials, ErrorCode, Purpose};
 
 use super::relay::{splice, Between};
 use super::reply::{exception, misread};
@@ -216,7 +216,7 @@ async fn pass_on<T>(
     state.metrics.forwarded(ForwardReason::Hello);
     let turn = state.strangers.turn(peer.address).await;
     let native = or_refuse(wire, clickhouse.native()).await?;
-    let (mut upstream, _use) = or_refuse(wire, native.dial().await).await?;
+    let (mut upstream, _use) = or_refuse(wire, native.dial(Purpose::Statement).await).await?;
     let mut first = Vec::new();
     hello.write(&mut first);
     first.append(&mut wire.input);
@@ -234,10 +234,11 @@ pub(super) async fn upstream_of(
     client: &Client,
     key: &UserKey,
     addendum: &Addendum,
+    purpose: Purpose,
 ) -> Result<Upstream, NotConnected> {
     let native = clickhouse.native()?;
     native.surely_knows(&clickhouse.client, key).await?;
-    let upstream = native.connect(&client.hello, addendum).await?;
+    let upstream = native.connect(&client.hello, addendum, purpose).await?;
     match upstream.hello.revision.min(client.revision) == client.revision {
         true => Ok(upstream),
         // It was exchanged for an older one.

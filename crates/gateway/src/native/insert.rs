@@ -1,11 +1,11 @@
 //! An insert over the native protocol: a candidate is made of the statement, taken through the stages of [`crate::insert`], and
 //! answered. Its rows stand in the statement's text, or come as blocks; then nothing of it is stored before the last has come.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use windrow_clickhouse::native::{revision, Answer, Input, Query, RowShape, Setting};
-use windrow_clickhouse::ErrorCode;
-use windrow_engine::DataKind;
+use windrow_clickhouse::{ErrorCode, Purpose};
 use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Answered, Ended, Form};
@@ -15,11 +15,12 @@ use super::session::{Closed, Session};
 use crate::admission::{Holds, Moment};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
+use crate::ingest::{accept, accept_admitted, Accepted, RowSource};
 use crate::insert::{
-    hand_over, not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Param, Parsed, Prepared, Role,
-    Silent, Summary,
+    not_taken, role, too_large, unreadable, Candidate, NotGathered, Origin, Prepared, Role, RowsForm, SentRows, Silent,
+    Summary,
 };
-use crate::statement::{outline, query_parameter, NotClaimed, Passage, LOOKED_THROUGH_BYTES};
+use crate::statement::{outline, Passage, StatementContext, LOOKED_THROUGH_BYTES};
 
 /// An insert, and what was worked out for it: another whose Query packet has the same bytes needs nothing but its rows read.
 pub(super) struct Latest {
@@ -40,12 +41,79 @@ const MAX_LATEST_BYTES: usize = 16 * 1024;
 /// An insert as it came.
 pub(super) struct Sent<'q> {
     pub(super) query: &'q Query,
-    pub(super) params: &'q [Param<'q>],
+    pub(super) context: &'q StatementContext<'q>,
     /// Where its Query packet ends, and the tables beside it, which nobody sends with an insert.
     pub(super) length: usize,
     pub(super) statement: &'q InsertStatement,
     /// Whether its rows stand in its text.
     pub(super) is_text: bool,
+}
+
+/// Rows in a statement's text, or in the blocks behind it.
+struct RowsOfStatement<'r, 's, 'q> {
+    session: &'r mut Session<'s>,
+    sent: &'q Sent<'q>,
+    origin: Origin<'q>,
+    /// What its client is told before the rows; of a repeat it is known.
+    header: Option<Cow<'q, [u8]>>,
+    prepared: Option<Arc<Prepared>>,
+    come: Result<Come, Closed>,
+}
+
+impl<'r, 's, 'q> RowsOfStatement<'r, 's, 'q> {
+    fn new(
+        session: &'r mut Session<'s>,
+        sent: &'q Sent<'q>,
+        origin: Origin<'q>,
+        header: Option<&'q [u8]>,
+    ) -> RowsOfStatement<'r, 's, 'q> {
+        let come = if sent.is_text { Come::with_text(sent.length) } else { Come::default() };
+        RowsOfStatement { session, sent, origin, header: header.map(Cow::from), prepared: None, come: Ok(come) }
+    }
+
+    /// Takes the blocks behind the statement.
+    async fn blocks(&mut self, prepared: &Arc<Prepared>) -> Result<Come, NoRows> {
+        let forward = |reason| NoRows::Forward(reason, Come::default());
+        if !prepared.reads_blocks() {
+            return Err(forward(ForwardReason::Type));
+        }
+        let header = match self.header.take() {
+            Some(header) => header,
+            None => self.session.header(self.sent, prepared).ok_or(forward(ForwardReason::Columns))?.into(),
+        };
+        let header = self.header.insert(header);
+        // What is more than a batch may have is not gathered by a backend that takes it as it is.
+        let limit = match self.session.is_over_http() {
+            true => self.session.max_insert_bytes(),
+            false => self.session.max_insert_bytes().min(prepared.kind.limits.max_data_size_bytes as usize),
+        };
+        let come = self.session.rows(self.sent, limit, prepared.row_shape(), header).await?;
+        self.origin.mark("rows");
+        Ok(come)
+    }
+}
+
+impl RowSource for RowsOfStatement<'_, '_, '_> {
+    async fn rows(&mut self, prepared: &Arc<Prepared>) -> Result<SentRows<'_>, NotGathered> {
+        if self.sent.is_text {
+            let text = &self.session.wire.input[self.sent.query.text.clone()];
+            return Ok(SentRows::Bytes(&text[self.sent.statement.data_start..]));
+        }
+        self.prepared = Some(prepared.clone());
+        match self.blocks(prepared).await {
+            Ok(come) => self.come = Ok(come),
+            Err(NoRows::Forward(reason, come)) => {
+                self.come = Ok(come);
+                return Err(reason.into());
+            }
+            Err(NoRows::Ended) => return Err(NotGathered::NoRows),
+            Err(NoRows::Closed) => {
+                self.come = Err(Closed);
+                return Err(NotGathered::NoRows);
+            }
+        }
+        Ok(SentRows::Bytes(self.come.as_ref().map_or(&[], |come| &come.payload)))
+    }
 }
 
 impl Session<'_> {
@@ -72,12 +140,12 @@ impl Session<'_> {
                 return self.splice().await;
             }
         };
-        let params = self.params(&query);
+        let context = self.context(&query);
         let packet = self.packet_of(&query, query_length);
-        let resolved = statement.table.resolve(|parameter| query_parameter(&params, parameter));
+        let resolved = statement.table.resolve(|parameter| context.options.query_parameter(parameter));
         let text = &self.wire.input[query.text.clone()];
         let is_text = !is_blank(&text[statement.data_start..]);
-        let sent = Sent { query: &query, params: &params, length, statement: &statement, is_text };
+        let sent = Sent { query: &query, context: &context, length, statement: &statement, is_text };
         let Some(table) = resolved else {
             return self.relay_insert(&sent, ForwardReason::InsertForm, Come::default()).await;
         };
@@ -88,42 +156,16 @@ impl Session<'_> {
             () if sent.wants_logs() && !self.is_over_http() => Some(ForwardReason::Setting),
             () => None,
         };
-        let payload = match is_text {
-            true => query.text.start + statement.data_start..query.text.end,
-            false => 0..0,
-        };
-        let state = self.state;
-        let candidate = self.candidate(&sent, &table, obstacle, &self.wire.input[payload]);
-        let admitted = candidate.admit(state).await;
-        origin.mark("admit");
-        if is_text {
-            let parsed = match admitted {
-                Ok(admitted) => admitted.parse(state).await,
-                Err(why) => Err(why),
-            };
-            origin.mark("parse");
-            let end = sent.length;
-            return match parsed {
-                Ok(parsed) => self.gather(&sent, parsed, Come::with_text(end), origin).await,
-                Err(why) => self.not_gathered(&sent, why, Come::with_text(end)).await,
-            };
-        }
-        let prepared = match admitted.map(|admitted| admitted.prepared) {
-            Ok(prepared) if prepared.reads_blocks() => prepared,
-            Ok(_) => {
-                return self.relay_insert(&sent, ForwardReason::Type, Come::default()).await;
-            }
-            Err(why) => {
-                return self.not_gathered(&sent, why, Come::default()).await;
-            }
-        };
-        let has_token = candidate.token().is_some();
-        let Some(header) = self.header(&sent, &prepared) else {
-            return self.relay_insert(&sent, ForwardReason::Columns, Come::default()).await;
-        };
-        let outcome = self.blocks(&sent, &table, prepared.clone(), &header, origin).await;
-        let id_bytes = query.id.len();
-        if let (Ok(()), Some(packet), false) = (&outcome, packet, has_token) {
+        let candidate = Candidate { obstacle, ..sent.candidate(&table) };
+        let mut source = RowsOfStatement::new(self, &sent, origin, None);
+        let accepted = accept(&context, &candidate, origin, &mut source).await;
+        let (come, prepared, header) = (source.come, source.prepared, source.header);
+        let outcome = self.finish(&sent, accepted, come, origin).await;
+        let (id_bytes, has_token) = (query.id.len(), candidate.token.is_some());
+        if let (Ok(()), Some(packet), Some(prepared), Some(header), false) =
+            (&outcome, packet, prepared, header, has_token)
+        {
+            let header = header.into_owned();
             self.latest = Some(Latest { packet, id_bytes, query, statement, table, prepared, header });
         }
         outcome
@@ -163,69 +205,30 @@ impl Session<'_> {
             Beside::Cancelled => return Ok(()),
             Beside::Whole { .. } | Beside::Unreadable => return self.splice().await,
         };
-        let params = self.params(&latest.query);
-        let sent = Sent { query: &latest.query, params: &params, length, statement: &latest.statement, is_text: false };
-        let prepared = latest.prepared.clone();
-        self.blocks(&sent, &latest.table, prepared, &latest.header, origin).await?;
+        let context = self.context(&latest.query);
+        let sent =
+            Sent { query: &latest.query, context: &context, length, statement: &latest.statement, is_text: false };
+        let candidate = sent.candidate(&latest.table);
+        let mut source = RowsOfStatement::new(self, &sent, origin, Some(&latest.header));
+        let accepted = accept_admitted(&context, &candidate, latest.prepared.clone(), origin, &mut source).await;
+        let come = source.come;
+        self.finish(&sent, accepted, come, origin).await?;
         self.latest = Some(latest);
         Ok(())
     }
 
-    /// An insert that is admitted, and whose rows come as blocks.
-    async fn blocks(
+    /// Ends an insert whose rows have come, or about which it is known that they are not gathered.
+    async fn finish(
         &mut self,
         sent: &Sent<'_>,
-        table: &TableName,
-        prepared: Arc<Prepared>,
-        header: &[u8],
+        accepted: Result<Accepted, NotGathered>,
+        come: Result<Come, Closed>,
         origin: Origin<'_>,
     ) -> Result<(), Closed> {
-        // What is more than a batch may have is not gathered by a backend that takes it as it is.
-        let limit = match self.is_over_http() {
-            true => self.max_insert_bytes(),
-            false => self.max_insert_bytes().min(prepared.kind.limits.max_data_size_bytes as usize),
-        };
-        let come = match self.rows(sent, limit, prepared.row_shape(), header).await {
-            Ok(come) => come,
-            Err(NoRows::Closed) => return Err(Closed),
-            Err(NoRows::Ended) => return Ok(()),
-            Err(NoRows::Forward(reason, come)) => return self.relay_insert(sent, reason, come).await,
-        };
-        origin.mark("rows");
-        let candidate = self.candidate(sent, table, None, &come.payload);
-        let parsed = candidate.admitted_as(prepared).parse(self.state).await;
-        origin.mark("parse");
-        let takes_requests = self.state.backend.takes_requests();
-        match parsed {
-            // What a block leaves out gets the default of its type, not of its column, as ClickHouse does it for clients.
-            Ok(parsed) if takes_requests && !parsed.has_all_columns() => {
-                self.relay_insert(sent, ForwardReason::Columns, come).await
-            }
-            Ok(parsed) => self.gather(sent, parsed, come, origin).await,
+        let come = come?;
+        match accepted {
+            Ok(accepted) => self.gather(sent, accepted, come, origin).await,
             Err(why) => self.not_gathered(sent, why, come).await,
-        }
-    }
-
-    fn candidate<'c>(
-        &'c self,
-        sent: &Sent<'c>,
-        table: &'c TableName,
-        obstacle: Option<ForwardReason>,
-        payload: &'c [u8],
-    ) -> Candidate<'c> {
-        let query = sent.query;
-        Candidate {
-            credentials: &self.client.credentials,
-            statement: sent.statement,
-            table,
-            payload,
-            data_kind: if sent.is_text { DataKind::Parsed } else { DataKind::Preprocessed },
-            sent_as: &[],
-            params: sent.params,
-            quota_key: self.quota_key(query),
-            database: Some(self.client.hello.database.as_str()).filter(|database| !database.is_empty()),
-            query_id: Some(query.id.as_str()).filter(|id| !id.is_empty()),
-            obstacle,
         }
     }
 
@@ -251,39 +254,27 @@ impl Session<'_> {
     }
 
     /// Hands the rows over, waits for the outcome, and tells it.
-    async fn gather(&mut self, sent: &Sent<'_>, parsed: Parsed, come: Come, origin: Origin<'_>) -> Result<(), Closed> {
-        let cluster = self.state.cluster.as_ref();
-        if let Some(owner) = cluster.and_then(|cluster| parsed.owner_elsewhere(cluster)) {
-            return self.insert_over_http(sent, come, &[], Passage::Elsewhere(owner)).await;
-        }
+    async fn gather(
+        &mut self,
+        sent: &Sent<'_>,
+        accepted: Accepted,
+        come: Come,
+        origin: Origin<'_>,
+    ) -> Result<(), Closed> {
         let end = come.end.unwrap_or(sent.length);
-        let claim = match sent.query.id.is_empty() {
-            true => Ok(None),
-            false => self.context(sent.query, self.user_key(sent.query), sent.params).claim_for_insert().await,
-        };
-        let claim = match claim {
-            Ok(claim) => claim,
-            Err(NotClaimed::Forward) => return self.relay_insert(sent, ForwardReason::QueryId, come).await,
-            Err(NotClaimed::Refused(refusal)) => {
-                self.wire.consume(end);
-                return self.refuse(sent.query.is_compressed, &refusal).await;
-            }
-        };
         self.is_forwarding = false;
         // While the insert waits, its bytes are not needed any more.
         drop(come);
         self.wire.consume(end);
-        if parsed.waits() {
+        if accepted.parsed.waits() {
             self.wire.flush().await?;
         }
-        let is_async = parsed.is_async();
+        let is_async = accepted.parsed.is_async();
         let state = self.state;
         // A client's own patience is long.
         let mut progress = Silent;
         // Who has gone is not waited for here; its insert is stored all the same.
-        let outcome = self.wire.until_done(hand_over(state, parsed, origin, &mut progress)).await;
-        // Who has its answer may use its id again.
-        drop(claim);
+        let outcome = self.wire.until_done(accepted.store(state, origin, &mut progress)).await;
         let told = match outcome {
             Ok(summary) => self.tell_success(sent.query, &summary, is_async).await,
             Err(refusal) => self.refuse(sent.query.is_compressed, &refusal).await,
@@ -323,8 +314,10 @@ impl Session<'_> {
             // ClickHouse passes over what it doesn't know, unless it is marked as important.
             NotGathered::Refused(_) => (ForwardReason::Setting, None),
             NotGathered::Forward(reason) => (reason, None),
-            // Here it is known only when its rows are, and gathering finds it out.
-            NotGathered::Elsewhere(_) => (ForwardReason::Deduplication, None),
+            NotGathered::Elsewhere(owner) => {
+                return self.insert_over_http(sent, come, (&[], Purpose::Statement), Passage::Elsewhere(owner)).await;
+            }
+            NotGathered::NoRows => return Ok(()),
             NotGathered::NotRead { unread, .. } => (unread.reason, Some(unread)),
         };
         if is_alone && !(sent.is_text && unread.is_some() && sent.statement.format.eq_ignore_ascii_case("Values")) {
@@ -356,10 +349,11 @@ impl Session<'_> {
         let query = sent.query;
         let is_whole = sent.is_text || come.end.is_some();
         let end = come.end.unwrap_or(sent.length);
-        let context = self.context(query, self.user_key(query), sent.params);
+        let context = sent.context;
         let claimed = context.claim_for_forwarded().await;
         let text = &self.wire.input[query.text.clone()];
         let outline = outline(&text[..text.len().min(LOOKED_THROUGH_BYTES)]);
+        let purpose = context.purpose(outline.as_ref());
         // Over HTTP it is settled there, if the gateway's own port is asked.
         let (additions, passage) = match (&claimed, outline) {
             // Behind USE, a name without a database is another table's.
@@ -368,7 +362,6 @@ impl Session<'_> {
             }
             _ => (Vec::new(), Passage::Nameless),
         };
-        drop(context);
         let refusal = match (&claimed, &passage) {
             (Err(refusal), _) | (_, Passage::Refused(refusal)) => Some(refusal.clone()),
             _ => None,
@@ -388,9 +381,9 @@ impl Session<'_> {
                 self.wire.consume(come.end.unwrap_or(end));
                 return self.tell_success(query, &Summary::default(), false).await;
             }
-            return self.insert_over_http(sent, come, &additions, passage).await;
+            return self.insert_over_http(sent, come, (&additions, purpose), passage).await;
         }
-        if let Err(error) = self.upstream().await {
+        if let Err(error) = self.upstream_for(purpose).await {
             let refusal = error.refusal();
             return self.refuse_insert(sent, &come, &refusal).await;
         }
@@ -502,7 +495,21 @@ const UNREADABLE_OVER_HTTP: &str = "Windrow can't read these blocks, or they are
 impl Sent<'_> {
     fn setting(&self, name: &str) -> Option<&str> {
         let in_text = self.statement.settings.iter().rev().find(|(of, _)| of == name).map(|(_, value)| value.as_str());
-        in_text.or_else(|| self.params.iter().rev().find(|param| param.name() == name)?.text())
+        in_text.or_else(|| self.context.options.setting(name))
+    }
+
+    fn candidate<'c>(&'c self, table: &'c TableName) -> Candidate<'c> {
+        Candidate {
+            sender: &self.context.user_key,
+            statement: self.statement,
+            table,
+            form: if self.is_text { RowsForm::Text } else { RowsForm::Blocks },
+            options: &self.context.options,
+            gathering: None,
+            token: self.context.options.token(self.statement),
+            query_id: self.context.query_id,
+            obstacle: None,
+        }
     }
 
     /// Whether its client is to see what the server logs of it. (Of what is fatal nothing is left to be told.)

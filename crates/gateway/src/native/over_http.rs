@@ -22,10 +22,10 @@ use super::session::{Closed, Session};
 use super::wire::{Stopped, Wire};
 use crate::admission::{TableKey, TableSchema};
 use crate::backend::Backend;
-use crate::cluster::{patience, Attempts, GatewayId, OtherGateway, FIELD};
-use crate::error::{Refusal, ENDING};
-use crate::insert::{role, Param, Role, Summary};
-use crate::statement::{query_parameter, Changes, Passage};
+use crate::cluster::{patience, GatewayId, OtherGateway, FIELD};
+use crate::error::Refusal;
+use crate::insert::{StatementOptions, Summary, Takes};
+use crate::statement::{Changes, Passage, StatementContext};
 
 /// How long a statement may run without a word. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
@@ -50,11 +50,13 @@ pub(super) enum Through {
 /// A statement beside its text.
 #[derive(Clone, Copy)]
 pub(super) struct Posted<'p> {
+    pub(super) context: &'p StatementContext<'p>,
     pub(super) query: &'p Query,
-    pub(super) params: &'p [Param<'p>],
     /// Settings that Windrow adds.
     pub(super) additions: &'p [(&'static str, &'static str)],
     pub(super) through: Through,
+    /// Outside of a session.
+    pub(super) purpose: Purpose,
 }
 
 /// Why there is no whole answer.
@@ -108,21 +110,19 @@ impl Session<'_> {
     }
 
     fn call<'c>(&self, posted: Posted<'_>, credentials: &'c Credentials, body: &'c [&'c [u8]]) -> Call<'c> {
-        let Posted { query, params, additions, through } = posted;
+        let Posted { context, query, additions, through, purpose } = posted;
         let mut call = Call::new(credentials, "").body(body).timeout(SILENCE);
         // Windrow's own settings are for a Windrow.
-        let takes_own = through != Through::Backend;
+        let takes = if through == Through::Backend { Takes::ClickHouses } else { Takes::Own };
         if let Through::Gateway(owner) = through {
             call = call
                 .field(FIELD, &self.owner(owner).map_or(String::new(), |gateway| gateway.hop_value(self.back_after)));
         }
-        for param in params.iter().filter(|param| takes_own || role(param.name()) != Role::Windrow) {
-            call = call.param(param.name(), param.text().unwrap_or_default());
-        }
+        call = context.options.add_to(call, takes);
         for (name, value) in additions {
             call = call.param(name, value);
         }
-        let in_session = self.is_changed && !takes_own;
+        let in_session = self.is_changed && takes == Takes::ClickHouses;
         let database = &self.client.hello.database;
         // A session keeps the database that it began with, or that USE has named.
         if !(database.is_empty() || in_session && self.http_session_is_at.is_some()) {
@@ -149,7 +149,7 @@ impl Session<'_> {
         let purpose = match (in_session, self.http_session_is_at) {
             (true, Some(replica)) => Purpose::InSession(replica),
             (true, None) => Purpose::InOrder,
-            (false, _) => Purpose::Statement,
+            (false, _) => purpose,
         };
         let revision = self.client.revision.to_string();
         call.purpose(purpose).param("client_protocol_version", &revision).param("default_format", "Native")
@@ -162,49 +162,19 @@ impl Session<'_> {
     /// Sends a statement whose answer is only whether it was done.
     pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
         let (client, credentials) = (self.http(posted.through)?, self.client.credentials.clone());
-        if let Through::Gateway(owner) = posted.through {
-            return self.post_to_owner(owner, posted, (&client, &credentials), body).await;
-        }
-        let call = client.call(self.call(posted, &credentials, body));
-        self.wire.until_done(call).await.map(drop).map_err(refusal)
-    }
-
-    /// Sends an insert to the gateway that owns it, again and again while that is away: it is known there.
-    async fn post_to_owner(
-        &mut self,
-        owner: GatewayId,
-        posted: Posted<'_>,
-        (client, credentials): (&Client, &Credentials),
-        body: &[&[u8]],
-    ) -> Result<(), Refusal> {
-        let Some(gateway) = self.owner(owner).cloned() else { return Err(Refusal::unreachable("it has no owner")) };
-        let params = posted.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
-        let mut attempts = Attempts::new(self.state, patience(self.state, params));
-        loop {
-            let call = client.call(self.call(posted, credentials, body));
-            let answered = async {
-                tokio::select! {
-                    biased;
-                    answer = call => answer.map(drop),
-                    () = gateway.gone() => Err(CallError::Unknown("it does not answer pings any more".to_owned())),
-                }
-            };
-            let cause = match self.wire.until_done(answered).await {
-                Ok(()) => {
-                    gateway.answered();
-                    return Ok(());
-                }
-                Err(CallError::NotSent(error)) => error.cause.to_string(),
-                Err(CallError::Unknown(cause)) => {
-                    attempts.may_have_arrived();
-                    cause
-                }
-                Err(CallError::Exception(exception)) if exception.line.contains(ENDING) => {
-                    "it is shutting down".to_owned()
-                }
-                Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
-            };
-            self.wire.until_done(attempts.again(&gateway, &cause)).await?;
+        let call = self.call(posted, &credentials, body);
+        let state = self.state;
+        match posted.through {
+            Through::Gateway(owner) => {
+                let Some(gateway) = self.owner(owner).cloned() else {
+                    return Err(Refusal::unreachable("it has no owner"));
+                };
+                let patience = patience(state, &posted.context.options);
+                self.wire.until_done(gateway.post(state, patience, call)).await
+            }
+            Through::Backend | Through::OwnPort => {
+                self.wire.until_done(client.call(call)).await.map(drop).map_err(Refusal::call)
+            }
         }
     }
 
@@ -215,7 +185,9 @@ impl Session<'_> {
         let statement = format!("DESCRIBE TABLE {name} FORMAT JSONCompactEachRow");
         let nameless = Query { id: String::new(), ..query.clone() };
         let body = [statement.as_bytes()];
-        let posted = Posted { query: &nameless, params: &[], additions: &[], through: self.through() };
+        let context = StatementContext { options: StatementOptions::default(), ..self.context(&nameless) };
+        let (through, purpose) = (self.through(), Purpose::Question);
+        let posted = Posted { context: &context, query: &nameless, additions: &[], through, purpose };
         let answer =
             self.http(posted.through).ok()?.call(self.call(posted, &self.client.credentials, &body)).await.ok()?;
         Some(TableSchema::described(answer.text()))
@@ -224,8 +196,8 @@ impl Session<'_> {
     /// What tells the client which columns it is to send, of an insert that is not admitted.
     pub(super) async fn header_of_table(&self, sent: &Sent<'_>) -> Option<Vec<u8>> {
         let statement = sent.statement;
-        let table = statement.table.resolve(|parameter| query_parameter(sent.params, parameter))?;
-        let context = self.context(sent.query, self.user_key(sent.query), sent.params);
+        let table = statement.table.resolve(|parameter| sent.context.options.query_parameter(parameter))?;
+        let context = sent.context;
         let schema = match self.is_changed {
             // It may be a table of this session alone.
             true => Arc::new(self.described_over_http(sent.query, &table).await?),
@@ -248,7 +220,7 @@ impl Session<'_> {
         &mut self,
         sent: &Sent<'_>,
         come: Come,
-        additions: &[(&'static str, &'static str)],
+        (additions, purpose): (&[(&'static str, &'static str)], Purpose),
         passage: Passage,
     ) -> Result<(), Closed> {
         let through = match passage {
@@ -263,7 +235,7 @@ impl Session<'_> {
         self.wire.consume(end);
         let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
         let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
-        let posted = Posted { query: sent.query, params: sent.params, additions, through };
+        let posted = Posted { context: sent.context, query: sent.query, additions, through, purpose };
         let stored = self.post(posted, pieces).await;
         // Before the client is told, who may have gone.
         self.state.conclude(passage, stored.is_ok()).await;
@@ -352,7 +324,7 @@ impl Session<'_> {
             // It may have been done.
             self.state.have_changed(changes).await;
         }
-        let begun = begun?.map_err(|error| Failure::Refused(refusal(error)))?;
+        let begun = begun?.map_err(|error| Failure::Refused(Refusal::call(error)))?;
         let Begun { mut lease, head } = begun;
         if self.is_changed && posted.through == Through::Backend {
             self.http_session_is_at = Some(lease.replica());
@@ -418,14 +390,6 @@ fn without_format(text: &[u8]) -> &[u8] {
             &text[..format.start]
         }
         _ => text,
-    }
-}
-
-fn refusal(error: CallError) -> Refusal {
-    match error {
-        CallError::Exception(exception) => Refusal::exception(exception),
-        CallError::NotSent(error) => Refusal::unreachable(&error.to_string()),
-        CallError::Unknown(cause) => Refusal::backend_lost(&cause),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use windrow_clickhouse::native::{client, Addendum, Answer, DataReader, Fault, Input, Query};
-use windrow_clickhouse::ErrorCode;
+use windrow_clickhouse::{ErrorCode, Purpose};
 use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_http::Stream;
 use windrow_sql::{classify, unquote_string, Statement, TableName};
@@ -23,7 +23,7 @@ use crate::backend::Backend;
 use crate::data::{Peer, Room};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
-use crate::insert::{Origin, Param};
+use crate::insert::{Origin, StatementOptions};
 use crate::state::State;
 use crate::statement::StatementContext;
 
@@ -298,8 +298,7 @@ impl<'s> Session<'s> {
 
     /// Inserts that have been gathered are stored before the backend says that its own are.
     async fn flush_queue(&mut self, query: &Query, length: usize, tables: Vec<TableName>) -> Result<(), Closed> {
-        let params = self.params(query);
-        let flushed = self.context(query, self.user_key(query), &params).flush_gathered(tables).await;
+        let flushed = self.context(query).flush_gathered(tables).await;
         match flushed {
             Ok(_) => self.forward(query, length, None, ForwardReason::OtherStatement).await,
             Err(refusal) => self.refuse_with_data(query, length, &refusal).await,
@@ -354,6 +353,11 @@ impl<'s> Session<'s> {
 
     /// The backend's side of this connection, opened if it has to be.
     pub(super) async fn upstream(&mut self) -> Result<&mut Upstream, NotConnected> {
+        self.upstream_for(Purpose::Statement).await
+    }
+
+    /// The same at the replica that gets such statements, unless something of the session is at another one.
+    pub(super) async fn upstream_for(&mut self, purpose: Purpose) -> Result<&mut Upstream, NotConnected> {
         // One that the backend has closed meanwhile is made anew, unless something of the session was in it.
         let is_gone = |upstream: &mut Upstream| upstream.wire.has_ended();
         let is_as_begun = !self.is_changed && self.settings.is_empty();
@@ -361,13 +365,20 @@ impl<'s> Session<'s> {
             self.client.upstream = None;
             self.between = Between::default();
         }
+        if let (Some(upstream), Backend::ClickHouse(clickhouse)) = (&self.client.upstream, &self.state.backend) {
+            let is_idle = is_as_begun && upstream.wire.input.is_empty();
+            if is_idle && clickhouse.native()?.wants_another(upstream, purpose) {
+                self.client.upstream = None;
+                self.between = Between::default();
+            }
+        }
         if self.client.upstream.is_none() {
             let Backend::ClickHouse(clickhouse) = &self.state.backend else {
                 return Err(NotConnected::Unreachable("there is none".to_owned()));
             };
             let addendum = self.addendum.clone().unwrap_or_default();
             let key = self.user_key(&Query::default());
-            self.client.upstream = Some(upstream_of(clickhouse, &self.client, &key, &addendum).await?);
+            self.client.upstream = Some(upstream_of(clickhouse, &self.client, &key, &addendum, purpose).await?);
         }
         self.client.upstream.as_mut().ok_or_else(|| NotConnected::Unreachable("there is none".to_owned()))
     }
@@ -416,40 +427,40 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A statement's settings and parameters as HTTP would have them, in front of them what SET has said.
-    pub(super) fn params(&self, query: &Query) -> Vec<Param<'static>> {
-        let text = |text: &str| text.as_bytes().to_vec().into();
-        let is_said_again = |name: &String| query.settings.iter().any(|setting| setting.name == *name);
-        let set = self.settings.iter().filter(|(name, _)| !is_said_again(name));
-        let set = set.map(|(name, value)| Param { name: text(name), value: text(value) });
-        let settings = query.settings.iter().map(|setting| {
-            let value =
-                unquote_string(&setting.value).filter(|_| setting.flags & windrow_clickhouse::native::FLAG_CUSTOM != 0);
-            Param { name: text(&setting.name), value: text(value.as_deref().unwrap_or(&setting.value)) }
-        });
-        let parameters = query.parameters.iter().map(|parameter| {
-            let value = unquote_string(&parameter.value).unwrap_or_else(|| parameter.value.clone());
-            Param { name: text(&format!("param_{}", parameter.name)), value: text(&value) }
-        });
-        set.chain(settings).chain(parameters).collect()
+    /// A statement's settings and parameters, in front of them what SET has said.
+    fn options<'q>(&self, query: &'q Query) -> StatementOptions<'q> {
+        let mut options = StatementOptions::default();
+        for (name, value) in &self.settings {
+            if query.settings.iter().all(|setting| setting.name != *name) {
+                options.set(name.clone(), value.clone());
+            }
+        }
+        for setting in &query.settings {
+            let is_custom = setting.flags & windrow_clickhouse::native::FLAG_CUSTOM != 0;
+            match unquote_string(&setting.value).filter(|_| is_custom) {
+                Some(value) => options.set(&setting.name, value),
+                None => options.set(&setting.name, &setting.value),
+            }
+        }
+        for parameter in &query.parameters {
+            match unquote_string(&parameter.value) {
+                Some(value) => options.set_query_parameter(&parameter.name, value),
+                None => options.set_query_parameter(&parameter.name, &parameter.value),
+            }
+        }
+        options
     }
 
-    pub(super) fn context<'c>(
-        &self,
-        query: &'c Query,
-        user_key: UserKey,
-        params: &'c [Param<'c>],
-    ) -> StatementContext<'c>
+    pub(super) fn context<'q>(&self, query: &'q Query) -> StatementContext<'q>
     where
-        's: 'c,
+        's: 'q,
     {
-        let query_id = Some(query.id.as_str()).filter(|id| !id.is_empty());
         StatementContext {
             state: self.state,
-            user_key,
+            user_key: self.user_key(query),
             names_user: true,
-            params,
-            query_id,
+            options: self.options(query),
+            query_id: Some(query.id.as_str()).filter(|id| !id.is_empty()),
             came_by_hop: false,
             stays_here: false,
         }

@@ -65,7 +65,7 @@ impl NotConnected {
 pub(super) struct Upstream {
     pub(super) wire: Wire,
     pub(super) hello: Arc<ServerHello>,
-    _use: Use,
+    in_use: Use,
 }
 
 impl ClickHouse {
@@ -108,7 +108,7 @@ impl NativeBackend {
             password: own.password.clone(),
             ..ClientHello::default()
         };
-        let connected = self.connect(&hello, &Addendum::default()).await;
+        let connected = self.connect(&hello, &Addendum::default(), Purpose::Statement).await;
         *silent_since() = connected.is_err().then(Instant::now);
         match connected {
             Ok(upstream) => Ok(upstream.hello),
@@ -129,9 +129,20 @@ impl NativeBackend {
         })
     }
 
+    /// Tells whether another replica than the connection's is to be asked for this.
+    pub(super) fn wants_another(&self, upstream: &Upstream, purpose: Purpose) -> bool {
+        let first = self.replicas.order(purpose).into_iter().next();
+        purpose != Purpose::Statement && first.is_some_and(|first| first != upstream.in_use.replica())
+    }
+
     /// As the client that says this. (A ClickHouse 26.7 whose client leaves between the two may abort.)
-    pub(super) async fn connect(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {
-        let connected = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.shake_hands(hello, addendum)).await;
+    pub(super) async fn connect(
+        &self,
+        hello: &ClientHello,
+        addendum: &Addendum,
+        purpose: Purpose,
+    ) -> Result<Upstream, NotConnected> {
+        let connected = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.shake_hands(hello, addendum, purpose)).await;
         let silent = || Err(self.unreachable("it has not answered in time"));
         let upstream = connected.unwrap_or_else(|_| silent())?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -145,10 +156,10 @@ impl NativeBackend {
         Ok(upstream)
     }
 
-    /// To the replica that is next. It has the client's session, and so the connection as long as that lasts.
-    pub(super) async fn dial(&self) -> Result<(Wire, Use), NotConnected> {
+    /// To the replica that is next for this. It has the client's session, and so the connection as long as that lasts.
+    pub(super) async fn dial(&self, purpose: Purpose) -> Result<(Wire, Use), NotConnected> {
         let mut last = io::Error::other("all replicas are drained");
-        for replica in self.replicas.order(Purpose::Statement) {
+        for replica in self.replicas.order(purpose) {
             let connecting = async { self.dialer(replica)?.connect().await };
             match tokio::time::timeout(self.replicas.patience(self.connect_timeout), connecting).await {
                 Ok(Ok(stream)) => {
@@ -162,8 +173,13 @@ impl NativeBackend {
         Err(self.unreachable(last))
     }
 
-    async fn shake_hands(&self, hello: &ClientHello, addendum: &Addendum) -> Result<Upstream, NotConnected> {
-        let (mut wire, in_use) = self.dial().await?;
+    async fn shake_hands(
+        &self,
+        hello: &ClientHello,
+        addendum: &Addendum,
+        purpose: Purpose,
+    ) -> Result<Upstream, NotConnected> {
+        let (mut wire, in_use) = self.dial(purpose).await?;
         let mut out = Vec::with_capacity(256);
         hello.write(&mut out);
         wire.send(&out).await.map_err(|error| self.unreachable(error))?;
@@ -192,7 +208,7 @@ impl NativeBackend {
         if answer.chunked.from_server {
             wire.read_chunks().map_err(|fault| self.unreachable(format!("{fault:?}")))?;
         }
-        Ok(Upstream { wire, hello: Arc::new(answer), _use: in_use })
+        Ok(Upstream { wire, hello: Arc::new(answer), in_use })
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> NotConnected {

@@ -9,14 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::future::join_all;
-use windrow_clickhouse::{Call, CallError};
 use windrow_compression::cityhash128;
 use windrow_engine::sink::TableKey;
-use windrow_engine::FailedInsert;
+use windrow_engine::{AckLevel, FailedInsert};
 use windrow_otlp::answer::PartialSuccess;
 use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, Request, Signal, Unreadable};
 use windrow_settings::{AckRule, Settings};
-use windrow_sql::backquote;
 
 use super::dead_letters::{self, Rejected};
 use super::metrics::{signal_name, Taken};
@@ -24,15 +22,14 @@ use super::refused::{Refused, Why};
 use super::sender::Sender;
 use super::tables::{Search, Table};
 use super::tenants::{by_tenant, names, OfTenant};
-use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
-use crate::insert::{hand_over, NotGathered, Origin, Param, Silent};
+use crate::ingest::{accept_admitted, RowSource};
+use crate::insert::{NotGathered, Origin, Prepared, RequestedSettings, SentRows, Silent, StatementOptions};
 use crate::state::State;
+use crate::statement::{NativeInsert, StatementContext};
 
 /// Larger ones are read on a thread that may be busy for a while.
 const LARGE_BYTES: usize = 256 * 1024;
-/// What the data port has beyond the time that an insert waits to be stored.
-const GRACE: Duration = Duration::from_secs(30);
 /// Tables of a request that are looked for, or made, at the same time. There may be hundreds.
 const MAX_SEARCHES: usize = 16;
 /// Longer names of requests would stand in every record of them.
@@ -232,30 +229,70 @@ fn token(id: &str, tenant: Option<&str>) -> String {
     }
 }
 
-/// The settings of the insert that rows for a table become. Who waits until they are stored waits for no hold.
-fn params<'p>(settings: &'p Settings, key: &TableKey, sender: &Sender, token: Option<&'p str>) -> Vec<Param<'p>> {
-    let param =
-        |name: &'static str, value: &'p str| Param { name: name.as_bytes().into(), value: value.as_bytes().into() };
-    let is_waited_for = match settings.table_rules(&key.database, &key.table, &sender.credentials.user).ack {
-        AckRule::Client => settings.otlp.ack == "stored",
-        ack => ack == AckRule::Stored,
-    };
-    let hold = settings.otlp.hold_ms.as_deref().filter(|_| !is_waited_for);
-    let named = [
-        ("async_insert", Some("1")),
-        ("windrow_ack", Some(&settings.otlp.ack[..])),
-        ("windrow_flush_policy", hold.map(|_| "fixed")),
-        ("async_insert_busy_timeout_max_ms", hold),
-        ("insert_deduplication_token", token),
-    ];
-    named.into_iter().filter_map(|(name, value)| Some(param(name, value?))).collect()
+/// What the settings say of gathering rows for a table.
+#[derive(Debug, Clone, Copy)]
+struct Gathering {
+    ack: AckLevel,
+    hold_ms: Option<u64>,
+}
+
+impl Gathering {
+    /// A sender that waits until its rows are stored waits for no hold.
+    fn of(settings: &Settings, key: &TableKey, sender: &Sender) -> Gathering {
+        let own = settings.otlp.ack;
+        let by_rule = settings.table_rules(&key.database, &key.table, &sender.credentials.user).ack;
+        let waits = if by_rule == AckRule::Client { own } else { by_rule } == AckRule::Stored;
+        let ack = match own {
+            AckRule::Memory => AckLevel::Memory,
+            AckRule::Stored => AckLevel::Stored,
+            AckRule::Disk | AckRule::Client => AckLevel::Disk,
+        };
+        Gathering { ack, hold_ms: settings.otlp.hold_ms.filter(|_| !waits) }
+    }
+
+    fn requested(self) -> RequestedSettings {
+        RequestedSettings::gathered(self.ack, self.hold_ms)
+    }
+
+    /// The same for an insert that leaves this gateway.
+    fn options(self, token: Option<&str>) -> StatementOptions<'_> {
+        let mut options = StatementOptions::default();
+        options.set("async_insert", "1");
+        options.set("windrow_ack", self.ack.as_str());
+        if let Some(hold_ms) = self.hold_ms {
+            options.set("windrow_flush_policy", "fixed");
+            options.set("async_insert_busy_timeout_max_ms", hold_ms.to_string());
+        }
+        if let Some(token) = token {
+            options.set("insert_deduplication_token", token);
+        }
+        options
+    }
+}
+
+/// Rows for one table, which are columns already.
+struct RowsOfPart<'p> {
+    block: Option<Block<'p>>,
+    payload_bytes: u64,
+    /// The same, where the table has columns that are only passed through.
+    native: Vec<u8>,
+}
+
+impl RowSource for RowsOfPart<'_> {
+    async fn rows(&mut self, prepared: &Arc<Prepared>) -> Result<SentRows<'_>, NotGathered> {
+        let block = self.block.take().ok_or(NotGathered::NoRows)?;
+        if prepared.takes_columns() {
+            return Ok(SentRows::Columns { block: block.columns, payload_bytes: self.payload_bytes });
+        }
+        self.native = block.native();
+        Ok(SentRows::Bytes(&self.native))
+    }
 }
 
 impl Part {
     async fn find(&self, state: &Arc<State>, sender: &Sender, settings: &Settings) -> Result<Arc<Table>, Refused> {
-        let params = params(settings, &self.key, sender, self.token.as_deref());
-        let (kind, key, has_token) = (self.kind, &self.key, self.token.is_some());
-        Search { state, sender, kind, key, params: &params, has_token }.find().await
+        let (gathering, token) = (Gathering::of(settings, &self.key, sender).requested(), self.token.as_deref());
+        Search { state, sender, kind: self.kind, key: &self.key, gathering: &gathering, token }.find().await
     }
 
     /// Its rows as its table has them.
@@ -277,55 +314,45 @@ impl Part {
         if rows == 0 {
             return Ok(outcome);
         }
-        let params = params(settings, &self.key, sender, self.token.as_deref());
-        let candidate = table.candidate(sender, &params);
-        let Some(prepared) = &table.prepared else {
-            return self.post(state, sender, table, &params, &block.native()).await.map(|()| outcome);
+        let gathering = Gathering::of(settings, &self.key, sender);
+        let (requested, token) = (gathering.requested(), self.token.as_deref());
+        let context = |options| StatementContext {
+            state,
+            user_key: sender.key.clone(),
+            names_user: true,
+            options,
+            query_id: None,
+            came_by_hop: false,
+            stays_here: false,
         };
-        let parsed = candidate.admitted_as(prepared.clone()).take(state, block.columns, self.payload_bytes);
-        origin.mark("parse");
-        let is_elsewhere = |parsed: &crate::insert::Parsed| {
-            state.cluster.as_ref().is_some_and(|cluster| parsed.owner_elsewhere(cluster).is_some())
-        };
-        match parsed {
-            Ok(parsed) if !is_elsewhere(&parsed) => {
-                hand_over(state, parsed, origin, &mut Silent).await.map_err(|refusal| {
-                    state.metrics.refused(&refusal);
-                    Refused::from(refusal)
-                })?;
+        let accepted = match &table.prepared {
+            Ok(prepared) => {
+                let candidate = table.candidate(sender, &requested, token);
+                let mut source =
+                    RowsOfPart { block: Some(block), payload_bytes: self.payload_bytes, native: Vec::new() };
+                let (context, prepared) = (context(StatementOptions::NONE), prepared.clone());
+                accept_admitted(&context, &candidate, prepared, origin, &mut source).await
             }
+            Err(reason) => Err(NotGathered::Forward(*reason)),
+        };
+        let stored = match accepted {
+            Ok(accepted) => accepted.store(state, origin, &mut Silent).await.map(drop),
             Err(NotGathered::Forward(ForwardReason::TooLarge)) => return Err(Refused::new(Why::TooLarge, TOO_LARGE)),
             Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
-            _ => self.post(state, sender, table, &params, &self.block(table).native()).await?,
-        }
-        Ok(outcome)
-    }
-
-    /// Sends the rows as an insert to the data port, which knows the way of what can't be gathered here.
-    async fn post(
-        &self,
-        state: &State,
-        sender: &Sender,
-        table: &Table,
-        params: &[Param<'_>],
-        native: &[u8],
-    ) -> Result<(), Refused> {
-        let Some(client) = state.own_http.get().filter(|_| !state.is_closing()) else {
-            return Err(Refusal::unreachable("the gateway is starting or ending").into());
+            Err(why) => {
+                let insert = NativeInsert {
+                    table: &table.name,
+                    columns: table.statement.columns.as_deref().unwrap_or_default(),
+                    block: &self.block(table).native(),
+                    given: &sender.given,
+                };
+                context(gathering.options(token)).pass_on(&insert, why.reason(), origin).await
+            }
         };
-        let columns: Vec<String> = table.layout.columns().map(backquote).collect();
-        let (database, table) = (backquote(&self.key.database), backquote(&self.key.table));
-        let statement = format!("INSERT INTO {database}.{table} ({}) FORMAT Native\n", columns.join(", "));
-        let body = [statement.as_bytes(), native];
-        let wait_ms = state.options.settings.get().gather.wait_for_async_insert_timeout_ms;
-        let call = Call::new(&sender.given, "").body(&body).timeout(Duration::from_millis(wait_ms) + GRACE);
-        let call = params.iter().fold(call, |call, param| call.param(param.name(), param.text().unwrap_or_default()));
-        match client.call(call).await {
-            Ok(_) => Ok(()),
-            Err(CallError::Exception(exception)) => Err(Refusal::exception(exception).into()),
-            Err(CallError::NotSent(error)) => Err(Refusal::unreachable(&error.to_string()).into()),
-            Err(CallError::Unknown(cause)) => Err(Refusal::backend_lost(&cause).into()),
-        }
+        stored.map(|()| outcome).map_err(|refusal| {
+            state.metrics.refused(&refusal);
+            refusal.into()
+        })
     }
 
     fn block<'t>(&self, table: &'t Table) -> Block<'t> {
@@ -365,7 +392,7 @@ impl Part {
         let Some(layout) = layout.filter(|_| is_kept) else { return };
         let rejected = Rejected {
             key: &self.key,
-            prepared: table.and_then(|table| table.prepared.as_deref()),
+            prepared: table.and_then(|table| table.prepared.as_deref().ok()),
             credentials: &sender.credentials,
             token: self.token.as_deref(),
             payload_bytes: self.payload_bytes,

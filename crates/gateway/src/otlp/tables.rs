@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::sink::TableKey;
-use windrow_engine::DataKind;
 use windrow_otlp::{Kind, Layout};
 use windrow_sql::{Identifier, InsertStatement, InsertTable, TableName};
 
@@ -16,12 +15,15 @@ use super::refused::{Refused, Why};
 use super::sender::Sender;
 use crate::admission::{Holds, Moment, NotAdmitted};
 use crate::error::Refusal;
-use crate::insert::{Candidate, NotGathered, Param, Prepared};
+use crate::forward_reason::ForwardReason;
+use crate::insert::{Candidate, NotGathered, Prepared, RequestedSettings, RowsForm, StatementOptions};
 use crate::recent::Recent;
 use crate::state::State;
 
 /// Tables, by user: half of them at least are found again, however many tenants come.
 const MAX_ENTRIES: usize = 20_000;
+/// Rows come without settings of their own.
+static NO_OPTIONS: StatementOptions<'static> = StatementOptions::NONE;
 /// A table that changes more often while it is looked at is not gathered this time.
 const MAX_LOOKS: usize = 3;
 
@@ -37,8 +39,8 @@ pub(super) struct Table {
     pub(super) layout: Layout,
     /// For which the layout was made, with their types.
     columns: Vec<(String, String)>,
-    /// `None`: inserts into it are not gathered, and are the data port's to pass on.
-    pub(super) prepared: Option<Arc<Prepared>>,
+    /// Or why inserts into it are not gathered, and go on to the backend.
+    pub(super) prepared: Result<Arc<Prepared>, ForwardReason>,
 }
 
 /// Rows that look for their table.
@@ -47,10 +49,9 @@ pub(super) struct Search<'s> {
     pub(super) sender: &'s Sender,
     pub(super) kind: Kind,
     pub(super) key: &'s TableKey,
-    /// Of the insert that they are to be.
-    pub(super) params: &'s [Param<'s>],
-    /// Whether a token is among them.
-    pub(super) has_token: bool,
+    pub(super) gathering: &'s RequestedSettings,
+    /// The name of the insert that they are to be.
+    pub(super) token: Option<&'s str>,
 }
 
 impl Tables {
@@ -65,17 +66,20 @@ impl Tables {
 
 impl Table {
     /// The insert of some rows of it.
-    pub(super) fn candidate<'c>(&'c self, sender: &'c Sender, params: &'c [Param<'c>]) -> Candidate<'c> {
+    pub(super) fn candidate<'c>(
+        &'c self,
+        sender: &'c Sender,
+        gathering: &'c RequestedSettings,
+        token: Option<&'c str>,
+    ) -> Candidate<'c> {
         Candidate {
-            credentials: &sender.credentials,
+            sender: &sender.key,
             statement: &self.statement,
             table: &self.name,
-            payload: &[],
-            data_kind: DataKind::Preprocessed,
-            sent_as: self.layout.types(),
-            params,
-            quota_key: "",
-            database: None,
+            form: RowsForm::Columns(self.layout.types()),
+            options: &NO_OPTIONS,
+            gathering: Some(gathering),
+            token,
             query_id: None,
             obstacle: None,
         }
@@ -85,7 +89,7 @@ impl Table {
     fn holds(&self, state: &State) -> bool {
         let now = Moment::now();
         let admission = &state.admission;
-        self.prepared.as_ref().is_some_and(|prepared| {
+        self.prepared.as_ref().is_ok_and(|prepared| {
             admission.holds(&prepared.grounds, now) == Holds::Surely && !admission.renew(&prepared.grounds, now)
         })
     }
@@ -115,7 +119,7 @@ impl Search<'_> {
 
     fn known_by(&self) -> Vec<u8> {
         let credentials = &self.sender.credentials;
-        let mut key = vec![self.kind as u8, u8::from(self.has_token)];
+        let mut key = vec![self.kind as u8, u8::from(self.token.is_some())];
         for part in [&credentials.user, &credentials.password, &self.key.database, &self.key.table] {
             key.extend_from_slice(&(part.len() as u32).to_le_bytes());
             key.extend_from_slice(part.as_bytes());
@@ -131,17 +135,20 @@ impl Search<'_> {
             None => self.described().await?,
         };
         for _ in 0..MAX_LOOKS {
-            match table.candidate(self.sender, self.params).admit(self.state).await {
-                Ok(admitted) => {
-                    let columns = admitted.prepared.grounds.schema.written_columns();
+            match table.candidate(self.sender, self.gathering, self.token).admit(self.state).await {
+                Ok(prepared) => {
+                    let columns = prepared.grounds.schema.written_columns();
                     if columns == table.columns {
-                        let prepared = Some(admitted.prepared);
-                        return Ok(Table { prepared, ..table });
+                        return Ok(Table { prepared: Ok(prepared), ..table });
                     }
                     table = self.laid_out(columns)?;
                 }
                 Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
                 Err(_) if may_be_old => table = self.described().await?,
+                Err(NotGathered::Forward(reason)) => {
+                    table.prepared = Err(reason);
+                    break;
+                }
                 Err(_) => break,
             }
             may_be_old = false;
@@ -218,6 +225,6 @@ impl Search<'_> {
             is_values_clause: false,
             data_start: 0,
         };
-        Ok(Table { name, statement, layout, columns, prepared: None })
+        Ok(Table { name, statement, layout, columns, prepared: Err(ForwardReason::Columns) })
     }
 }

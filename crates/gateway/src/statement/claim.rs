@@ -9,28 +9,24 @@ use super::context::StatementContext;
 use super::query_ids::{Claim, InUse};
 use crate::admission::UserContext;
 use crate::error::Refusal;
+use crate::forward_reason::ForwardReason;
+use crate::insert::NotGathered;
 
 /// ClickHouse's default of `replace_running_query_max_wait_ms`.
 const REPLACE_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_REPLACE_WAIT: Duration = Duration::from_secs(86_400);
 
-/// Why an insert can't have its id.
-pub(crate) enum NotClaimed {
-    /// ClickHouse runs a query of this id, or did so a moment ago, and judges.
-    Forward,
-    Refused(Refusal),
-}
-
 impl StatementContext<'_> {
     /// For an insert that is about to be gathered.
-    pub(crate) async fn claim_for_insert(&self) -> Result<Option<Claim>, NotClaimed> {
+    pub(crate) async fn claim_for_insert(&self) -> Result<Option<Claim>, NotGathered> {
         let Some(id) = self.query_id else { return Ok(None) };
         let mut wait = Wait::default();
         loop {
             match self.state.query_ids.claim_for_insert(id, self.user()) {
                 Ok(claim) => return Ok(Some(claim)),
-                Err(InUse::ByForwarded) => return Err(NotClaimed::Forward),
-                Err(in_use) => wait.out(self, id, in_use).await.map_err(NotClaimed::Refused)?,
+                // ClickHouse runs a query of this id, or did so a moment ago, and judges.
+                Err(InUse::ByForwarded) => return Err(ForwardReason::QueryId.into()),
+                Err(in_use) => wait.out(self, id, in_use).await.map_err(NotGathered::Refused)?,
             }
         }
     }
@@ -83,5 +79,5 @@ impl Wait {
 }
 
 fn setting<'a>(context: &'a StatementContext<'_>, profile: Option<&'a UserContext>, name: &str) -> Option<&'a str> {
-    context.setting(name).or_else(|| profile?.setting(name))
+    context.options.setting(name).or_else(|| profile?.setting(name))
 }

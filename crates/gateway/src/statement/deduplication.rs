@@ -14,7 +14,7 @@ use super::context::StatementContext;
 use crate::admission::{NotAdmitted, TableKey, Window};
 use crate::cluster::{GatewayId, InsertKey};
 use crate::error::Refusal;
-use crate::insert::{identities, is_dedup_setting, DedupPlan, DedupSettings, DefaultProfile};
+use crate::insert::{identities, is_dedup_setting, url_name, DedupPlan, DedupSettings, DefaultProfile};
 use crate::state::State;
 
 /// A statement's settings stand within this.
@@ -59,6 +59,9 @@ impl StatementContext<'_> {
         &self,
         insert: &InsertOutline,
     ) -> (Vec<(&'static str, &'static str)>, Passage) {
+        if self.options.has_unreadable_token {
+            return (Vec::new(), Passage::Refused(Refusal::unreadable_token()));
+        }
         let Deduplication { additions, keys } = match self.deduplication_of(insert).await {
             Ok(found) => found,
             Err(refusal) => return (Vec::new(), Passage::Refused(refusal)),
@@ -83,9 +86,10 @@ impl StatementContext<'_> {
     }
 
     async fn deduplication_of(&self, insert: &InsertOutline) -> Result<Deduplication, Refusal> {
-        let beside = self.params.iter().filter_map(|param| Some((param.name(), param.text()?)));
+        let parameters: Vec<_> = self.options.query_parameters().map(|(name, value)| (url_name(name), value)).collect();
+        let parameters = parameters.iter().map(|(name, value)| (name.as_str(), *value));
         let in_text = insert.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settings = beside.chain(in_text);
+        let settings = self.options.settings().chain(in_text);
         let said = DedupSettings::of(settings.clone());
         let admission = &self.state.admission;
         let token = said.name().filter(|_| self.names_user);
@@ -94,7 +98,7 @@ impl StatementContext<'_> {
             return Ok(Deduplication::default());
         };
         let profile = DefaultProfile::of(&self.state.options.settings.get());
-        let name = insert.table_name(|parameter| self.query_parameter(parameter));
+        let name = insert.table_name(|parameter| self.options.query_parameter(parameter));
         let key = name.map(|name| key_of(name, &user.database));
         let schema = match &key {
             Some(key) => answered(admission.table(key, asker).await, token)?,
@@ -106,7 +110,7 @@ impl StatementContext<'_> {
             return Ok(Deduplication { additions, keys: None });
         };
         // To who may not insert, no repeat is told, and nobody has to wait for him.
-        let settings: Vec<_> = settings.filter(|(name, _)| bears_on_columns(name)).collect();
+        let settings: Vec<_> = settings.filter(|(name, _)| bears_on_columns(name)).chain(parameters).collect();
         let may_insert = admission.may_insert(asker, &key, &insert.columns, &settings).await;
         let Some(()) = answered(may_insert, Some(token))? else { return Ok(Deduplication { additions, keys: None }) };
         let most_parts = admission.most_parts(&schema);

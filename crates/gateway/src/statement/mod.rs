@@ -6,10 +6,11 @@ mod claim;
 mod context;
 mod deduplication;
 mod flush;
+mod pass_on;
 mod query_ids;
 
 pub(crate) use changes::{Changes, Learnt};
-pub(crate) use claim::NotClaimed;
-pub(crate) use context::{query_parameter, StatementContext};
+pub(crate) use context::StatementContext;
 pub(crate) use deduplication::{outline, Passage, RowRemoval, LOOKED_THROUGH_BYTES};
+pub(crate) use pass_on::NativeInsert;
 pub(crate) use query_ids::{Claim, QueryIds};

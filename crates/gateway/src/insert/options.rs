@@ -1,0 +1,102 @@
+//! Settings and query parameters that stand beside a statement, as text, whatever protocol they came by.
+
+use std::borrow::Cow;
+
+use windrow_clickhouse::Call;
+use windrow_sql::InsertStatement;
+
+use super::dedup_settings::DedupSettings;
+use super::role::{role, Role};
+
+type NamedValue<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// Settings and query parameters of one statement. Each protocol fills it, and leaves out what only frames its requests.
+#[derive(Default)]
+pub(crate) struct StatementOptions<'a> {
+    /// In their order: of a name, the last counts.
+    settings: Vec<NamedValue<'a>>,
+    /// Values of `{name:Type}` in the statement.
+    query_parameters: Vec<NamedValue<'a>>,
+    /// It names itself by a token that is no text, which nobody here can tell from others.
+    pub(crate) has_unreadable_token: bool,
+}
+
+impl<'a> StatementOptions<'a> {
+    pub(crate) const NONE: StatementOptions<'a> =
+        StatementOptions { settings: Vec::new(), query_parameters: Vec::new(), has_unreadable_token: false };
+
+    pub(crate) fn set(&mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
+        self.settings.push((name.into(), value.into()));
+    }
+
+    pub(crate) fn set_query_parameter(&mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
+        self.query_parameters.push((name.into(), value.into()));
+    }
+
+    pub(crate) fn settings(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> + Clone {
+        self.settings.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings().rfind(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn query_parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.query_parameters.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The value of `{name:...}` in the statement. None without one, with several, or with an empty one.
+    pub(crate) fn query_parameter(&self, name: &str) -> Option<String> {
+        let mut values = self.query_parameters().filter(|(known, _)| *known == name).map(|(_, value)| value);
+        let value = values.next().filter(|value| !value.is_empty())?;
+        values.next().is_none().then(|| value.to_owned())
+    }
+
+    /// Adds them to a request.
+    pub(crate) fn add_to<'c>(&self, mut call: Call<'c>, takes: Takes) -> Call<'c> {
+        for (name, value) in self.settings().filter(|(name, _)| takes == Takes::Own || role(name) != Role::Windrow) {
+            call = call.param(name, value);
+        }
+        self.query_parameters().fold(call, |call, (name, value)| call.param(&url_name(name), value))
+    }
+
+    /// The name that an insert gives itself: the statement's goes before what stands beside it.
+    pub(crate) fn token<'t>(&'t self, statement: &'t InsertStatement) -> Option<&'t str> {
+        let in_text = statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        DedupSettings::of(self.settings().chain(in_text)).token()
+    }
+}
+
+/// Who a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// A Windrow, which takes settings of its own besides ClickHouse's.
+    Own,
+    ClickHouses,
+}
+
+/// The name of a query parameter in a URL.
+pub(crate) fn url_name(query_parameter: &str) -> String {
+    format!("param_{query_parameter}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_a_setting_counts_and_only_one_query_parameter_of_a_name() {
+        let mut options = StatementOptions::default();
+        for value in ["1", "2"] {
+            options.set("max_threads", value);
+            options.set_query_parameter("twice", value);
+        }
+        options.set_query_parameter("once", "t");
+        options.set_query_parameter("empty", "");
+        assert_eq!(options.setting("max_threads"), Some("2"));
+        assert_eq!(options.query_parameter("once").as_deref(), Some("t"));
+        for name in ["twice", "empty", "missing", "max_threads"] {
+            assert_eq!(options.query_parameter(name), None, "{name}");
+        }
+    }
+}
