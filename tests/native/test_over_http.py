@@ -16,6 +16,7 @@ from harness.duckdb import READER, DuckDbGateway
 from harness.engine import Engine
 from harness.eventually import eventually
 from harness.gateway import Gateway
+from harness.metrics import metrics_of
 from harness.native import CANCEL, END_OF_STREAM, EXCEPTION, PING, PONG, Native, varint
 from harness.remote import RemoteGateway, backend_url
 from harness.users import TESTER
@@ -72,6 +73,27 @@ def test_everything_but_a_native_port(http_only: RemoteGateway, compression: str
     with pytest.raises(ServerException) as error:
         native.execute("SELECT throwIf(number = 900000, 'too far'), number FROM numbers(1000000)", settings={"max_block_size": 1000})
     assert error.value.code == 395
+
+
+def http_requests(gateway: Gateway) -> float:
+    return metrics_of(gateway).sum("windrow_request_duration_seconds_count")
+
+
+@pytest.mark.parametrize("which", ["http_only", "duckdb"])
+def test_the_gateway_sends_itself_no_requests(request: pytest.FixtureRequest, which: str) -> None:
+    gateway = request.getfixturevalue(which)
+    before = http_requests(gateway)
+    native = client(gateway) if which == "http_only" else of_duckdb(gateway)
+    engine = "ENGINE = MergeTree ORDER BY n" if which == "http_only" else ""
+    native.execute(f"CREATE TABLE alone (n BIGINT) {engine}")
+    assert native.execute("INSERT INTO alone VALUES", [(1,)]) == 1
+    native.execute("INSERT INTO alone VALUES (1 + 1)")
+    assert native.execute("SELECT n FROM alone ORDER BY n") == [(1,), (2,)]
+    for table in ("windrow_dead_letters", "asynchronous_inserts"):
+        assert native.execute(f"SELECT count(*) FROM system.{table}") == [(0,)]
+    with pytest.raises(ServerException):
+        native.execute("SELECT * FROM system.not_there")
+    assert http_requests(gateway) == before
 
 
 def test_a_connection_is_a_session(http_only: RemoteGateway) -> None:

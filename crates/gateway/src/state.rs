@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use windrow_append::Appends;
-use windrow_clickhouse::{Client, Strangers};
+use windrow_clickhouse::Strangers;
 use windrow_columns::ReadPlans;
 use windrow_engine::{dead_letters::DeadLetters, Gatherer};
 
@@ -50,8 +50,6 @@ pub(crate) struct State {
     pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
     pub(crate) known_databases: KnownDatabases,
-    /// The gateway's own HTTP port, for what native clients ask of a DuckDB.
-    pub(crate) own_http: OnceLock<Arc<Client>>,
     /// Known once it listens.
     pub(crate) http_port: OnceLock<u16>,
     pub(crate) closing: AtomicBool,

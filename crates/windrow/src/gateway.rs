@@ -22,7 +22,6 @@ use crate::descriptors;
 use crate::flight;
 use crate::kafka::{self, Pipelines};
 use crate::logging;
-use crate::own_http;
 use crate::readiness::Readiness;
 use crate::reload::{self, Load, Reload};
 use crate::service_manager::{ServiceManager, READY, RELOADING, STOPPING};
@@ -110,7 +109,6 @@ impl Gateway {
         let appends = appends::start(&settings, &behind, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, certificates, &mut registry));
         data.serve_appends(appends.clone());
-        data.speaks_to_itself_by(own_http::client(&settings, http)?);
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let (readiness, data) = (readiness.clone(), data.clone());

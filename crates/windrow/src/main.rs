@@ -20,7 +20,6 @@ mod journal;
 mod kafka;
 mod log_writer;
 mod logging;
-mod own_http;
 mod readiness;
 mod reload;
 mod service_manager;

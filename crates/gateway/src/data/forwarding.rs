@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use windrow_clickhouse::{push_param, Client, Exception, Purpose, ReplicaId};
 use windrow_http::{Connection, Method};
-use windrow_sql::{own_table_references, without_system_prefix, InsertOutline, OtherStatement, OwnTableUse};
+use windrow_sql::{own_table_references, InsertOutline, OtherStatement};
 
 use super::answer::{self, After};
 use super::body::Read;
 use super::exchange::Exchange;
 use super::forward::{relay, ForwardError, Forwarded, ForwardedBody, Relayed, ToClient, WhenDone};
 use super::hedge::Hedge;
-use super::own_tables::{self, Visible};
+use super::own_tables;
 use super::request::Caller;
 use super::sessions::SessionKey;
 use super::strangers::Sender;
@@ -330,44 +330,30 @@ impl Exchange<'_> {
             return None;
         }
         let (bytes, database) = (text.joined(), self.request.database().unwrap_or(""));
-        let own = own_table_references(&bytes, database, &own_tables::NAMES);
         let credentials = self.credentials()?;
-        if own.references.is_empty() || own.usage != OwnTableUse::Reads {
+        if own_table_references(&bytes, database, &own_tables::NAMES).references.is_empty() {
             return None;
         }
         if let Sender::Nobody = self.sender().await {
             return None;
         }
-        let admission = &self.state.admission;
-        let sees_all = admission.is_granted(credentials, "SHOW USERS ON *.*").await.ok()?;
-        let visible = if sees_all { Visible::Everybodys } else { Visible::Only(&credentials.user) };
-        let mut names: Vec<&str> = own.references.iter().map(|reference| reference.table.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let mut tables = Vec::new();
-        for name in names {
-            if !admission.is_granted(credentials, &format!("SELECT ON system.{name}")).await.ok()? {
-                return None;
-            }
-            tables.extend(own_tables::external_table(name, self.state, &visible));
-        }
-        let form = own_tables::form(&without_system_prefix(&bytes, &own), &tables);
+        let with = own_tables::beside(self.state, &bytes, database, credentials).await?;
         let mut target = self.target(|name| !matches!(name, "query" | "decompress"));
-        own_tables::describe(&mut target, &tables);
+        with.params().for_each(|(name, value)| push_param(&mut target, &name, value));
         if !self.request.is_post() && self.request.param("readonly").is_none() {
             // What came by GET may not write, and a form can only be posted.
             push_param(&mut target, "readonly", "2");
         }
-        let CredentialFields { mut without, mut with } = self.credential_fields();
+        let CredentialFields { mut without, with: mut fields } = self.credential_fields();
         without.extend(["content-type", "content-encoding"]);
-        with.push(("Content-Type", form.content_type));
+        fields.push(("Content-Type", with.form.content_type));
         Some(Forwarded {
             head: self.request.head,
             method: Method::Post,
             target,
             without,
-            with,
-            body: ForwardedBody::Replaced(form.body.into()),
+            with: fields,
+            body: ForwardedBody::Replaced(with.form.body.into()),
             cancel_on_close: self.cancels_on_close(),
             hedge_after: None,
         })

@@ -30,5 +30,5 @@ pub(crate) use request::{caller, caller_among, Caller, Identity};
 pub use serve::{Certificates, DataServer, Port};
 pub(crate) use sessions::Sessions;
 pub use sql::{install_duckdb_functions, prepare_temporary_folder};
-pub(crate) use sql::{KeptFiles, TemporaryFiles};
+pub(crate) use sql::{statement_text, Elsewhere, Failure, KeptFiles, Question, Run, Statement, TemporaryFiles, Who};
 pub(crate) use strangers::{behind, find_sender, Peer, Sender};

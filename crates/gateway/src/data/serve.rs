@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use windrow_append::Appends;
-use windrow_clickhouse::{Client, Strangers};
+use windrow_clickhouse::Strangers;
 use windrow_columns::ReadPlans;
 use windrow_engine::trace::{Parent, RequestTrace};
 use windrow_engine::{Gatherer, GathererOptions, ShutDown, Stores};
@@ -165,7 +165,6 @@ impl DataServer {
             appends: OnceLock::new(),
             pipelines: ShownPipelines::default(),
             known_databases: native::KnownDatabases::default(),
-            own_http: OnceLock::new(),
             http_port: OnceLock::new(),
             closing: AtomicBool::new(false),
             cluster: options.cluster.clone(),
@@ -188,12 +187,6 @@ impl DataServer {
 
     pub fn gatherer(&self) -> &Gatherer<BackendSink> {
         &self.state.gatherer
-    }
-
-    /// Where statements of native clients go that are not the backend's.
-    pub fn speaks_to_itself_by(&self, client: Arc<Client>) {
-        // Who comes second has nothing else to say.
-        let _ = self.state.own_http.set(client);
     }
 
     /// Serves ordered appends from now on.

@@ -48,16 +48,15 @@ impl Session<'_> {
         reason: ForwardReason,
     ) -> Result<(), Closed> {
         let context = self.context(query);
-        if self.reads_own_tables(query) {
-            let (through, purpose) = (Through::OwnPort, Purpose::Statement);
-            let posted = Posted { context: &context, query, additions: &[], through, purpose };
-            return self.forward_over_http(posted, length, &Changes::default(), Passage::Nameless).await.map(drop);
-        }
         self.state.metrics.forwarded(reason);
         let _claim = match context.claim_for_forwarded().await {
             Ok(claim) => claim,
             Err(refusal) => return self.refuse_with_data(query, length, &refusal).await,
         };
+        if self.reads_own_tables(query) {
+            let posted = Posted { reads_own_tables: true, ..Posted::new(&context, query) };
+            return self.forward_over_http(posted, length, &Changes::default(), Passage::Nameless).await.map(drop);
+        }
         let changes = self.changes_of(&context, query, statement, reason).await;
         let insert = outline(self.start_of(query));
         let purpose = context.purpose(insert.as_ref());
@@ -67,8 +66,7 @@ impl Session<'_> {
             Passage::Repeat => return self.answer_repeat(query, length).await,
             // An INSERT SELECT, or what is looked at no closer.
             Passage::Elsewhere(owner) => {
-                let (through, purpose) = (Through::Gateway(owner), Purpose::Statement);
-                let posted = Posted { context: &context, query, additions: &[], through, purpose };
+                let posted = Posted { through: Through::Gateway(owner), ..Posted::new(&context, query) };
                 return self.statement_to_owner(posted, length).await;
             }
             passage @ (Passage::Nameless | Passage::Claimed(_)) => passage,
@@ -83,8 +81,7 @@ impl Session<'_> {
         let was_changed = self.is_changed;
         self.is_changed |= changes.session && self.state.backend.takes_requests() && set.is_none();
         if self.is_over_http() {
-            let through = self.through();
-            let posted = Posted { context: &context, query, additions: &additions, through, purpose };
+            let posted = Posted { additions: &additions, purpose, ..Posted::new(&context, query) };
             let is_done = self.forward_over_http(posted, length, &changes, passage).await?;
             self.is_changed = was_changed || self.is_changed && (is_done || may_leave_something);
             return Ok(());

@@ -17,6 +17,7 @@ mod chunked;
 mod forward;
 mod handshake;
 mod insert;
+mod on_sql;
 mod over_http;
 mod relay;
 mod reply;

@@ -1,6 +1,5 @@
 //! Statements for a backend whose native port can't be had: they go over HTTP, and their results come as blocks of the client's own
-//! revision, which become its packets. DuckDB is asked through the gateway's own HTTP port, and so is any backend about tables that
-//! only the gateway has.
+//! revision, which become its packets. So does a statement that reads tables which only the gateway has: they go with it.
 //!
 //! What is missing then: progress, logs, totals and extremes, tables that go along with a statement, and results of types whose
 //! values' end can't be found (some states of aggregate functions).
@@ -23,6 +22,7 @@ use super::wire::{Stopped, Wire};
 use crate::admission::{TableKey, TableSchema};
 use crate::backend::Backend;
 use crate::cluster::{patience, GatewayId, OtherGateway, FIELD};
+use crate::data::own_tables;
 use crate::error::Refusal;
 use crate::insert::{StatementOptions, Summary, Takes};
 use crate::statement::{Changes, Passage, StatementContext};
@@ -41,8 +41,6 @@ const NO_TABLES: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Through {
     Backend,
-    /// This gateway's own HTTP port, which knows what the backend doesn't.
-    OwnPort,
     /// The gateway that owns an insert.
     Gateway(GatewayId),
 }
@@ -57,10 +55,20 @@ pub(super) struct Posted<'p> {
     pub(super) through: Through,
     /// Outside of a session.
     pub(super) purpose: Purpose,
+    /// It may read tables that the gateway has and the backend doesn't.
+    pub(super) reads_own_tables: bool,
+}
+
+impl<'p> Posted<'p> {
+    /// For the backend, with nothing added.
+    pub(super) fn new(context: &'p StatementContext<'p>, query: &'p Query) -> Posted<'p> {
+        let (through, purpose) = (Through::Backend, Purpose::Statement);
+        Posted { context, query, additions: &[], through, purpose, reads_own_tables: false }
+    }
 }
 
 /// Why there is no whole answer.
-enum Failure {
+pub(super) enum Failure {
     Refused(Refusal),
     Cancelled,
     Closed,
@@ -75,7 +83,11 @@ impl From<Stopped> for Failure {
     }
 }
 
-async fn wait_for<T>(wire: &mut Wire, has_to_be_known: bool, work: impl Future<Output = T>) -> Result<T, Stopped> {
+pub(super) async fn wait_for<T>(
+    wire: &mut Wire,
+    has_to_be_known: bool,
+    work: impl Future<Output = T>,
+) -> Result<T, Stopped> {
     match has_to_be_known {
         true => Ok(wire.until_done(work).await),
         false => wire.unless_stopped(work).await,
@@ -91,26 +103,17 @@ impl Session<'_> {
         }
     }
 
-    /// Where statements go that nothing else is to be said of.
-    pub(super) fn through(&self) -> Through {
-        match self.state.backend.takes_requests() {
-            true => Through::Backend,
-            false => Through::OwnPort,
-        }
-    }
-
     fn http(&self, through: Through) -> Result<Arc<Client>, Refusal> {
         let client = match (through, &self.state.backend) {
             (Through::Gateway(owner), _) => self.owner(owner).map(|gateway| gateway.client().clone()),
             (Through::Backend, Backend::ClickHouse(clickhouse)) => Some(clickhouse.relay.clone()),
-            // When it ends its port is no longer its own.
-            _ => self.state.own_http.get().cloned().filter(|_| !self.state.is_closing()),
+            (Through::Backend, Backend::Sql(_)) => None,
         };
-        client.ok_or_else(|| Refusal::unreachable("the gateway is starting or ending"))
+        client.ok_or_else(|| Refusal::unreachable("there is none that is spoken to over HTTP"))
     }
 
     fn call<'c>(&self, posted: Posted<'_>, credentials: &'c Credentials, body: &'c [&'c [u8]]) -> Call<'c> {
-        let Posted { context, query, additions, through, purpose } = posted;
+        let Posted { context, query, additions, through, purpose, reads_own_tables: _ } = posted;
         let mut call = Call::new(credentials, "").body(body).timeout(SILENCE);
         // Windrow's own settings are for a Windrow.
         let takes = if through == Through::Backend { Takes::ClickHouses } else { Takes::Own };
@@ -142,9 +145,7 @@ impl Session<'_> {
             }
         }
         if let Some(trace) = &query.trace {
-            // This query's span is made here: the gateway's own port is not to make another.
-            let flags = if through == Through::OwnPort { 0 } else { trace.flags };
-            call = call.field("traceparent", &trace.traceparent(flags)).field("tracestate", &trace.state);
+            call = call.field("traceparent", &trace.traceparent(trace.flags)).field("tracestate", &trace.state);
         }
         let purpose = match (in_session, self.http_session_is_at) {
             (true, Some(replica)) => Purpose::InSession(replica),
@@ -161,9 +162,16 @@ impl Session<'_> {
 
     /// Sends a statement whose answer is only whether it was done.
     pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
+        let state = self.state;
+        if let (Backend::Sql(backend), Through::Backend) = (&state.backend, posted.through) {
+            let ran = self.run_on_sql(backend, posted, &body.concat(), &Changes::default(), true).await;
+            return ran.map_err(|failure| match failure {
+                Failure::Refused(refusal) => refusal,
+                Failure::Cancelled | Failure::Closed => Refusal::backend_lost("its client has gone"),
+            });
+        }
         let (client, credentials) = (self.http(posted.through)?, self.client.credentials.clone());
         let call = self.call(posted, &credentials, body);
-        let state = self.state;
         match posted.through {
             Through::Gateway(owner) => {
                 let Some(gateway) = self.owner(owner).cloned() else {
@@ -172,9 +180,7 @@ impl Session<'_> {
                 let patience = patience(state, &posted.context.options);
                 self.wire.until_done(gateway.post(state, patience, call)).await
             }
-            Through::Backend | Through::OwnPort => {
-                self.wire.until_done(client.call(call)).await.map(drop).map_err(Refusal::call)
-            }
+            Through::Backend => self.wire.until_done(client.call(call)).await.map(drop).map_err(Refusal::call),
         }
     }
 
@@ -186,8 +192,7 @@ impl Session<'_> {
         let nameless = Query { id: String::new(), ..query.clone() };
         let body = [statement.as_bytes()];
         let context = StatementContext { options: StatementOptions::default(), ..self.context(&nameless) };
-        let (through, purpose) = (self.through(), Purpose::Question);
-        let posted = Posted { context: &context, query: &nameless, additions: &[], through, purpose };
+        let posted = Posted { purpose: Purpose::Question, ..Posted::new(&context, &nameless) };
         let answer =
             self.http(posted.through).ok()?.call(self.call(posted, &self.client.credentials, &body)).await.ok()?;
         Some(TableSchema::described(answer.text()))
@@ -225,7 +230,7 @@ impl Session<'_> {
     ) -> Result<(), Closed> {
         let through = match passage {
             Passage::Elsewhere(owner) => Through::Gateway(owner),
-            _ => self.through(),
+            _ => Through::Backend,
         };
         let end = come.end.unwrap_or(sent.length);
         let statement = match sent.is_text {
@@ -235,7 +240,7 @@ impl Session<'_> {
         self.wire.consume(end);
         let pieces: [&[u8]; 3] = [&statement, b"\n", &come.payload];
         let pieces = if sent.is_text { &pieces[..1] } else { &pieces[..] };
-        let posted = Posted { context: sent.context, query: sent.query, additions, through, purpose };
+        let posted = Posted { additions, through, purpose, ..Posted::new(sent.context, sent.query) };
         let stored = self.post(posted, pieces).await;
         // Before the client is told, who may have gone.
         self.state.conclude(passage, stored.is_ok()).await;
@@ -296,7 +301,11 @@ impl Session<'_> {
                 .await?;
             return Ok(false);
         }
-        let ran = self.run_over_http(posted, &text, changes, has_to_be_known).await;
+        let state = self.state;
+        let ran = match &state.backend {
+            Backend::ClickHouse(_) => self.run_over_http(posted, &text, changes, has_to_be_known).await,
+            Backend::Sql(backend) => self.run_on_sql(backend, posted, &text, changes, has_to_be_known).await,
+        };
         // Before the client is told, who may have gone.
         self.state.conclude(passage, ran.is_ok()).await;
         match ran {
@@ -317,8 +326,17 @@ impl Session<'_> {
         has_to_be_known: bool,
     ) -> Result<(), Failure> {
         let (client, query) = (self.http(posted.through).map_err(Failure::Refused)?, posted.query);
-        let (credentials, body) = (self.client.credentials.clone(), [text]);
-        let call = self.call(posted, &credentials, &body);
+        let credentials = self.client.credentials.clone();
+        let with_tables = match posted.reads_own_tables {
+            true => own_tables::beside(self.state, text, &self.client.hello.database, &credentials).await,
+            false => None,
+        };
+        let body = [with_tables.as_ref().map_or(text, |with| &with.form.body)];
+        let mut call = self.call(posted, &credentials, &body);
+        if let Some(with) = &with_tables {
+            call = with.params().fold(call, |call, (name, value)| call.param(&name, value));
+            call = call.field("Content-Type", &with.form.content_type);
+        }
         let begun = wait_for(&mut self.wire, has_to_be_known, client.begin(&call)).await;
         if let Err(_) | Ok(Err(CallError::Unknown(_))) = &begun {
             // It may have been done.
@@ -329,9 +347,7 @@ impl Session<'_> {
         if self.is_changed && posted.through == Through::Backend {
             self.http_session_is_at = Some(lease.replica());
         }
-        if posted.through == Through::Backend {
-            self.state.have_changed(changes).await;
-        }
+        self.state.have_changed(changes).await;
         let is_native = head.field_str("x-clickhouse-format").is_none_or(|format| format == "Native");
         let mut blocks = Blocks::new(self.client.revision, query.is_compressed);
         {
@@ -394,7 +410,7 @@ fn without_format(text: &[u8]) -> &[u8] {
 }
 
 /// Blocks one after the other, which become packets.
-struct Blocks {
+pub(super) struct Blocks {
     reader: BlockReader,
     is_compressed: bool,
     /// Read, and not taken yet.
@@ -404,11 +420,11 @@ struct Blocks {
     scratch: Vec<u8>,
     inside: bool,
     /// Packets.
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
 }
 
 impl Blocks {
-    fn new(revision: u64, is_compressed: bool) -> Blocks {
+    pub(super) fn new(revision: u64, is_compressed: bool) -> Blocks {
         Blocks {
             reader: BlockReader::new(revision, MAX_COLUMN_BYTES).discarding(),
             is_compressed,
@@ -424,7 +440,7 @@ impl Blocks {
         !self.inside && self.input.is_empty()
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         self.input.extend_from_slice(bytes);
         loop {
             if !self.inside {

@@ -11,6 +11,8 @@ use windrow_clickhouse::{
     Call, CallError, Client, Credentials, Dialer, Endpoint, Purpose, ReplicaId, Replicas, TlsError, Use,
 };
 
+use windrow_duckdb::{Port, Session};
+
 use super::wire::Wire;
 use crate::admission::UserKey;
 use crate::backend::{Backend, ClickHouse};
@@ -241,16 +243,20 @@ impl Default for KnownDatabases {
 /// A client may begin only in a database that is there, and that it may see. Asked over HTTP: a ClickHouse 26.7 that runs as a
 /// library aborts when it refuses a native client.
 pub(super) async fn knows_database(state: &State, key: &UserKey) -> Result<(), Refusal> {
-    let client = match &state.backend {
-        Backend::ClickHouse(clickhouse) => Some(clickhouse.relay.clone()),
-        Backend::Sql(_) => state.own_http.get().cloned(),
-    };
     let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
-    let Some(client) = client.filter(|_| key.database.is_some()) else { return Ok(()) };
+    let Some(database) = &key.database else { return Ok(()) };
     if state.known_databases.0.get(key).is_some_and(is_young) {
         return Ok(());
     }
-    match ask(&client, key).await {
+    let asked = match &state.backend {
+        Backend::ClickHouse(clickhouse) => ask(&clickhouse.relay, key).await,
+        Backend::Sql(backend) => {
+            let (schema, user) = (backend.database.schema_of(database).to_owned(), key.credentials.user.clone());
+            let session = Session { schema, readonly: true, user, port: Port::Http };
+            backend.database.query("SELECT 1", &session).await.map(drop).map_err(CallError::Exception)
+        }
+    };
+    match asked {
         Ok(()) => state.known_databases.0.put(key.clone(), Instant::now()),
         Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
         // What is known of the user holds while the backend is away.

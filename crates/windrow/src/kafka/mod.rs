@@ -5,6 +5,7 @@ mod check;
 mod options;
 mod pipelines;
 mod print;
+mod running_gateway;
 mod tables;
 
 use std::process::ExitCode;

@@ -5,8 +5,8 @@ use windrow_gateway::{BackendTables, ClickHouse, TablesThroughGateway};
 use windrow_kafka::pipeline::Tables;
 use windrow_settings::{Backend, DuckDbPlace, Settings};
 
+use super::running_gateway;
 use crate::backend::RunningBackend;
-use crate::own_http;
 
 pub(super) struct CheckTables {
     pub(super) tables: Box<dyn Tables>,
@@ -50,7 +50,7 @@ impl CheckTables {
     }
 
     fn through_gateway(settings: &Settings) -> Result<CheckTables, String> {
-        let client = own_http::client(settings, settings.http.listen)?;
+        let client = running_gateway::client(settings)?;
         let tables: Box<dyn Tables> = match settings.backend {
             Backend::DuckDb(_) | Backend::Adbc(_) => Box::new(TablesThroughGateway::new(client)),
             Backend::Embedded | Backend::ClickHouse(_) => {

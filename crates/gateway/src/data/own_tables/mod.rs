@@ -8,10 +8,10 @@ mod kafka;
 use std::fmt::Write;
 
 use serde_json::json;
-use windrow_clickhouse::{push_param, Credentials};
+use windrow_clickhouse::Credentials;
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_engine::{BufferSnapshot, LogEntry, LoggedBatch};
-use windrow_sql::backquote;
+use windrow_sql::{backquote, own_table_references, without_system_prefix, OwnTableUse};
 
 use crate::multipart::{Form, Multipart};
 use crate::state::State;
@@ -109,7 +109,7 @@ pub(crate) fn own_rows(name: &str, state: &State, visible: &Visible<'_>) -> Opti
     }
 }
 
-pub(crate) fn external_table(name: &str, state: &State, visible: &Visible<'_>) -> Option<ExternalTable> {
+fn external_table(name: &str, state: &State, visible: &Visible<'_>) -> Option<ExternalTable> {
     let OwnRows { name, columns, rows } = own_rows(name, state, visible)?;
     Some(ExternalTable::new(name, columns, rows.into_iter()))
 }
@@ -192,20 +192,56 @@ fn native(columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) ->
     }
 }
 
-/// A request with the statement and the tables as parts of a form.
-pub(crate) fn form(statement: &[u8], tables: &[ExternalTable]) -> Form {
-    let mut parts = Multipart::new();
-    parts.field("query", statement);
-    tables.iter().for_each(|table| parts.table(table.name, &[&table.native]));
-    parts.end()
+/// A statement with the tables that it reads as parts of a form.
+pub(crate) struct WithTables {
+    pub(crate) form: Form,
+    tables: Vec<ExternalTable>,
 }
 
-/// Tells the backend, in the URL, how to read the tables.
-pub(crate) fn describe(target: &mut String, tables: &[ExternalTable]) {
-    for table in tables {
-        push_param(target, &format!("{}_structure", table.name), &table.structure);
-        push_param(target, &format!("{}_format", table.name), "Native");
+impl WithTables {
+    fn new(statement: &[u8], tables: Vec<ExternalTable>) -> WithTables {
+        let mut parts = Multipart::new();
+        parts.field("query", statement);
+        tables.iter().for_each(|table| parts.table(table.name, &[&table.native]));
+        WithTables { form: parts.end(), tables }
     }
+
+    /// Parameters that tell the backend how to read the tables.
+    pub(crate) fn params(&self) -> impl Iterator<Item = (String, &str)> {
+        self.tables.iter().flat_map(|table| {
+            [
+                (format!("{}_structure", table.name), table.structure.as_str()),
+                (format!("{}_format", table.name), "Native"),
+            ]
+        })
+    }
+}
+
+/// A statement that reads our tables, with these beside it; `None` if it doesn't, or may not.
+pub(crate) async fn beside(
+    state: &State,
+    statement: &[u8],
+    database: &str,
+    credentials: &Credentials,
+) -> Option<WithTables> {
+    let own = own_table_references(statement, database, &NAMES);
+    if own.references.is_empty() || own.usage != OwnTableUse::Reads {
+        return None;
+    }
+    let admission = &state.admission;
+    let sees_all = admission.is_granted(credentials, "SHOW USERS ON *.*").await.ok()?;
+    let visible = if sees_all { Visible::Everybodys } else { Visible::Only(&credentials.user) };
+    let mut names: Vec<&str> = own.references.iter().map(|reference| reference.table.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut tables = Vec::new();
+    for name in names {
+        if !admission.is_granted(credentials, &format!("SELECT ON system.{name}")).await.ok()? {
+            return None;
+        }
+        tables.extend(external_table(name, state, &visible));
+    }
+    Some(WithTables::new(&without_system_prefix(statement, &own), tables))
 }
 
 #[cfg(test)]

@@ -1,25 +1,18 @@
 //! From a question to its answer's last byte.
 
-use std::future::Future;
 use std::ops::Range;
-use std::time::Instant;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::RecordBatch;
 use windrow_adbc::SqlDatabase;
-use windrow_clickhouse::{ErrorCode, Exception};
-use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
+use windrow_clickhouse::ErrorCode;
+use windrow_duckdb::results::Format;
 use windrow_engine::QueryId;
 use windrow_http::{Connection, Method};
 use windrow_sql::Kind;
 
-use super::about;
-use super::ask::{Question, Who};
+use super::ask::{Question, Statement, Who};
 use super::head::{random_tag, Counted, Framing, Head};
-use super::install::system_view;
+use super::run::{Client, Failure, Rows, Run};
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
-use super::source::Source;
 use super::spool::{Spool, Whole};
 use super::text::NoText;
 use crate::admission::BackendFacts;
@@ -34,28 +27,9 @@ use crate::users::Access;
 /// What is whole is sent in pieces of this size.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Why there is no answer, or not the rest of it.
-pub(super) enum Failure {
-    Refused(Refusal),
-    /// The client is not there any more.
-    Gone,
-}
-
 impl From<ClientGone> for Failure {
     fn from(_: ClientGone) -> Failure {
         Failure::Gone
-    }
-}
-
-impl From<Exception> for Failure {
-    fn from(exception: Exception) -> Failure {
-        Failure::Refused(Refusal::exception(exception))
-    }
-}
-
-impl From<ResultError> for Failure {
-    fn from(error: ResultError) -> Failure {
-        Failure::Refused(Refusal::statement(error.code(), error.to_string()))
     }
 }
 
@@ -68,14 +42,23 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// One run of a question.
-pub(super) struct Run<'a> {
-    pub(super) database: &'a SqlDatabase,
-    pub(super) question: &'a Question,
-    pub(super) query_id: QueryId,
-    pub(super) started: Instant,
-    pub(super) tag: String,
-    pub(super) facts: &'a BackendFacts,
+impl Client for Connection {
+    async fn has_gone(&mut self) {
+        if self.body_is_done() {
+            if let Ok((mut body, _)) = self.body().await {
+                return body.client_gone().await;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// The answer to one question.
+pub(super) struct Answer<'a> {
+    pub(super) run: Run<'a>,
+    query_id: QueryId,
+    tag: String,
+    facts: &'a BackendFacts,
     gone: Option<&'a RowRemoval>,
 }
 
@@ -105,24 +88,36 @@ impl Exchange<'_> {
             Err(NoText::Broken) => return After::Close,
         };
         let user = self.credentials().map_or("default", |credentials| credentials.user.as_str());
-        let who = Who { user, readonly: access.readonly };
-        let system_table = |table: &str| system_view(database, table).or_else(|| self.own_table(table, database, &who));
-        let question = match Question::of(&self.request, &text, database, &who, &system_table) {
+        if !self.request.is_text() {
+            let refusal = Refusal::bad_argument("A parameter of the request has no name, or is not UTF-8 text");
+            return self.refuse(connection, out, &refusal).await;
+        }
+        let header = self.request.head.field_str("x-clickhouse-format").filter(|name| !name.is_empty());
+        let format = || self.request.param_str("default_format").filter(|name| !name.is_empty());
+        let revision = self.request.param_str("client_protocol_version").and_then(|revision| revision.parse().ok());
+        let statement = Statement {
+            text: &text,
+            who: Who { user, readonly: access.readonly },
+            options: &self.request.options(),
+            database: self.request.database(),
+            format: header.or_else(format),
+            native_revision: revision.unwrap_or(0),
+            by_get: !self.request.is_post(),
+        };
+        let question = match Question::of(self.state, database, &statement) {
             Ok(question) => question,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         drop(text);
         let facts = self.state.admission.facts.get();
-        let run = Run {
-            database,
-            question: &question,
+        let answer = Answer {
+            run: Run::new(database, &question),
             query_id: query_id(self.request.query_id()),
-            started: Instant::now(),
             tag: random_tag(),
             facts: &facts,
             gone,
         };
-        let outcome = run.answer(self, connection).await;
+        let outcome = answer.send(self, connection).await;
         // One that is out of time may just have been done.
         let is_refused =
             matches!(&outcome, Err(Failure::Refused(refusal)) if refusal.code != ErrorCode::TIMEOUT_EXCEEDED);
@@ -138,21 +133,22 @@ impl Exchange<'_> {
     }
 }
 
-impl Run<'_> {
-    async fn answer(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
-        let asked = &self.question.asked;
-        match asked.kind {
-            Kind::Reads if self.question.format == Format::Parquet => return self.parquet(exchange, connection).await,
+impl Answer<'_> {
+    async fn send(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
+        let question = self.run.question;
+        match question.asked.kind {
+            Kind::Reads if question.format == Format::Parquet => return self.parquet(exchange, connection).await,
             Kind::Reads | Kind::Writes { returns: true } => {}
             Kind::Writes { returns: false } | Kind::NotTaken(_) => return self.change(exchange, connection).await,
         }
-        if self.question.format == Format::Parquet {
+        if question.format == Format::Parquet {
             return Err(Failure::Refused(Refusal::statement(
                 ErrorCode::NOT_IMPLEMENTED,
                 "Only a query can be answered in Parquet".to_owned(),
             )));
         }
-        let (mut rows, mut encoder) = self.rows(connection).await?;
+        let mut body = Vec::new();
+        let mut rows = self.run.rows(connection, &mut body).await?;
         if *exchange.request.head.method() == Method::Head {
             let after = after_of(exchange, connection);
             let mut out = Vec::new();
@@ -160,36 +156,15 @@ impl Run<'_> {
             connection.send(&out).await.map_err(|_| Failure::Gone)?;
             return Ok(after);
         }
-        match self.question.wishes.waits_for_end {
-            true => self.send_whole(exchange, connection, &mut rows, &mut encoder).await,
-            false => self.stream(exchange, connection, &mut rows, &mut encoder).await,
-        }
-    }
-
-    /// Begins the query, and what writes its rows.
-    pub(super) async fn rows(&self, connection: &mut Connection) -> Result<(Rows, Encoder), Failure> {
-        let mut source = self.waiting(connection, self.open()).await??;
-        let first = self.waiting(connection, source.next()).await?.transpose()?;
-        let encoder =
-            Encoder::new(self.question.format, source.schema(), first.as_ref(), self.question.wishes.output.clone())?;
-        Ok((Rows { source, first, rows: 0, is_over: false }, encoder))
-    }
-
-    async fn open(&self) -> Result<Source, Exception> {
-        let Question { asked, session, .. } = self.question;
-        match &asked.about {
-            Some(asked_about) => about::answer(self.database, asked_about, session).await,
-            None => Ok(Source::Stream(self.database.query(&asked.sql, session).await?)),
+        match question.wishes.waits_for_end {
+            true => self.send_whole(exchange, connection, &mut rows, body).await,
+            false => self.stream(exchange, connection, &mut rows, body).await,
         }
     }
 
     /// A statement whose answer is that it was done.
     async fn change(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
-        let mut source = self.waiting(connection, self.open()).await??;
-        let mut written_rows = 0;
-        while let Some(batch) = self.waiting(connection, source.next()).await?.transpose()? {
-            written_rows += counted_rows(&batch);
-        }
+        let written_rows = self.run.change(connection).await?;
         // Before the client can know: what it inserts then is new.
         exchange.state.forget_rows(self.gone).await;
         let after = after_of(exchange, connection);
@@ -207,26 +182,25 @@ impl Run<'_> {
         exchange: &Exchange<'_>,
         connection: &mut Connection,
         rows: &mut Rows,
-        encoder: &mut Encoder,
+        mut body: Vec<u8>,
     ) -> Result<After, Failure> {
         let after = after_of(exchange, connection);
         let mut sending = self.sending(exchange, after)?;
-        let hold_back = self.question.wishes.buffer_bytes.clamp(BUFFER_BYTES, MAX_BUFFER_BYTES);
-        let (mut body, mut bytes) = (Vec::new(), 0);
-        encoder.begin(&mut body);
+        let hold_back = self.run.question.wishes.buffer_bytes.clamp(BUFFER_BYTES, MAX_BUFFER_BYTES);
+        let mut bytes = 0;
         loop {
             let limit = if sending.head_sent() { BUFFER_BYTES } else { hold_back };
             let before = body.len();
-            let more = self.more(connection, rows, encoder, &mut body).await;
+            let more = self.run.more(connection, rows, &mut body).await;
             bytes += (body.len() - before) as u64;
             let failure = match more {
                 Ok(true) if body.len() < limit => continue,
                 Ok(true) => {
-                    sending.send(connection, &mut body, &self.counted(rows.rows, bytes)).await?;
+                    sending.send(connection, &mut body, &self.counted(rows.count, bytes)).await?;
                     continue;
                 }
                 Ok(false) => {
-                    sending.finish(connection, &body, &self.counted(rows.rows, bytes)).await?;
+                    sending.finish(connection, &body, &self.counted(rows.count, bytes)).await?;
                     return Ok(after);
                 }
                 Err(failure) => failure,
@@ -249,10 +223,10 @@ impl Run<'_> {
         exchange: &Exchange<'_>,
         connection: &mut Connection,
         rows: &mut Rows,
-        encoder: &mut Encoder,
+        body: Vec<u8>,
     ) -> Result<After, Failure> {
-        let spool = self.spooled(exchange, connection, rows, encoder).await?;
-        let whole = spool.end(rows.rows, false).await?;
+        let spool = self.spooled(exchange, connection, rows, body).await?;
+        let whole = spool.end(rows.count, false).await?;
         let after = after_of(exchange, connection);
         let sending = self.sending(exchange, after)?;
         self.send_part(sending, connection, &whole, 0..whole.length).await?;
@@ -264,12 +238,10 @@ impl Run<'_> {
         exchange: &Exchange<'_>,
         connection: &mut Connection,
         rows: &mut Rows,
-        encoder: &mut Encoder,
+        mut body: Vec<u8>,
     ) -> Result<Spool, Failure> {
         let mut spool = Spool::new(&exchange.state.temporary_files);
-        let mut body = Vec::new();
-        encoder.begin(&mut body);
-        while self.more(connection, rows, encoder, &mut body).await? {
+        while self.run.more(connection, rows, &mut body).await? {
             if body.len() >= BUFFER_BYTES {
                 spool.push(&mut body).await?;
             }
@@ -297,83 +269,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes the next batch, or what stands behind the last one. False: that was all.
-    async fn more(
-        &self,
-        connection: &mut Connection,
-        rows: &mut Rows,
-        encoder: &mut Encoder,
-        body: &mut Vec<u8>,
-    ) -> Result<bool, Failure> {
-        let batch = match rows.first.take() {
-            Some(first) => Some(first),
-            None if rows.is_over => None,
-            None => self.waiting(connection, rows.source.next()).await?.transpose()?,
-        };
-        let Some(batch) = batch else {
-            let statistics = Statistics {
-                elapsed_seconds: self.started.elapsed().as_secs_f64(),
-                rows_read: rows.rows,
-                bytes_read: body.len() as u64,
-            };
-            encoder.finish(&statistics, body)?;
-            return Ok(false);
-        };
-        let batch = self.within_limit(rows, batch)?;
-        encoder.batch(&batch, body)?;
-        Ok(true)
-    }
-
-    /// `max_result_rows`: an error, or the rows up to there.
-    fn within_limit(&self, rows: &mut Rows, batch: RecordBatch) -> Result<RecordBatch, Failure> {
-        let before = rows.rows;
-        rows.rows += batch.num_rows() as u64;
-        let Some(max) = self.question.wishes.max_result_rows.filter(|max| rows.rows > *max) else { return Ok(batch) };
-        if !self.question.wishes.overflow_breaks {
-            let text = format!("Limit for result exceeded, max rows: {max}, current rows: {}", rows.rows);
-            return Err(Failure::Refused(Refusal::statement(ErrorCode::TOO_MANY_ROWS_OR_BYTES, text)));
-        }
-        (rows.rows, rows.is_over) = (max, true);
-        Ok(batch.slice(0, usize::try_from(max - before).unwrap_or(0)))
-    }
-
-    /// Waits for the database: no longer than `max_execution_time`, and where the client watches its query, no longer than it
-    /// does. Dropping what is waited for stops the query.
-    pub(super) async fn waiting<T>(
-        &self,
-        connection: &mut Connection,
-        work: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
-        let wishes = &self.question.wishes;
-        let watches = wishes.watches_client && self.question.asked.kind == Kind::Reads;
-        let watched = async {
-            if watches && connection.body_is_done() {
-                if let Ok((mut body, _)) = connection.body().await {
-                    return body.client_gone().await;
-                }
-            }
-            std::future::pending().await
-        };
-        let late = async {
-            match wishes.max_execution_time {
-                Some(limit) => tokio::time::sleep_until((self.started + limit).into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            done = work => Ok(done),
-            () = watched => Err(Failure::Gone),
-            () = late => {
-                let (elapsed_ms, limit) = (self.started.elapsed().as_millis(), wishes.max_execution_time.unwrap_or_default());
-                let text = format!("Timeout exceeded: elapsed {elapsed_ms} ms, maximum: {} ms", limit.as_millis());
-                Err(Failure::Refused(Refusal::statement(ErrorCode::TIMEOUT_EXCEEDED, text)))
-            }
-        }
-    }
-
     fn sending<'h>(&'h self, exchange: &'h Exchange<'_>, after: After) -> Result<Sending<'h>, Failure> {
-        let wishes = &self.question.wishes;
+        let wishes = &self.run.question.wishes;
         let accepted = exchange.request.head.field_str("accept-encoding").filter(|_| wishes.compresses);
         let (squeeze, encoding) = Squeeze::of(accepted, exchange.request.flag("compress"))?;
         let mut head = self.head(exchange, after, framing(exchange));
@@ -388,10 +285,10 @@ impl Run<'_> {
             query_id: &self.query_id,
             after,
             tag: &self.tag,
-            content_type: self.question.format.content_type(),
-            format_name: Some(&self.question.format_name),
+            content_type: self.run.question.format.content_type(),
+            format_name: Some(&self.run.question.format_name),
             encoding: None,
-            any_origin: self.question.wishes.any_origin,
+            any_origin: self.run.question.wishes.any_origin,
             framing,
             more: Vec::new(),
             status: 200,
@@ -405,24 +302,9 @@ impl Run<'_> {
             written_rows: 0,
             result_rows: rows,
             result_bytes: bytes,
-            elapsed_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: u64::try_from(self.run.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
         }
     }
-}
-
-/// A result that is being read.
-pub(super) struct Rows {
-    source: Source,
-    first: Option<RecordBatch>,
-    pub(super) rows: u64,
-    is_over: bool,
-}
-
-/// DuckDB answers a change with the number of rows it concerned, in one column of that name.
-fn counted_rows(batch: &RecordBatch) -> u64 {
-    let column = batch.column_by_name("Count").and_then(|column| column.as_primitive_opt::<Int64Type>());
-    let count = column.filter(|column| column.len() == 1).map_or(0, |column| column.value(0));
-    u64::try_from(count).unwrap_or(0)
 }
 
 fn framing(exchange: &Exchange<'_>) -> Framing {

@@ -1,4 +1,4 @@
-//! What a request asks of the database: its text taken apart, with the settings and the format that go with it.
+//! What a statement asks of the database: its text taken apart, with the settings and the format that go with it.
 
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::ErrorCode;
@@ -6,22 +6,39 @@ use windrow_duckdb::results::Format;
 use windrow_duckdb::{not_taken, Port, Session};
 use windrow_sql::{ask, About, Asked, Kind, NotAsked};
 
+use super::install::system_view;
+use super::own_table::own_table;
 use super::parameter;
 use super::settings::Wishes;
-use crate::data::request::Request;
 use crate::error::Refusal;
+use crate::insert::StatementOptions;
+use crate::state::State;
 
 /// The format of results where nobody names one.
 const DEFAULT_FORMAT: &str = "TSV";
 
 /// Whose request it is.
-pub(super) struct Who<'a> {
-    pub(super) user: &'a str,
-    pub(super) readonly: bool,
+pub(crate) struct Who<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) readonly: bool,
 }
 
-/// A request that can be run.
-pub(super) struct Question {
+/// A statement, with what stands beside it in its protocol.
+pub(crate) struct Statement<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) who: Who<'a>,
+    pub(crate) options: &'a StatementOptions<'a>,
+    pub(crate) database: Option<&'a str>,
+    /// For a result, where the statement names none.
+    pub(crate) format: Option<&'a str>,
+    /// What the client knows of Native.
+    pub(crate) native_revision: u64,
+    /// Its method may only read.
+    pub(crate) by_get: bool,
+}
+
+/// A statement that can be run.
+pub(crate) struct Question {
     pub(super) asked: Asked,
     pub(super) wishes: Wishes,
     pub(super) format: Format,
@@ -31,31 +48,23 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// `system_table` gives what stands for a table of `system`.
-    pub(super) fn of(
-        request: &Request<'_>,
-        text: &str,
-        database: &SqlDatabase,
-        who: &Who<'_>,
-        system_table: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Question, Refusal> {
-        let Who { user, readonly: readonly_user } = *who;
+    pub(crate) fn of(state: &State, database: &SqlDatabase, statement: &Statement<'_>) -> Result<Question, Refusal> {
+        let Statement { text, options, by_get, .. } = *statement;
+        let Who { user, readonly: readonly_user } = statement.who;
         // Settings are looked at before the text, as ClickHouse does it.
-        Wishes::of(request, &[])?;
+        Wishes::of(options, statement.native_revision, &[])?;
         let value = |name: &str, data_type: &str| {
-            let given = request.params.iter().find(|param| param.name().strip_prefix("param_") == Some(name));
-            parameter(database, given.and_then(|param| param.text()), data_type)
+            let given = options.query_parameters().find(|(known, _)| *known == name).map(|(_, value)| value);
+            parameter(database, given, data_type)
         };
+        let system_table =
+            |table: &str| system_view(database, table).or_else(|| own_table(state, table, database, &statement.who));
         let asked =
-            ask(text, database.schema_of("default"), system_table, &value).map_err(|error| not_asked(&error))?;
-        let wishes = Wishes::of(request, &asked.settings)?;
-        let header = request.head.field_str("x-clickhouse-format").filter(|name| !name.is_empty());
-        let default = || header.or_else(|| request.param_str("default_format")).filter(|name| !name.is_empty());
-        let format_name = asked.format.clone().or_else(|| default().map(str::to_owned));
-        let format_name = format_name.unwrap_or_else(|| DEFAULT_FORMAT.to_owned());
+            ask(text, database.schema_of("default"), &system_table, &value).map_err(|error| not_asked(&error))?;
+        let wishes = Wishes::of(options, statement.native_revision, &asked.settings)?;
+        let format_name = asked.format.as_deref().or(statement.format).unwrap_or(DEFAULT_FORMAT).to_owned();
         let unknown = || Refusal::statement(ErrorCode::UNKNOWN_FORMAT, format!("Unknown format {format_name}"));
         let format = Format::from_name(&format_name).ok_or_else(unknown)?;
-        let by_get = !request.is_post();
         let readonly = readonly_user || wishes.readonly || by_get;
         if readonly && asked.kind != Kind::Reads {
             return Err(read_only(user, by_get));
@@ -69,9 +78,20 @@ impl Question {
                 format!("{word} is ClickHouse's, and there is nothing like it here"),
             ));
         }
-        let schema = database.schema_of(request.database().unwrap_or("default")).to_owned();
+        let schema = database.schema_of(statement.database.unwrap_or("default")).to_owned();
         let session = Session { schema, readonly, user: user.to_owned(), port: Port::Http };
         Ok(Question { asked, wishes, format, format_name, session })
+    }
+}
+
+impl Question {
+    /// Whether its answer has rows, if there are any. Else it is that the statement was done.
+    pub(crate) fn has_rows(&self) -> bool {
+        matches!(self.asked.kind, Kind::Reads | Kind::Writes { returns: true })
+    }
+
+    pub(crate) fn is_native(&self) -> bool {
+        self.format == Format::Native
     }
 }
 

@@ -18,6 +18,7 @@ mod parameters;
 mod parquet;
 mod plain;
 mod portable;
+mod run;
 mod sending;
 mod settings;
 mod source;
@@ -25,11 +26,14 @@ mod spool;
 mod text;
 
 pub(super) use answering::Asking;
+pub(crate) use ask::{Question, Statement, Who};
 pub use install::install_duckdb_functions;
 pub(crate) use kept_files::KeptFiles;
 pub(super) use plain::is_for_anyone;
+pub(crate) use run::{Elsewhere, Failure, Run};
 pub use spool::prepare_temporary_folder;
 pub(crate) use spool::TemporaryFiles;
+pub(crate) use text::statement_text;
 
 use windrow_adbc::SqlDatabase;
 use windrow_sql::Parameter;

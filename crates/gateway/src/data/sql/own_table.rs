@@ -5,16 +5,14 @@ use serde_json::Value;
 use windrow_adbc::SqlDatabase;
 
 use super::ask::Who;
-use crate::data::exchange::Exchange;
 use crate::data::own_tables::{own_rows, OwnRows, Visible};
+use crate::state::State;
 
-impl Exchange<'_> {
-    /// Who may only read sees what is its own.
-    pub(super) fn own_table(&self, table: &str, database: &SqlDatabase, who: &Who<'_>) -> Option<String> {
-        let SqlDatabase::DuckDb(_) = database else { return None };
-        let visible = if who.readonly { Visible::Only(who.user) } else { Visible::Everybodys };
-        Some(subquery(own_rows(table, self.state, &visible)?))
-    }
+/// Gives the query for a table. A user that may only read sees what is its own.
+pub(super) fn own_table(state: &State, table: &str, database: &SqlDatabase, who: &Who<'_>) -> Option<String> {
+    let SqlDatabase::DuckDb(_) = database else { return None };
+    let visible = if who.readonly { Visible::Only(who.user) } else { Visible::Everybodys };
+    Some(subquery(own_rows(table, state, &visible)?))
 }
 
 fn subquery(own: OwnRows) -> String {

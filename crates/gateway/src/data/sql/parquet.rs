@@ -5,32 +5,35 @@ use std::sync::Arc;
 
 use windrow_http::{Connection, Method};
 
-use super::answering::{after_of, Failure, Run};
+use super::answering::{after_of, Answer};
 use super::head::{Framing, Head};
 use super::kept_files::FileKey;
+use super::run::Failure;
 use super::sending::{Sending, Squeeze};
 use super::spool::Whole;
 use crate::data::answer::After;
 use crate::data::exchange::Exchange;
 
-impl Run<'_> {
+impl Answer<'_> {
     pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
         // Who asks for the length begins to read, and wants what is there now.
         let (begins, goes_on) =
             (*exchange.request.head.method() == Method::Head, exchange.request.head.field("range").is_some());
+        let question = self.run.question;
         let key = FileKey {
             user: exchange.credentials().map_or_else(String::new, |credentials| credentials.user.clone()),
-            schema: self.question.session.schema.clone(),
-            sql: self.question.asked.sql.clone(),
-            max_rows: self.question.wishes.max_result_rows,
+            schema: question.session.schema.clone(),
+            sql: question.asked.sql.clone(),
+            max_rows: question.wishes.max_result_rows,
         };
         if let Some(file) = exchange.state.kept_files.get(&key).filter(|_| goes_on) {
             return self.send_file(exchange, connection, &file).await;
         }
         let kept = begins || goes_on;
-        let (mut rows, mut encoder) = self.rows(connection).await?;
-        let spool = self.spooled(exchange, connection, &mut rows, &mut encoder).await?;
-        let file = Arc::new(spool.end(rows.rows, kept).await?);
+        let mut body = Vec::new();
+        let mut rows = self.run.rows(connection, &mut body).await?;
+        let spool = self.spooled(exchange, connection, &mut rows, body).await?;
+        let file = Arc::new(spool.end(rows.count, kept).await?);
         if kept {
             exchange.state.kept_files.put(key, file.clone());
         }

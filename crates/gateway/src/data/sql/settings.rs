@@ -1,4 +1,4 @@
-//! ClickHouse's settings on a request to DuckDB: those that mean something here, and those that are at least known.
+//! ClickHouse's settings on a statement for DuckDB: those that mean something here, and those that are at least known.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::OutputSettings;
 
 use crate::clickhouse_settings::unknown_setting;
-use crate::data::request::Request;
 use crate::error::Refusal;
+use crate::insert::StatementOptions;
 
 /// What a request's settings say.
 #[derive(Debug, Clone)]
@@ -43,15 +43,16 @@ impl Default for Wishes {
 }
 
 impl Wishes {
-    /// From the request's parameters, and over them those of the statement's SETTINGS clause.
-    pub(super) fn of(request: &Request<'_>, clause: &[(String, String)]) -> Result<Wishes, Refusal> {
+    /// From what stands beside the statement, and over that those of its SETTINGS clause.
+    pub(super) fn of(
+        options: &StatementOptions<'_>,
+        native_revision: u64,
+        clause: &[(String, String)],
+    ) -> Result<Wishes, Refusal> {
         let mut wishes = Wishes::default();
-        for param in &request.params {
-            let (name, value) = (param.name(), param.text().unwrap_or(""));
-            if !name.starts_with("param_") && !name.starts_with("windrow_") {
-                wishes.take(name, value)?;
-            }
-        }
+        wishes.output.native_revision = native_revision;
+        let not_own = options.settings().filter(|(name, _)| !name.starts_with("windrow_"));
+        not_own.into_iter().try_for_each(|(name, value)| wishes.take(name, value))?;
         clause.iter().try_for_each(|(name, value)| wishes.take(name, value))?;
         Ok(wishes)
     }

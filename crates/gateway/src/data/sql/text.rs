@@ -43,14 +43,7 @@ impl Exchange<'_> {
             text.push(b'\n');
         }
         text.extend_from_slice(&body);
-        match String::from_utf8(text) {
-            // DuckDB's text would end there.
-            Ok(text) if text.contains('\0') => {
-                Err(refused(ErrorCode::SYNTAX_ERROR, "The statement has a zero byte in it"))
-            }
-            Ok(text) => Ok(text),
-            Err(_) => Err(refused(ErrorCode::SYNTAX_ERROR, "The statement is not text in UTF-8")),
-        }
+        statement_text(text).map_err(NoText::Refused)
     }
 
     async fn whole_body(&self, connection: &mut Connection, mut read: Read) -> Result<Bytes, NoText> {
@@ -97,6 +90,17 @@ impl Exchange<'_> {
             },
         }
     }
+}
+
+/// Fails where the bytes are no text that a database takes.
+pub(crate) fn statement_text(bytes: Vec<u8>) -> Result<String, Refusal> {
+    let what = match String::from_utf8(bytes) {
+        // DuckDB's text would end there.
+        Ok(text) if text.contains('\0') => "has a zero byte in it",
+        Ok(text) => return Ok(text),
+        Err(_) => "is not text in UTF-8",
+    };
+    Err(Refusal::statement(ErrorCode::SYNTAX_ERROR, format!("The statement {what}")))
 }
 
 fn refused(code: ErrorCode, text: &str) -> NoText {

@@ -1,13 +1,14 @@
-//! A client of this gateway's own HTTP port, for what has to come to it as a request.
+//! A client of the HTTP port of a gateway that runs in another process.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use windrow_clickhouse::{Client, ClientOptions, Credentials, Endpoint};
 use windrow_settings::{Backend, Settings};
 
-/// `at` is where the port listens. As the user `default`, for calls that name nobody else.
-pub(crate) fn client(settings: &Settings, at: SocketAddr) -> Result<Arc<Client>, String> {
+/// As the user `default`, for calls that name nobody else.
+pub(super) fn client(settings: &Settings) -> Result<Arc<Client>, String> {
+    let at = settings.http.listen;
     let host = match at.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
