@@ -154,6 +154,10 @@ impl Session<'_> {
             () if has_tables => Some(ForwardReason::ExternalTable),
             // Only what runs there has a log.
             () if sent.wants_logs() && !self.is_over_http() => Some(ForwardReason::Setting),
+            // In a list of settings it is a setting that nobody has, and no query parameter.
+            () if query.settings.iter().any(|setting| setting.name.starts_with("param_")) => {
+                Some(ForwardReason::Setting)
+            }
             () => None,
         };
         let candidate = Candidate { obstacle, ..sent.candidate(&table) };
