@@ -26,6 +26,7 @@ mod backend_reading;
 mod clickhouse_settings;
 mod cluster;
 mod data;
+mod dead_letter_retention;
 mod error;
 mod forward_reason;
 mod ingest;

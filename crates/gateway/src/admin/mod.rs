@@ -114,7 +114,7 @@ impl AdminServer {
         let server = Arc::new(self);
         let recorder = server.clone();
         tokio::spawn(async move { recorder.history.record(&recorder.gatherer, &recorder.state).await });
-        tokio::spawn(async move { tokio::join!(server.accept(listener), server.dead_letters.discard_old()) });
+        tokio::spawn(async move { server.accept(listener).await });
     }
 
     async fn accept(self: &Arc<Self>, listener: TcpListener) {

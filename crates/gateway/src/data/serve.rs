@@ -24,6 +24,7 @@ use super::sql::{KeptFiles, TemporaryFiles};
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink};
+use crate::dead_letter_retention::discard_old;
 use crate::insert::{go_on_keeping, keep, Asking, Origin, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
@@ -235,6 +236,7 @@ impl DataServer {
             // A second port would be one too many to name.
             let _ = self.state.http_port.set(address.port());
             tokio::spawn(go_on_keeping(Arc::downgrade(&self.state)));
+            tokio::spawn(discard_old(Arc::downgrade(&self.state)));
         }
         let server = self.clone();
         tokio::spawn(async move { server.accept(listener, port).await });

@@ -13,7 +13,6 @@
 //! What changes something has to come as `application/json`: a page in somebody's browser can send that to another
 //! address only if that address agrees.
 
-mod forget;
 mod json;
 mod present;
 mod request;
@@ -21,13 +20,13 @@ mod retry;
 mod rows;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use windrow_engine::dead_letters::{parse_id, DeadLetter, DeadLetters, Gone, Selection};
 use windrow_http::{Method, RequestHead};
 
 use super::answer::Answer;
+use crate::dead_letter_retention::{forget, now_micros};
 use crate::state::State;
 
 pub use json::{dead_letter_json, listing_json};
@@ -51,13 +50,6 @@ enum Deed {
 impl DeadLettersApi {
     pub(super) fn new(state: Arc<State>) -> DeadLettersApi {
         DeadLettersApi { state }
-    }
-
-    /// As long as it is polled, dead letters are discarded that are older than they are kept.
-    pub(super) async fn discard_old(&self) {
-        if let Some(max_age_ms) = self.state.options.settings.get().dead_letters.max_age_ms {
-            forget::discard_old(&self.state, max_age_ms).await;
-        }
     }
 
     fn dead_letters(&self) -> &DeadLetters {
@@ -145,13 +137,9 @@ impl DeadLettersApi {
     async fn discard(&self, selection: &Selection) -> Answer {
         let ids = self.dead_letters().select(selection);
         let selected = ids.len();
-        match forget::forget(&self.state, &ids, Gone::Discarded).await {
+        match forget(&self.state, &ids, Gone::Discarded).await {
             Ok(discarded) => Answer::json(200, &json!({ "selected": selected, "discarded": discarded })),
             Err(error) => Answer::error(503, &format!("nothing was discarded: {error}")),
         }
     }
-}
-
-pub(super) fn now_micros() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }

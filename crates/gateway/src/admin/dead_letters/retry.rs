@@ -15,9 +15,9 @@ use windrow_engine::dead_letters::{
 };
 
 use super::super::answer::Answer;
-use super::forget::forget;
 use super::present::{as_it_is_now, look_again};
 use super::DeadLettersApi;
+use crate::dead_letter_retention::forget;
 use crate::error::Refusal;
 
 const MAX_AT_ONCE: usize = 256;

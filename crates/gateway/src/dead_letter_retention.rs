@@ -1,21 +1,21 @@
-//! How dead letters go: for good, also for the journal.
+//! The way dead letters go: for good, also for the journal; by somebody's wish, or for their age.
 //!
 //! A dead letter is known before the journal knows on the disk that its insert is done. While it is there, a crash does
 //! no harm: the insert that comes back is found to be a dead letter. So that is made sure of before the dead letter
 //! goes.
 
-use std::time::Duration;
+use std::sync::Weak;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use windrow_engine::dead_letters::{DeadLetterId, Gone, Selection};
 
-use super::now_micros;
 use crate::state::State;
 
 /// Ids at once: what one record of the journal may have to name.
 const AT_ONCE: usize = 10_000;
 
-/// How many of these dead letters there were.
-pub(super) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Result<u64, String> {
+/// Forgets these dead letters. Returns how many there were.
+pub(crate) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Result<u64, String> {
     let mut forgotten = 0;
     for ids in ids.chunks(AT_ONCE) {
         let journal_ids = state.dead_letters.journal_ids(ids);
@@ -25,18 +25,24 @@ pub(super) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Re
     Ok(forgotten)
 }
 
-/// Discards what is older than dead letters are kept, as long as it is polled. Looks often enough that none gets much
-/// older.
-pub(super) async fn discard_old(state: &State, max_age_ms: u64) {
-    let pause = Duration::from_millis((max_age_ms / 10).clamp(100, 60_000));
+/// Discards what is older than dead letters are kept, as long as the gateway is there. Looks often enough that none gets
+/// much older.
+pub(crate) async fn discard_old(state: Weak<State>) {
     loop {
+        let Some(state) = state.upgrade() else { return };
+        let Some(max_age_ms) = state.options.settings.get().dead_letters.max_age_ms else { return };
         let oldest = now_micros().saturating_sub(max_age_ms.saturating_mul(1000));
         let old = state.dead_letters.select(&Selection { until_micros: Some(oldest), ..Selection::default() });
-        match forget(state, &old, Gone::Expired).await {
+        match forget(&state, &old, Gone::Expired).await {
             Ok(0) => {}
             Ok(dead_letters) => tracing::warn!(dead_letters, max_age_ms, "dead letters were discarded for their age"),
             Err(error) => tracing::error!(error, "old dead letters could not be discarded"),
         }
-        tokio::time::sleep(pause).await;
+        drop(state);
+        tokio::time::sleep(Duration::from_millis((max_age_ms / 10).clamp(100, 60_000))).await;
     }
+}
+
+pub(crate) fn now_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
