@@ -250,24 +250,31 @@ impl Session<'_> {
         }
     }
 
-    /// An insert without data of its own.
-    pub(super) async fn statement_to_owner(&mut self, posted: Posted<'_>, length: usize) -> Result<(), Closed> {
-        let query = posted.query;
+    /// Takes a statement out of the input that nothing goes along with. `None`: its client has been told why not, or has
+    /// cancelled it.
+    async fn statement_alone(&mut self, query: &Query, length: usize) -> Result<Option<Vec<u8>>, Closed> {
+        let refusal = || Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned());
         let (end, has_tables) = match self.tables_beside(query, length).await? {
             Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
-            Beside::Cancelled => return Ok(()),
+            Beside::Cancelled => return Ok(None),
             Beside::Unreadable => {
-                self.refuse(query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned()))
-                    .await?;
+                self.refuse(query.is_compressed, &refusal()).await?;
                 return Err(Closed);
             }
         };
         let text = self.wire.input[query.text.clone()].to_vec();
         self.wire.consume(end);
         if has_tables {
-            let refusal = Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned());
-            return self.refuse(query.is_compressed, &refusal).await;
+            self.refuse(query.is_compressed, &refusal()).await?;
+            return Ok(None);
         }
+        Ok(Some(text))
+    }
+
+    /// An insert without data of its own.
+    pub(super) async fn statement_to_owner(&mut self, posted: Posted<'_>, length: usize) -> Result<(), Closed> {
+        let query = posted.query;
+        let Some(text) = self.statement_alone(query, length).await? else { return Ok(()) };
         match self.post(posted, &[&text]).await {
             Ok(()) => self.tell_success(query, &Summary::default(), false).await,
             Err(refusal) => self.refuse(query.is_compressed, &refusal).await,
@@ -285,26 +292,12 @@ impl Session<'_> {
         let query = posted.query;
         // Over HTTP a write goes on when the one who asked has gone: what came of it has to be known all the same.
         let has_to_be_known = changes.any() || changes.session || matches!(passage, Passage::Claimed(_));
-        let (end, has_tables) = match self.tables_beside(query, length).await? {
-            Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
-            Beside::Cancelled => return Ok(false),
-            Beside::Unreadable => {
-                self.refuse(query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned()))
-                    .await?;
-                return Err(Closed);
-            }
-        };
-        let text = without_format(&self.wire.input[query.text.clone()]).to_vec();
-        self.wire.consume(end);
-        if has_tables {
-            self.refuse(query.is_compressed, &Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned()))
-                .await?;
-            return Ok(false);
-        }
+        let Some(text) = self.statement_alone(query, length).await? else { return Ok(false) };
+        let text = without_format(&text);
         let state = self.state;
         let ran = match &state.backend {
-            Backend::ClickHouse(_) => self.run_over_http(posted, &text, changes, has_to_be_known).await,
-            Backend::Sql(backend) => self.run_on_sql(backend, posted, &text, changes, has_to_be_known).await,
+            Backend::ClickHouse(_) => self.run_over_http(posted, text, changes, has_to_be_known).await,
+            Backend::Sql(backend) => self.run_on_sql(backend, posted, text, changes, has_to_be_known).await,
         };
         // Before the client is told, who may have gone.
         self.state.conclude(passage, ran.is_ok()).await;
