@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import itertools
+import json
 import random
 import re
 import threading
@@ -23,6 +24,7 @@ from harness.eventually import eventually
 from harness.gateway import flat
 from harness.inserts import INTO_T, ids, make_table, rows
 from harness.middle import Fate, Middle
+from harness.otlp import JSON, OverHttp
 from harness.ports import port_of_nobody
 from harness.relay import PIECE_BYTES, Relay
 from harness.several_gateways import SECRET, MemberGateway, TokenLoad, adopt, member, names
@@ -123,6 +125,29 @@ def test_rows_that_are_known_without_a_token_have_an_owner_too(two: tuple[Member
         assert csv.status == 200, csv.text
     assert ids(backend) == list(range(20))
     assert all(gateway.counted("windrow_cluster_hops_total") > 0 for gateway in two)
+
+
+def test_rows_of_otlp_have_an_owner_too(start: Start, backend: Endpoint) -> None:
+    """A request without an id is known by its rows, and one with an id by that; sent again, it may come to another gateway."""
+    backend.sql(f"CREATE TABLE logs (message String) ENGINE = MergeTree ORDER BY message {WINDOW}")
+    config = (
+        f'[otlp]\ngrpc_listen = "127.0.0.1:0"\nhttp_listen = "127.0.0.1:0"\ndatabase = "{backend.database}"\nlogs_table = "logs"\nack = "stored"\n'
+        'request_id_header = "x-id"\n[[otlp.mappings]]\nkind = "logs"\ncolumns = { message = "Body" }\n'
+    )
+    gateways = start_all(start, names(2), config=config)
+    as_tester = {"X-ClickHouse-User": TESTER.name, "X-ClickHouse-Key": TESTER.password}
+    both = [OverHttp(gateway, JSON, as_tester) for gateway in gateways]
+    for number in range(20):
+        for names_itself in (False, True):
+            message = f"{number} {names_itself}"
+            record = {"body": {"stringValue": message}}
+            payload = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode()
+            for over in (*both, both[0]):
+                assert over.send("logs", payload, {"x-id": message} if names_itself else {}).is_taken, message
+    assert backend.sql("SELECT count(), uniqExact(message) FROM logs") == "40\t40"
+    for gateway in gateways:
+        assert gateway.counted("windrow_cluster_hops_total") > 0
+        assert gateway.counted("windrow_forwarded_requests_total") == 0, "the owner gathers it"
 
 
 def test_rows_may_be_left_where_they_come(start: Start, backend: Endpoint) -> None:

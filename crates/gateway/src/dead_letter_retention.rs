@@ -28,9 +28,9 @@ pub(crate) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Re
 /// Discards what is older than dead letters are kept, as long as the gateway is there. Looks often enough that none gets
 /// much older.
 pub(crate) async fn discard_old(state: Weak<State>) {
-    loop {
-        let Some(state) = state.upgrade() else { return };
-        let Some(max_age_ms) = state.options.settings.get().dead_letters.max_age_ms else { return };
+    let max_age_ms = state.upgrade().and_then(|state| state.options.settings.get().dead_letters.max_age_ms);
+    let Some(max_age_ms) = max_age_ms else { return };
+    while let Some(state) = state.upgrade() {
         let oldest = now_micros().saturating_sub(max_age_ms.saturating_mul(1000));
         let old = state.dead_letters.select(&Selection { until_micros: Some(oldest), ..Selection::default() });
         match forget(&state, &old, Gone::Expired).await {

@@ -308,8 +308,9 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
         add(name.as_bytes());
         add(value.as_bytes());
     }
+    // Behind a name that no setting has.
     for role in &sender.roles {
-        add(b"role");
+        add(b"");
         add(role.as_bytes());
     }
     if let Some(gathering) = candidate.gathering {

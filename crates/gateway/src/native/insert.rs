@@ -358,7 +358,6 @@ impl Session<'_> {
         let text = &self.wire.input[query.text.clone()];
         let outline = outline(&text[..text.len().min(LOOKED_THROUGH_BYTES)]);
         let purpose = context.purpose(outline.as_ref());
-        // Over HTTP it is settled there, if the gateway's own port is asked.
         let (additions, passage) = match (&claimed, outline) {
             // Behind USE, a name without a database is another table's.
             (Ok(_), Some(outline)) if self.state.backend.takes_requests() && !self.is_changed => {

@@ -47,6 +47,8 @@ impl Session<'_> {
         };
         let question = Question::of(self.state, &backend.database, &statement).map_err(Failure::Refused)?;
         let run = Run::new(&backend.database, &question);
+        // What has been begun to be written goes on when the one who asked has gone.
+        let has_to_be_known = has_to_be_known || !question.only_reads();
         let ran = match question.has_rows() {
             true if question.is_native() => {
                 self.send_rows(&run, Blocks::new(self.client.revision, posted.query.is_compressed), has_to_be_known)

@@ -356,7 +356,8 @@ impl<'s> Session<'s> {
         self.upstream_for(Purpose::Statement).await
     }
 
-    /// The same at the replica that gets such statements, unless something of the session is at another one.
+    /// The same, but at the replica that statements of this purpose go to. A session in which something was set or made
+    /// stays where it is.
     pub(super) async fn upstream_for(&mut self, purpose: Purpose) -> Result<&mut Upstream, NotConnected> {
         // One that the backend has closed meanwhile is made anew, unless something of the session was in it.
         let is_gone = |upstream: &mut Upstream| upstream.wire.has_ended();
@@ -365,12 +366,8 @@ impl<'s> Session<'s> {
             self.client.upstream = None;
             self.between = Between::default();
         }
-        if let (Some(upstream), Backend::ClickHouse(clickhouse)) = (&self.client.upstream, &self.state.backend) {
-            let is_idle = is_as_begun && upstream.wire.input.is_empty();
-            if is_idle && clickhouse.native()?.wants_another(upstream, purpose) {
-                self.client.upstream = None;
-                self.between = Between::default();
-            }
+        if is_as_begun {
+            self.move_upstream(purpose).await?;
         }
         if self.client.upstream.is_none() {
             let Backend::ClickHouse(clickhouse) = &self.state.backend else {
@@ -381,6 +378,29 @@ impl<'s> Session<'s> {
             self.client.upstream = Some(upstream_of(clickhouse, &self.client, &key, &addendum, purpose).await?);
         }
         self.client.upstream.as_mut().ok_or_else(|| NotConnected::Unreachable("there is none".to_owned()))
+    }
+
+    /// Connects to the replica that is asked for this, if it is another one. The client has sent its next statement, so it
+    /// has read the answer to the one before.
+    async fn move_upstream(&mut self, purpose: Purpose) -> Result<(), NotConnected> {
+        let (Some(upstream), Backend::ClickHouse(clickhouse)) = (&self.client.upstream, &self.state.backend) else {
+            return Ok(());
+        };
+        let Some(better) =
+            clickhouse.native()?.better_than(upstream, purpose).filter(|_| upstream.wire.input.is_empty())
+        else {
+            return Ok(());
+        };
+        let addendum = self.addendum.clone().unwrap_or_default();
+        let key = self.user_key(&Query::default());
+        if let Ok(moved) = upstream_of(clickhouse, &self.client, &key, &addendum, purpose).await {
+            self.client.upstream = Some(moved);
+            self.between = Between::default();
+        }
+        if let Some(upstream) = &mut self.client.upstream {
+            upstream.tried = Some(better);
+        }
+        Ok(())
     }
 
     /// From here on, nothing of this connection is looked into.

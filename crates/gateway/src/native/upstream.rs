@@ -68,6 +68,8 @@ pub(super) struct Upstream {
     pub(super) wire: Wire,
     pub(super) hello: Arc<ServerHello>,
     in_use: Use,
+    /// A replica that was to be asked in its place.
+    pub(super) tried: Option<ReplicaId>,
 }
 
 impl ClickHouse {
@@ -131,10 +133,15 @@ impl NativeBackend {
         })
     }
 
-    /// Tells whether another replica than the connection's is to be asked for this.
-    pub(super) fn wants_another(&self, upstream: &Upstream, purpose: Purpose) -> bool {
-        let first = self.replicas.order(purpose).into_iter().next();
-        purpose != Purpose::Statement && first.is_some_and(|first| first != upstream.in_use.replica())
+    /// Gives the replica that is to be asked for this, if it is another than the connection's. Where that one's native
+    /// port was tried before and did not answer, the connection's will do.
+    pub(super) fn better_than(&self, upstream: &Upstream, purpose: Purpose) -> Option<ReplicaId> {
+        // A statement of the client's choice stays; to ask for the next replica would take somebody's turn.
+        if purpose == Purpose::Statement {
+            return None;
+        }
+        let first = self.replicas.order(purpose).into_iter().next()?;
+        (first != upstream.in_use.replica() && Some(first) != upstream.tried).then_some(first)
     }
 
     /// As the client that says this. (A ClickHouse 26.7 whose client leaves between the two may abort.)
@@ -210,7 +217,7 @@ impl NativeBackend {
         if answer.chunked.from_server {
             wire.read_chunks().map_err(|fault| self.unreachable(format!("{fault:?}")))?;
         }
-        Ok(Upstream { wire, hello: Arc::new(answer), in_use })
+        Ok(Upstream { wire, hello: Arc::new(answer), in_use, tried: None })
     }
 
     fn unreachable(&self, cause: impl std::fmt::Display) -> NotConnected {

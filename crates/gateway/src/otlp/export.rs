@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::future::join_all;
+use windrow_clickhouse::Exception;
 use windrow_compression::cityhash128;
 use windrow_engine::sink::TableKey;
 use windrow_engine::{AckLevel, FailedInsert};
@@ -22,9 +23,12 @@ use super::refused::{Refused, Why};
 use super::sender::Sender;
 use super::tables::{Search, Table};
 use super::tenants::{by_tenant, names, OfTenant};
+use crate::error::{Refusal, Text};
 use crate::forward_reason::ForwardReason;
 use crate::ingest::{accept_admitted, RowSource};
-use crate::insert::{NotGathered, Origin, Prepared, RequestedSettings, SentRows, Silent, StatementOptions};
+use crate::insert::{
+    log_unreadable, NotGathered, Origin, Prepared, RequestedSettings, SentRows, Silent, StatementOptions,
+};
 use crate::state::State;
 use crate::statement::{NativeInsert, StatementContext};
 
@@ -335,24 +339,38 @@ impl Part {
             }
             Err(reason) => Err(NotGathered::Forward(*reason)),
         };
-        let stored = match accepted {
-            Ok(accepted) => accepted.store(state, origin, &mut Silent).await.map(drop),
+        let why = match accepted {
+            Ok(accepted) => {
+                let stored = accepted.store(state, origin, &mut Silent).await;
+                return stored.map(|_| outcome).map_err(|refusal| {
+                    state.metrics.refused(&refusal);
+                    refusal.into()
+                });
+            }
             Err(NotGathered::Forward(ForwardReason::TooLarge)) => return Err(Refused::new(Why::TooLarge, TOO_LARGE)),
             Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
-            Err(why) => {
-                let insert = NativeInsert {
-                    table: &table.name,
-                    columns: table.statement.columns.as_deref().unwrap_or_default(),
-                    block: &self.block(table).native(),
-                    given: &sender.given,
-                };
-                context(gathering.options(token)).pass_on(&insert, why.reason(), origin).await
-            }
+            Err(why) => why,
         };
-        stored.map(|()| outcome).map_err(|refusal| {
-            state.metrics.refused(&refusal);
-            refusal.into()
-        })
+        let insert = NativeInsert {
+            table: &table.name,
+            columns: table.statement.columns.as_deref().unwrap_or_default(),
+            block: &self.block(table).native(),
+            given: &sender.given,
+        };
+        let context = context(gathering.options(token));
+        let passed_on = match why {
+            NotGathered::Elsewhere(owner) => context.pass_to_owner(&insert, owner, origin).await,
+            NotGathered::NotRead { unread, prepared, query_id } => {
+                let passed_on = context.pass_on(&insert, unread.reason, origin).await;
+                if let Err(Refusal { code, text: Text::Backend(line), .. }) = &passed_on {
+                    let exception = Exception { code: *code, line: line.clone(), before_writing: true };
+                    log_unreadable(state, &prepared, query_id, self.payload_bytes, exception);
+                }
+                passed_on
+            }
+            why => context.pass_on(&insert, why.reason(), origin).await,
+        };
+        passed_on.map(|()| outcome).map_err(Refused::from)
     }
 
     fn block<'t>(&self, table: &'t Table) -> Block<'t> {

@@ -1,12 +1,14 @@
 //! An INSERT that is not gathered, with its rows: it is sent over HTTP to ClickHouse, or to the gateway that owns it.
 
+use std::time::Duration;
+
 use windrow_clickhouse::{Call, Credentials, Purpose};
 use windrow_sql::{backquote, TableName};
 
 use super::context::StatementContext;
 use super::deduplication::{outline, Passage};
 use crate::backend::Backend;
-use crate::cluster::{patience, FIELD};
+use crate::cluster::{patience, GatewayId, FIELD};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 use crate::insert::{not_taken, Origin, Takes};
@@ -20,6 +22,21 @@ pub(crate) struct NativeInsert<'a> {
     pub(crate) given: &'a Credentials,
 }
 
+/// What ClickHouse, or the owner, has beyond the time that an insert waits to be stored.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl NativeInsert<'_> {
+    fn database(&self) -> &str {
+        self.table.database.as_deref().unwrap_or("default")
+    }
+
+    fn statement(&self) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|name| backquote(name)).collect();
+        let (database, table) = (backquote(self.database()), backquote(&self.table.table));
+        format!("INSERT INTO {database}.{table} ({}) FORMAT Native\n", columns.join(", "))
+    }
+}
+
 impl StatementContext<'_> {
     /// Has an INSERT stored that is not gathered here, for this reason. A repeat of what is stored is not sent.
     pub(crate) async fn pass_on(
@@ -29,41 +46,44 @@ impl StatementContext<'_> {
         origin: Origin<'_>,
     ) -> Result<(), Refusal> {
         let Backend::ClickHouse(clickhouse) = &self.state.backend else { return Err(not_taken(reason)) };
-        let TableName { database, table } = insert.table;
-        let database = database.as_deref().unwrap_or("default");
-        let columns: Vec<String> = insert.columns.iter().map(|name| backquote(name)).collect();
-        let statement = format!(
-            "INSERT INTO {}.{} ({}) FORMAT Native\n",
-            backquote(database),
-            backquote(table),
-            columns.join(", ")
-        );
+        let statement = insert.statement();
         let (additions, passage) = match outline(statement.as_bytes()) {
             Some(outline) => self.settle_deduplication(&outline).await,
             None => (Vec::new(), Passage::Nameless),
         };
-        let body = [statement.as_bytes(), insert.block];
-        let patience = patience(self.state, &self.options);
-        let call =
-            |credentials, takes| self.options.add_to(Call::new(credentials, "").body(&body).timeout(patience), takes);
         match passage {
-            Passage::Refused(refusal) => Err(refusal),
-            Passage::Repeat => Ok(()),
-            Passage::Elsewhere(owner) => {
-                let Some(cluster) = &self.state.cluster else { return Err(Refusal::unreachable("it has no owner")) };
-                let owner = cluster.gateway(owner);
-                let call = call(insert.given, Takes::Own).purpose(Purpose::Statement);
-                owner.post(self.state, patience, call.field(FIELD, &owner.hop_value(origin.back_after))).await
-            }
-            passage @ (Passage::Nameless | Passage::Claimed(_)) => {
-                self.state.metrics.forwarded(reason);
-                let call = call(&self.user_key.credentials, Takes::ClickHouses);
-                let call = additions.iter().fold(call, |call, (name, value)| call.param(name, value));
-                let purpose = Purpose::forwarded_into(database, table);
-                let stored = clickhouse.relay.call(call.purpose(purpose)).await.map(drop).map_err(Refusal::call);
-                self.state.conclude(passage, stored.is_ok()).await;
-                stored
-            }
+            Passage::Refused(refusal) => return Err(refusal),
+            Passage::Repeat => return Ok(()),
+            Passage::Elsewhere(owner) => return self.pass_to_owner(insert, owner, origin).await,
+            Passage::Nameless | Passage::Claimed(_) => {}
         }
+        self.state.metrics.forwarded(reason);
+        let body = [statement.as_bytes(), insert.block];
+        let call = self.call(&self.user_key.credentials, &body, Takes::ClickHouses);
+        let call = additions.iter().fold(call, |call, (name, value)| call.param(name, value));
+        let purpose = Purpose::forwarded_into(insert.database(), &insert.table.table);
+        let stored = clickhouse.relay.call(call.purpose(purpose)).await.map(drop).map_err(Refusal::call);
+        self.state.conclude(passage, stored.is_ok()).await;
+        stored
+    }
+
+    /// Sends an INSERT to the gateway that owns it.
+    pub(crate) async fn pass_to_owner(
+        &self,
+        insert: &NativeInsert<'_>,
+        owner: GatewayId,
+        origin: Origin<'_>,
+    ) -> Result<(), Refusal> {
+        let Some(cluster) = &self.state.cluster else { return Err(Refusal::unreachable("it has no owner")) };
+        let (owner, statement) = (cluster.gateway(owner), insert.statement());
+        let body = [statement.as_bytes(), insert.block];
+        let call = self.call(insert.given, &body, Takes::Own).purpose(Purpose::Statement);
+        let call = call.field(FIELD, &owner.hop_value(origin.back_after));
+        owner.post(self.state, patience(self.state, &self.options), call).await
+    }
+
+    fn call<'c>(&self, credentials: &'c Credentials, body: &'c [&'c [u8]], takes: Takes) -> Call<'c> {
+        let timeout = patience(self.state, &self.options) + GRACE;
+        self.options.add_to(Call::new(credentials, "").body(body).timeout(timeout), takes)
     }
 }

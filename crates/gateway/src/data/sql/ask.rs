@@ -90,6 +90,10 @@ impl Question {
         matches!(self.asked.kind, Kind::Reads | Kind::Writes { returns: true })
     }
 
+    pub(crate) fn only_reads(&self) -> bool {
+        self.asked.kind == Kind::Reads
+    }
+
     pub(crate) fn is_native(&self) -> bool {
         self.format == Format::Native
     }
