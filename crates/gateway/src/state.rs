@@ -56,6 +56,14 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// For how long an insert waits to be stored that says this many seconds.
+    pub(crate) fn patience(&self, seconds: Option<&str>) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(86_400);
+        let said = seconds.and_then(|seconds| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let default = || Duration::from_millis(self.options.settings.get().gather.wait_for_async_insert_timeout_ms);
+        said.unwrap_or_else(default).min(LONGEST)
+    }
+
     /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
     pub(crate) fn forget_unused(&self) {
         // While nobody can be asked, what was known goes on to serve whoever comes back.

@@ -6,14 +6,13 @@ use tokio::time::Instant;
 use windrow_clickhouse::{Call, CallError};
 
 use crate::error::{Refusal, ENDING};
-use crate::insert::StatementOptions;
+use crate::insert::{StatementOptions, WAIT_TIMEOUT};
 use crate::state::State;
 
 use super::OtherGateway;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PATIENCE: Duration = Duration::from_secs(86_400);
 
 /// The attempts of one insert to get to its owner.
 pub(crate) struct Attempts<'a> {
@@ -79,8 +78,5 @@ impl OtherGateway {
 
 /// How long the insert would wait to be stored; it waits no longer for its owner. Of the settings the last one counts.
 pub(crate) fn patience(state: &State, options: &StatementOptions<'_>) -> Duration {
-    let said = options.setting("wait_for_async_insert_timeout").and_then(|seconds| seconds.parse().ok());
-    let said = said.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let default = || Duration::from_millis(state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
-    said.unwrap_or_else(default).min(LONGEST_PATIENCE)
+    state.patience(options.setting(WAIT_TIMEOUT))
 }

@@ -15,6 +15,7 @@ use super::asking::Answer;
 use super::candidate::{Candidate, NotGathered};
 use super::dedup_settings::TOKEN;
 use super::logged_query::is_of_one_insert;
+use super::own_settings::WAIT_TIMEOUT;
 use super::prepare::{likely_ack, prepare, InsertRequest, PrepareWith};
 use super::prepared::Prepared;
 use crate::admission::{Holds, Moment, NotAdmitted};
@@ -259,10 +260,8 @@ fn prepare_apart(state: &Arc<State>, request: InsertRequest, signature: Vec<u8>)
 
 /// How long the insert would wait to be stored; it waits no longer to be admitted.
 fn patience(state: &State, request: &InsertRequest) -> Duration {
-    let said = request.settings.iter().rev().find(|(name, _)| name == "wait_for_async_insert_timeout");
-    let said = said.and_then(|(_, seconds)| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let default = Duration::from_millis(state.options.settings.get().gather.wait_for_async_insert_timeout_ms);
-    said.unwrap_or(default).min(Duration::from_secs(86_400))
+    let said = request.settings.iter().rev().find(|(name, _)| name == WAIT_TIMEOUT);
+    state.patience(said.map(|(_, seconds)| seconds.as_str()))
 }
 
 /// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go

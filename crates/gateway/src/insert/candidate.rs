@@ -33,7 +33,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) table: &'a TableName,
     pub(crate) form: RowsForm<'a>,
     pub(crate) options: &'a StatementOptions<'a>,
-    /// What the protocol itself says of gathering. It goes before the options.
+    /// Settings of gathering that the protocol itself has. They go before the options.
     pub(crate) gathering: Option<&'a RequestedSettings>,
     /// The name that the insert gives itself.
     pub(crate) token: Option<&'a str>,

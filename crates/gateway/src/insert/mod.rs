@@ -6,7 +6,8 @@
 //! 3. [`Parsed`] (`parse.rs`): its payload has become rows (`readers.rs`).
 //! 4. A ticket (`hand_over.rs`): the gatherer has the rows; the outcome is waited for.
 //!
-//! What can't go on is a [`NotGathered`]: refused, or for the backend. [`ingest`](crate::ingest) goes through all of them.
+//! An insert that can't go on is a [`NotGathered`]: refused, or for the backend. [`ingest`](crate::ingest) goes through the
+//! stages.
 
 mod admit;
 mod answer_form;
@@ -43,7 +44,7 @@ pub(crate) use hand_over::{hand_over, Progress, Silent, Summary};
 pub(crate) use keeping::{go_on as go_on_keeping, keep};
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
 pub(crate) use options::{url_name, StatementOptions, Takes};
-pub(crate) use own_settings::RequestedSettings;
+pub(crate) use own_settings::{RequestedSettings, WAIT_TIMEOUT};
 pub(crate) use parse::{log_unreadable, parse, Parsed};
 pub(crate) use prepared::{Prepared, PreparedInserts};
 pub(crate) use questions::Questions;

@@ -67,7 +67,7 @@ impl<'a> StatementOptions<'a> {
     }
 }
 
-/// Who a request is for.
+/// Receiver of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// A Windrow, which takes settings of its own besides ClickHouse's.

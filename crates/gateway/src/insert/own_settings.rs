@@ -6,6 +6,9 @@ use windrow_engine::{
 };
 use windrow_settings::{AckRule, AsyncInsertRule, FlushPolicy, GatherSettings, TableRules};
 
+/// Setting: for how many seconds an insert waits until it is stored.
+pub(crate) const WAIT_TIMEOUT: &str = "wait_for_async_insert_timeout";
+
 /// The settings of an insert that concern gathering, from four places: the operator's `[[tables]]` rules, the request,
 /// the user's profile, Windrow's own settings. The first that says something decides.
 #[derive(Debug, Clone)]
@@ -62,7 +65,7 @@ impl RequestedSettings {
         match name {
             "async_insert" => self.async_insert = Some(flag(value)?),
             "wait_for_async_insert" => self.wait = Some(flag(value)?),
-            "wait_for_async_insert_timeout" => self.wait_timeout = Some(seconds(value)?),
+            WAIT_TIMEOUT => self.wait_timeout = Some(seconds(value)?),
             "async_insert_use_adaptive_busy_timeout" => self.adaptive = Some(flag(value)?),
             "async_insert_busy_timeout_min_ms" => self.min_ms = Some(number(value)?),
             "async_insert_busy_timeout_ms" | "async_insert_busy_timeout_max_ms" => self.max_ms = Some(positive(value)?),

@@ -251,7 +251,7 @@ fn cut_of(
 }
 
 impl Candidate<'_> {
-    /// What can't be read here for certain is read by ClickHouse, if that makes sure what it would store. It has the
+    /// Has ClickHouse read what can't be read here for certain, if that makes sure what it would store. It has the
     /// connections for it that the insert would else be forwarded by.
     async fn ask_to_read(
         &self,

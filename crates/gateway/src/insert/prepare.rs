@@ -34,7 +34,7 @@ pub(crate) struct InsertRequest {
     pub(crate) sender: UserKey,
     /// From beside the statement, then from the statement: the last of a name wins.
     pub(crate) settings: Vec<(String, String)>,
-    /// As in a [`Candidate`](super::Candidate).
+    /// Settings of gathering that the protocol itself has, as in a [`Candidate`](super::Candidate).
     pub(crate) gathering: Option<RequestedSettings>,
     pub(crate) statement: InsertStatement,
     pub(crate) data_kind: DataKind,

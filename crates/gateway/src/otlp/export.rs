@@ -60,6 +60,7 @@ struct Part {
     table: Result<Arc<Table>, Refused>,
     request: Request,
     token: Option<String>,
+    gathering: Gathering,
     /// Their share of the request.
     payload_bytes: u64,
 }
@@ -118,13 +119,14 @@ async fn taken(
             let (key, table) =
                 (TableKey { database, table }, Err(Refused::new(Why::Unavailable, "not looked for yet")));
             let (tenant, request, payload_bytes) = (tenant.clone(), request.clone(), share(rows));
-            parts.push(Part { tenant, kind, rows, key, table, request, token, payload_bytes });
+            let gathering = Gathering::of(&settings, &key, sender);
+            parts.push(Part { tenant, kind, rows, key, table, request, token, gathering, payload_bytes });
         }
     }
     // The tables of a new installation are made together.
     let mut tables = Vec::with_capacity(parts.len());
     for some in parts.chunks(MAX_SEARCHES) {
-        tables.extend(join_all(some.iter().map(|part| part.find(state, sender, &settings))).await);
+        tables.extend(join_all(some.iter().map(|part| part.find(state, sender))).await);
     }
     if let Some(refused) = tables.iter().filter_map(|table| table.as_ref().err()).find(|it| it.why.is_passing()) {
         return Err(refused.clone());
@@ -138,7 +140,7 @@ async fn taken(
         dead_letters::have_room(state)?;
     }
     let handed_over = parts.iter().zip(blocks).map(async |(part, made)| match made {
-        Ok((table, block)) => part.hand_over(state, sender, &settings, origin, table, block).await,
+        Ok((table, block)) => part.hand_over(state, sender, origin, table, block).await,
         Err(refused) => Err(refused.clone()),
     });
     let outcomes = join_all(handed_over).await;
@@ -294,8 +296,8 @@ impl RowSource for RowsOfPart<'_> {
 }
 
 impl Part {
-    async fn find(&self, state: &Arc<State>, sender: &Sender, settings: &Settings) -> Result<Arc<Table>, Refused> {
-        let (gathering, token) = (Gathering::of(settings, &self.key, sender).requested(), self.token.as_deref());
+    async fn find(&self, state: &Arc<State>, sender: &Sender) -> Result<Arc<Table>, Refused> {
+        let (gathering, token) = (self.gathering.requested(), self.token.as_deref());
         Search { state, sender, kind: self.kind, key: &self.key, gathering: &gathering, token }.find().await
     }
 
@@ -308,7 +310,6 @@ impl Part {
         &self,
         state: &Arc<State>,
         sender: &Sender,
-        settings: &Settings,
         origin: Origin<'_>,
         table: &Table,
         block: Block<'_>,
@@ -318,8 +319,7 @@ impl Part {
         if rows == 0 {
             return Ok(outcome);
         }
-        let gathering = Gathering::of(settings, &self.key, sender);
-        let (requested, token) = (gathering.requested(), self.token.as_deref());
+        let (requested, token) = (self.gathering.requested(), self.token.as_deref());
         let context = |options| StatementContext {
             state,
             user_key: sender.key.clone(),
@@ -357,7 +357,7 @@ impl Part {
             block: &self.block(table).native(),
             given: &sender.given,
         };
-        let context = context(gathering.options(token));
+        let context = context(self.gathering.options(token));
         let passed_on = match why {
             NotGathered::Elsewhere(owner) => context.pass_to_owner(&insert, owner, origin).await,
             NotGathered::NotRead { unread, prepared, query_id } => {

@@ -1,4 +1,4 @@
-//! What a statement asks of the database: its text taken apart, with the settings and the format that go with it.
+//! Takes a statement for the database apart: its text, with the settings and the format that go with it.
 
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::ErrorCode;
@@ -31,7 +31,7 @@ pub(crate) struct Statement<'a> {
     pub(crate) database: Option<&'a str>,
     /// For a result, where the statement names none.
     pub(crate) format: Option<&'a str>,
-    /// What the client knows of Native.
+    /// Revision of Native that the client knows.
     pub(crate) native_revision: u64,
     /// Its method may only read.
     pub(crate) by_get: bool,
@@ -85,7 +85,7 @@ impl Question {
 }
 
 impl Question {
-    /// Whether its answer has rows, if there are any. Else it is that the statement was done.
+    /// Tells whether it is answered with rows. Else the answer is that the statement was done.
     pub(crate) fn has_rows(&self) -> bool {
         matches!(self.asked.kind, Kind::Reads | Kind::Writes { returns: true })
     }
