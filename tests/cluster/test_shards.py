@@ -182,6 +182,29 @@ def test_what_can_not_be_cut_goes_through_the_distributed_table(shards: Shards, 
     assert gateway.http.sql(misplaced) == "0"
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["known before", "not asked before"])
+def test_a_shard_without_the_table_is_waited_for(shards: Shards, start_gateway: Start, is_known: bool) -> None:
+    """It is attached again in a moment, or made soon. A Distributed table would take the rows, and keep them on one server."""
+    make(shards, key="a")
+    gateway = start_gateway(BY_SHARDS + "[gather]\nschema_ttl_ms = 200\n")
+    if is_known:
+        assert gateway.http.insert(INTO_T, rows(0, 1)).status == 200
+    for replica in shards[1]:
+        replica.direct.sql("DETACH TABLE local")
+    # Whatever was known of the table is doubted.
+    gateway.http.sql("ALTER TABLE t MODIFY COMMENT 'new'")
+    for number in range(2, 12, 2):
+        assert gateway.http.insert(INTO_T, rows(number, number + 1), **ON_DISK).status == 200
+    there = list(range(0 if is_known else 2, 12, 2))
+    eventually(lambda: numbers(shards[0][0]) == there, "the shard that has the table has its rows")
+    for replica in shards[1]:
+        replica.direct.sql("ATTACH TABLE local")
+    eventually(lambda: numbers(shards[1][0]) == [number + 1 for number in there], "the other one gets its rows")
+    assert synced(shards) == [there, [number + 1 for number in there]]
+    queued = [replica.direct.sql("SELECT sum(data_files) FROM system.distribution_queue") for replica in every(shards)]
+    assert queued == ["0"] * len(queued)
+
+
 def test_refused_rows_are_refused_by_their_shard(shards: Shards, start_gateway: Start) -> None:
     make(shards, key="a", columns="a UInt64, CONSTRAINT small CHECK a < 1000")
     gateway = start_gateway(BY_SHARDS)

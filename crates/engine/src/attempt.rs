@@ -50,6 +50,10 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
         {
             InsertError::Unreachable(format!("Windrow's own account is refused: {}", exception.line))
         }
+        Err(StoreError::Refused(exception)) if may_get_its_table(aloft, &piece, &exception) => {
+            report_stale(aloft, &exception);
+            InsertError::Exception(exception)
+        }
         // Of the others ClickHouse may convert what was read.
         Err(StoreError::Refused(exception))
             if piece.experience.surely_not_stored && refuse_who_sends_again(aloft, &mut piece, &exception) =>
@@ -88,6 +92,12 @@ pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece)
         Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
     };
     failed(aloft, piece, error)
+}
+
+/// A shard's table that was there for others may be attached again in a moment, or be made soon on a shard that is new.
+fn may_get_its_table<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, exception: &Exception) -> bool {
+    let is_of_shard = aloft.sealed.shape.destination.shard.is_some();
+    is_of_shard && exception.code.says_no_such_table() && piece.experience.may_get_its_table()
 }
 
 /// Where the table has other types by now: who can send his rows again, and leaves others in the piece, is refused. More

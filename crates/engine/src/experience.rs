@@ -27,7 +27,8 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 const MOST_DOUBLINGS: u32 = 12;
 const HOPELESS_AFTER: u32 = 10;
 pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
-/// For an error whose text says that it is of this query or user alone: there, nobody else has to be stored.
+/// For an error whose text says that it is of this query or user alone, and for a table that a shard has not: there,
+/// nobody else has to be stored.
 const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
 /// Nothing else may come than what is sent on the same connection: only by that can it be seen who is to blame.
@@ -187,6 +188,11 @@ impl Experience {
         let is_its_own = is_of_the_user_alone(exception) || is_of_the_query_alone(exception);
         self.own_refusals = if is_its_own { self.own_refusals + 1 } else { 0 };
         self.own_refusals >= HOPELESS_AFTER && self.began.elapsed() >= LONGEST_HOPE_ALONE
+    }
+
+    /// Whether a table that is not there is still waited for.
+    pub(crate) fn may_get_its_table(&self) -> bool {
+        self.first_failure.is_none_or(|(since, _)| since.elapsed() < LONGEST_HOPE_ALONE)
     }
 
     /// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would

@@ -50,6 +50,7 @@ forward_reasons! {
     NotText "not_text",
     UnclearUser "unclear_user",
     UnknownUser "unknown_user",
+    UnknownTable "unknown_table",
     Refused "refused",
     Engine "engine",
     Type "type",

@@ -191,6 +191,11 @@ impl ErrorCode {
         self.means(Meaning::Identity)
     }
 
+    /// Whether the table, or its database, is not there.
+    pub fn says_no_such_table(self) -> bool {
+        matches!(self, ErrorCode::UNKNOWN_TABLE | ErrorCode::UNKNOWN_DATABASE)
+    }
+
     pub(crate) fn comes_of_values(self) -> bool {
         self.means(Meaning::Values)
     }

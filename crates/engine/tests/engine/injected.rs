@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use windrow_clickhouse::{ErrorCode, Exception};
+use windrow_engine::sink::{Destination, ShardTable};
 use windrow_engine::{AckLevel, Insert, Shape};
 
-use crate::support::{outcomes, Answer, Told, World};
+use crate::support::{outcomes, shape_of, Answer, Told, World};
 
 const CULPRIT: u64 = 2;
 const PER_BATCH: u64 = 4;
@@ -284,5 +285,40 @@ async fn a_backend_that_comes_and_goes_has_nothing_given_up() {
         let mut stored = world.sink.stored();
         stored.sort_unstable();
         assert_eq!(stored, (0..2 * PER_BATCH).collect::<Vec<_>>(), "code {code}");
+    }
+}
+
+/// A shard's table is waited for as long as it may be attached again, or made: for a minute, whoever else may be stored.
+#[tokio::test(start_paused = true)]
+async fn a_table_that_a_shard_has_not_is_waited_for_a_minute() {
+    for (code, seconds) in [ErrorCode::UNKNOWN_TABLE, ErrorCode::UNKNOWN_DATABASE]
+        .into_iter()
+        .flat_map(|code| [(code, 1), (code, 40), (code, 10_000)])
+    {
+        let what = format!("code {code}, {seconds} s");
+        let world = World::sealing_at(PER_BATCH);
+        let begin = Instant::now();
+        world.sink.answer(move |_, _| match begin.elapsed().as_secs() < seconds {
+            true => Answer::Refused(code),
+            false => Answer::Ok,
+        });
+        let of_shard = ShardTable {
+            number: 2,
+            topology: 1,
+            replicas: vec!["tcp://a:9000".into()],
+            database: "default".into(),
+            table: "local".into(),
+        };
+        let shape = world.gatherer.shape(Destination { shard: Some(Arc::new(of_shard)), ..shape_of("t", "a") });
+        for row in FIRST {
+            world.leave(&shape, row).await;
+        }
+        world.flush().await;
+        let dead = world.dead_letters.kept(|dead_letter| dead_letter.rows.count()).len();
+        let is_lasting = seconds > 60;
+        assert_eq!((world.sink.stored().len(), dead), if is_lasting { (0, 4) } else { (4, 0) }, "{what}");
+        let waited = begin.elapsed().as_secs();
+        assert!(is_lasting == (60..150).contains(&waited), "{what}: {waited} s");
+        assert_eq!(world.gatherer.held_bytes(), 0, "{what}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use tokio::sync::mpsc;
-use windrow_clickhouse::{Client, ErrorCode, Exception};
+use windrow_clickhouse::{Client, Exception};
 use windrow_duckdb::{DuckDb, RecordStream};
 
 use crate::login::Caller;
@@ -113,9 +113,7 @@ impl Store {
         let name = self.dialect().table(self.database_of(caller, target).as_deref(), &target.table);
         match self.query(caller, &format!("SELECT * FROM {name} LIMIT 0")).await {
             Ok(rows) => Ok(Some(rows.schema.fields().iter().map(|field| field.as_ref().clone()).collect())),
-            Err(exception) if matches!(exception.code, ErrorCode::UNKNOWN_TABLE | ErrorCode::UNKNOWN_DATABASE) => {
-                Ok(None)
-            }
+            Err(exception) if exception.code.says_no_such_table() => Ok(None),
             Err(exception) => Err(exception),
         }
     }

@@ -236,7 +236,7 @@ impl Core {
         let mut behind = views::behind(&self.client, &self.viewer, &sources, defaults).await?;
         let is_first_passed_over = self.client.replicas().is_first_passed_over();
         let refused =
-            if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward(ForwardReason::Refused) };
+            if is_first_passed_over { of_the_first_alone() } else { NotAdmitted::Forward(ForwardReason::UnknownTable) };
         let mut answers: Answers<_, _> = keys.iter().map(|key| (key.clone(), Err(refused.clone()))).collect();
         let mut state = self.lock();
         for row in rows {

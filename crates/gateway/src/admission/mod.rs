@@ -105,6 +105,9 @@ impl NotAdmitted {
             CallError::Exception(exception) if exception.is_about_identity() => {
                 NotAdmitted::Forward(ForwardReason::UnknownUser)
             }
+            CallError::Exception(exception) if exception.code.says_no_such_table() => {
+                NotAdmitted::Forward(ForwardReason::UnknownTable)
+            }
             CallError::Exception(_) => NotAdmitted::Forward(ForwardReason::Refused),
             CallError::NotSent(error) => NotAdmitted::Unreachable(error.to_string()),
             CallError::Unknown(text) => NotAdmitted::Unreachable(text.clone()),

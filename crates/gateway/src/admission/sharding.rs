@@ -3,6 +3,10 @@
 //! Each shard is asked like a server of its own, by an [`Admission`] of its own: for the table, for the user's account,
 //! and whether this user may insert there. Wherever a shard's table is not what the Distributed one says, or somebody
 //! may not insert into it, rows go through the Distributed table.
+//!
+//! A shard that is away, or has no such table while others have it, is taken to be like those: a restart and a shard
+//! that is being set up pass. Its rows wait for it, where the Distributed table would acknowledge what one server alone
+//! has queued.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +23,7 @@ use super::schema::{Column, Distributed, TableSchema};
 use super::standing::{Moment, Standing};
 use super::{Admission, NotAdmitted, Probe, TableKey, Unprotected, UserKey, Window, Windows};
 use crate::backend::{Backend, ClickHouse};
+use crate::forward_reason::ForwardReason;
 
 /// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
 const OTHERS_MAY_TAKE: Duration = Duration::from_millis(500);
@@ -103,6 +108,16 @@ impl Shards {
 
     pub(super) fn doubt(&self) {
         self.lock().values().for_each(|admission| admission.doubt());
+    }
+}
+
+impl NotAdmitted {
+    /// Whether the shard that says this may be like the others in a moment.
+    fn may_pass_at_shard(&self) -> bool {
+        matches!(
+            self,
+            NotAdmitted::Unreachable(_) | NotAdmitted::Busy | NotAdmitted::Forward(ForwardReason::UnknownTable)
+        )
     }
 }
 
@@ -211,16 +226,16 @@ impl Admission {
         for ((shard, admission), answer) in topology.shards.iter().zip(admissions).zip(answers) {
             match answer {
                 Some(Ok(schema)) => answered.push(Answered { number: shard.number, admission, schema }),
-                Some(Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy))) => failure = Some(error),
-                // There is no such table; the Distributed table will say so.
+                Some(Err(error)) if error.may_pass_at_shard() => failure = Some(error),
                 Some(Err(_)) => return Ok(Cutting::NONE),
                 None => {}
             }
         }
         let Some(Answered { schema: model, .. }) = answered.first() else {
             return match failure {
+                // There is no such table; the Distributed table will say so.
+                None | Some(NotAdmitted::Forward(_)) => Ok(Cutting::NONE),
                 Some(error) => Err(error),
-                None => Ok(Cutting::NONE),
             };
         };
         let are_alike = answered.iter().all(|other| model.stores_like(&other.schema));
@@ -430,11 +445,12 @@ impl Sharding {
             match answer {
                 Ok(()) => is_admitted = true,
                 // Who is away is taken to be like the others, and says so itself when it has rows to store.
-                Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => failure = Some(error),
+                Err(error) if error.may_pass_at_shard() => failure = Some(error),
                 Err(_) => return Ok(false),
             }
         }
         match failure {
+            Some(NotAdmitted::Forward(_)) if !is_admitted => Ok(false),
             Some(failure) if !is_admitted => Err(failure),
             _ => Ok(true),
         }
