@@ -5,13 +5,17 @@
 //! and answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windrow_adbc::{AdbcSink, SqlDatabase};
-use windrow_clickhouse::{Client, Cluster, Credentials};
-use windrow_duckdb::DuckDbSink;
+use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Exception};
+use windrow_duckdb::{DuckDbSink, Port, Session};
 use windrow_engine::sink::{Batch, ClickHouseSink, Destination, Load, Sink, StoreError, Stored, TableKey};
 
+use crate::admission::UserKey;
+use crate::data::{caller, Caller, Identity};
 use crate::native::NativeBackend;
+use crate::options::DefaultUser;
 use crate::users::Users;
 
 #[derive(Clone)]
@@ -39,6 +43,38 @@ pub struct SqlBackend {
 }
 
 impl Backend {
+    /// For what a ClickHouse alone has: replicas, shards, formats that only it reads, what is forwarded.
+    pub(crate) fn clickhouse(&self) -> Option<&ClickHouse> {
+        match self {
+            Backend::ClickHouse(clickhouse) => Some(clickhouse),
+            Backend::Sql(_) => None,
+        }
+    }
+
+    /// As it is called in the settings, on the dashboard and in traces.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Backend::ClickHouse(_) => "clickhouse",
+            Backend::Sql(backend) => backend.database.kind(),
+        }
+    }
+
+    /// Whose account a request uses that says who it is from.
+    pub(crate) fn caller(&self, identity: Identity, default_user: Option<&DefaultUser>) -> Caller {
+        match self {
+            Backend::ClickHouse(_) => caller(identity, default_user),
+            Backend::Sql(backend) => backend.users.caller(identity),
+        }
+    }
+
+    /// Finds the database that a user begins in, if it is there and the user may see it.
+    pub(crate) async fn find_database(&self, key: &UserKey, timeout: Duration) -> Result<(), CallError> {
+        match self {
+            Backend::ClickHouse(clickhouse) => find_database(&clickhouse.relay, key, timeout).await,
+            Backend::Sql(backend) => backend.find_database(key).await.map_err(CallError::Exception),
+        }
+    }
+
     /// Whom the gateway's own questions come from.
     pub(crate) fn own_credentials(&self) -> &Credentials {
         match self {
@@ -69,12 +105,12 @@ impl Backend {
 
     /// Whether it takes requests: what is not gathered is forwarded to it. Else the gateway answers all there is.
     pub(crate) fn takes_requests(&self) -> bool {
-        matches!(self, Backend::ClickHouse(_))
+        self.clickhouse().is_some()
     }
 
     /// Whether the gateway itself knows who is who. Else the backend is asked.
     pub(crate) fn knows_users(&self) -> bool {
-        matches!(self, Backend::Sql(_))
+        !self.takes_requests()
     }
 
     /// Whether the gateway itself lets this user only read.
@@ -91,6 +127,20 @@ impl Backend {
         if let Backend::Sql(backend) = self {
             backend.database.when_tables_change(changed);
         }
+    }
+}
+
+pub(crate) async fn find_database(client: &Client, key: &UserKey, timeout: Duration) -> Result<(), CallError> {
+    let call = Call::new(&key.credentials, "SELECT 1").timeout(timeout);
+    let call = key.database.iter().fold(call, |call, database| call.param("database", database));
+    client.call(call).await.map(drop)
+}
+
+impl SqlBackend {
+    async fn find_database(&self, key: &UserKey) -> Result<(), Exception> {
+        let schema = self.database.schema_of(key.database.as_deref().unwrap_or("default")).to_owned();
+        let session = Session { schema, readonly: true, user: key.credentials.user.clone(), port: Port::Http };
+        self.database.query("SELECT 1", &session).await.map(drop)
     }
 }
 

@@ -3,6 +3,8 @@
 use windrow_clickhouse::{same_secret, Credentials};
 use windrow_settings::{Secret, SqlUser};
 
+use crate::data::{Caller, Identity};
+
 pub struct Users {
     users: Vec<User>,
     windrow: Credentials,
@@ -45,6 +47,14 @@ impl Users {
         let password = user.map_or("", |user| user.password.expose());
         let is_same = same_secret(&credentials.password, password);
         user.filter(|_| is_same).map(|user| user.access)
+    }
+
+    pub(crate) fn caller(&self, identity: Identity) -> Caller {
+        match identity {
+            Identity::Claimed(claimed) if self.check(&claimed).is_some() => Caller::Itself(claimed),
+            Identity::Claimed(claimed) => Caller::WrongPassword { user: claimed.user },
+            Identity::Unclear => Caller::WrongPassword { user: "default".to_owned() },
+        }
     }
 
     /// The gateway itself, which nobody can claim to be: the name is reserved in the settings.

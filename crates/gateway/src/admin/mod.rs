@@ -29,7 +29,7 @@ use self::history::{now_ms, History};
 use self::overview::TableQuery;
 use self::process::ProcessMetrics;
 use self::replicas::ReplicaMetrics;
-use crate::backend::{Backend, BackendSink};
+use crate::backend::BackendSink;
 use crate::cluster::Cluster;
 use crate::data::DataServer;
 use crate::options::AdminOptions;
@@ -218,7 +218,7 @@ impl AdminServer {
 
     /// Whether the backend's tables have parts.
     fn has_parts(&self) -> bool {
-        matches!(self.state.backend, Backend::ClickHouse(_))
+        self.state.backend.takes_requests()
     }
 
     fn status(&self) -> serde_json::Value {

@@ -7,7 +7,7 @@ use windrow_engine::{Gatherer, Held, TableFigures, TableKey, OTHER_TABLES};
 use super::history::History;
 use super::replicas;
 use crate::admission::Unprotected;
-use crate::backend::{Backend, BackendSink};
+use crate::backend::BackendSink;
 use crate::metrics::{Tallies, TallyCounts};
 use crate::otlp::{signal_name, SIGNALS};
 use crate::state::State;
@@ -244,12 +244,9 @@ fn version_of(suffix: &str) -> Option<&str> {
 /// What stands behind the gateway.
 pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
     let facts = state.admission.facts.get();
-    let (kind, address) = match &state.backend {
-        Backend::ClickHouse(clickhouse) => ("clickhouse", Some(clickhouse.client.replicas().to_string())),
-        Backend::Sql(backend) => (backend.database.kind(), None),
-    };
+    let address = state.backend.clickhouse().map(|clickhouse| clickhouse.client.replicas().to_string());
     json!({
-        "kind": kind,
+        "kind": state.backend.kind(),
         "name": address,
         "version": version_of(facts.version_suffix()),
         "up": up.is_ok(),

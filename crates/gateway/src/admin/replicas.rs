@@ -18,10 +18,8 @@ use crate::state::State;
 
 /// Those of a backend that has several.
 pub(super) fn several(backend: &Backend) -> Option<&Arc<Replicas>> {
-    match backend {
-        Backend::ClickHouse(clickhouse) => Some(clickhouse.client.replicas()).filter(|replicas| replicas.are_several()),
-        Backend::Sql(_) => None,
-    }
+    let replicas = backend.clickhouse()?.client.replicas();
+    replicas.are_several().then_some(replicas)
 }
 
 pub(super) fn shown(backend: &Backend) -> Value {

@@ -3,7 +3,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use windrow_clickhouse::{Call, Client};
 
 use super::admissions_file::KeptServer;
-use crate::backend::Backend;
 
 /// The fields that a browser's scripts may read, as ClickHouse lists them.
 const EXPOSED: &str =
@@ -63,20 +62,13 @@ impl BackendFacts {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Facts {
     known: RwLock<Arc<BackendFacts>>,
 }
 
 impl Facts {
-    /// Of a ClickHouse nothing is known before it has answered.
-    pub(crate) fn of(backend: &Backend) -> Facts {
-        let known = match backend {
-            Backend::ClickHouse(_) => BackendFacts::default(),
-            Backend::Sql(backend) => {
-                let name = hostname().unwrap_or_else(|| "windrow".to_owned());
-                BackendFacts::new(backend.database.version_suffix().to_owned(), name, "UTC".to_owned())
-            }
-        };
+    pub(super) fn new(known: BackendFacts) -> Facts {
         Facts { known: RwLock::new(Arc::new(known)) }
     }
 
@@ -107,7 +99,7 @@ impl Facts {
 }
 
 /// As ClickHouse takes it for its display name. Only what may stand in a header field.
-fn hostname() -> Option<String> {
+pub(super) fn hostname() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())).then(|| name.to_owned())

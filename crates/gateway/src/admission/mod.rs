@@ -45,7 +45,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow_clickhouse::{Call, CallError, Credentials, ErrorCode, Exception, ReplicaId};
+use windrow_clickhouse::{Call, CallError, Client, Credentials, ErrorCode, Exception, ReplicaId};
 pub(crate) use windrow_engine::sink::TableKey;
 use windrow_engine::table_by_name;
 use windrow_sql::TableName;
@@ -74,7 +74,7 @@ pub(crate) use windows::Bounds;
 pub use windows::MARKED_WINDOW;
 pub(crate) use windows::{Window, Windows};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, SqlBackend};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 
@@ -143,8 +143,6 @@ pub(crate) struct Admission {
     pub(crate) windows: Windows,
     /// Where the backend has a cluster whose tables are cut by shards.
     shards: Option<Shards>,
-    /// Of a ClickHouse.
-    pulse: Option<Pulse>,
     kept: Option<Arc<Kept>>,
     /// By which UUID a replica knew a table last that the deduplication index knows by its name.
     uuids: Mutex<HashMap<Told, u128>>,
@@ -156,14 +154,19 @@ type Told = (TableKey, u32, ReplicaId);
 /// What is known of the backend, and how it is found out.
 enum Learnt {
     ClickHouse(OfClickHouse),
-    /// The gateway itself knows its users, and the database tells what a table is: answers are kept for their time.
-    Sql {
-        accounts: Remembered<UserKey, Account>,
-        tables: Remembered<TableKey, TableSchema>,
-    },
+    Sql(OfSql),
+}
+
+/// The gateway itself knows its users, and the database tells what a table is: answers are kept for their time.
+struct OfSql {
+    backend: SqlBackend,
+    accounts: Remembered<UserKey, Account>,
+    tables: Remembered<TableKey, TableSchema>,
 }
 
 struct OfClickHouse {
+    client: Arc<Client>,
+    pulse: Pulse,
     accounts: Arc<Accounts>,
     own: Catalog,
     others: Mutex<HashMap<Credentials, Arc<Catalog>>>,
@@ -188,28 +191,26 @@ pub(crate) struct Grounds {
 
 impl Admission {
     pub(crate) fn new(backend: Backend, account_ttl: Duration, table_ttl: Duration, windows: Windows) -> Admission {
-        let facts = Arc::new(Facts::of(&backend));
-        let learnt = match &backend {
+        let (facts, learnt) = match &backend {
             Backend::ClickHouse(it) => {
+                // Nothing is known before it has answered.
+                let facts = Arc::new(Facts::default());
                 let accounts = Arc::new(Accounts::new(it.client.clone(), facts.clone()));
                 let viewer = UserKey::of(&it.client.endpoint().credentials);
                 let own = Catalog::new(it.client.clone(), accounts.clone(), viewer, account_ttl);
-                Learnt::ClickHouse(OfClickHouse { accounts, own, others: Mutex::default() })
+                let (client, pulse) = (it.client.clone(), Pulse::of(it.client.clone()));
+                let others = Mutex::default();
+                (facts, Learnt::ClickHouse(OfClickHouse { client, pulse, accounts, own, others }))
             }
-            Backend::Sql(_) => {
-                Learnt::Sql { accounts: Remembered::new(account_ttl), tables: Remembered::new(table_ttl) }
+            Backend::Sql(it) => {
+                let (accounts, tables) = (Remembered::new(account_ttl), Remembered::new(table_ttl));
+                let facts = Arc::new(Facts::new(sql::facts(it)));
+                (facts, Learnt::Sql(OfSql { backend: it.clone(), accounts, tables }))
             }
         };
-        let shards = match &backend {
-            Backend::ClickHouse(it) => it.cluster.clone(),
-            Backend::Sql(_) => None,
-        };
+        let cluster = backend.clickhouse().and_then(|clickhouse| clickhouse.cluster.clone());
         Admission {
-            shards: shards.map(|cluster| Shards::new(cluster, account_ttl, table_ttl, &windows)),
-            pulse: match &backend {
-                Backend::ClickHouse(it) => Some(Pulse::of(it.client.clone())),
-                Backend::Sql(_) => None,
-            },
+            shards: cluster.map(|cluster| Shards::new(cluster, account_ttl, table_ttl, &windows)),
             kept: None,
             uuids: Mutex::default(),
             facts,
@@ -231,9 +232,9 @@ impl Admission {
     /// Schemas and privileges may have changed: nothing holds that no question confirms which begins from now on.
     pub(crate) fn doubt(&self) {
         self.doubted_at.fetch_max(Moment::now().as_micros(), Ordering::AcqRel);
-        if let Learnt::Sql { accounts, tables } = &self.learnt {
-            accounts.clear();
-            tables.clear();
+        if let Learnt::Sql(it) = &self.learnt {
+            it.accounts.clear();
+            it.tables.clear();
         }
         self.shards.iter().for_each(Shards::doubt);
     }
@@ -257,7 +258,7 @@ impl Admission {
     fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.concerned_by(names),
-            Learnt::Sql { .. } => Vec::new(),
+            Learnt::Sql(_) => Vec::new(),
         }
     }
 
@@ -272,9 +273,9 @@ impl Admission {
 
     /// Whether the backend has ever answered.
     pub(crate) fn backend_has_answered(&self) -> bool {
-        match &self.backend {
-            Backend::ClickHouse(it) => it.client.has_answered(),
-            Backend::Sql(_) => true,
+        match &self.learnt {
+            Learnt::ClickHouse(it) => it.client.has_answered(),
+            Learnt::Sql(_) => true,
         }
     }
 
@@ -307,12 +308,9 @@ impl Admission {
 
     /// The account as it was at `since` or later.
     pub(crate) async fn account_at(&self, key: &UserKey, since: Moment) -> Result<Arc<Account>, NotAdmitted> {
-        match (&self.learnt, &self.backend) {
-            (Learnt::ClickHouse(it), _) => it.accounts.get(key, self.account_since(Moment::now()).max(since)).await,
-            (Learnt::Sql { accounts, .. }, Backend::Sql(backend)) => {
-                accounts.get(key, async || sql::account(backend, key)).await
-            }
-            (Learnt::Sql { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
+        match &self.learnt {
+            Learnt::ClickHouse(it) => it.accounts.get(key, self.account_since(Moment::now()).max(since)).await,
+            Learnt::Sql(it) => it.accounts.get(key, async || sql::account(&it.backend, key)).await,
         }
     }
 
@@ -336,7 +334,7 @@ impl Admission {
     fn known_account(&self, key: &UserKey) -> Option<Arc<Account>> {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.accounts.known(key).or_else(|| self.kept_account(key)),
-            Learnt::Sql { accounts, .. } => accounts.known(key),
+            Learnt::Sql(it) => it.accounts.known(key),
         }
     }
 
@@ -370,13 +368,12 @@ impl Admission {
         asker: &UserKey,
         since: Moment,
     ) -> Result<Arc<TableSchema>, NotAdmitted> {
-        match (&self.learnt, &self.backend) {
-            (Learnt::ClickHouse(it), _) => {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => {
                 let doubted = self.doubted_table_at(key, Moment::default());
                 it.table(key, asker, self.table_since(Moment::now()).max(since), doubted).await
             }
-            (Learnt::Sql { tables, .. }, Backend::Sql(backend)) => tables.get(key, || sql::table(backend, key)).await,
-            (Learnt::Sql { .. }, Backend::ClickHouse(_)) => Err(NotAdmitted::Busy),
+            Learnt::Sql(it) => it.tables.get(key, || sql::table(&it.backend, key)).await,
         }
     }
 
@@ -461,15 +458,15 @@ impl Admission {
     pub(crate) fn is_failing(&self) -> bool {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.own.is_failing(),
-            Learnt::Sql { .. } => false,
+            Learnt::Sql(_) => false,
         }
     }
 
     /// Ends when the backend is found to be away.
     pub(crate) async fn backend_stops(&self) {
-        match &self.pulse {
-            Some(pulse) => pulse.stops().await,
-            None => std::future::pending().await,
+        match &self.learnt {
+            Learnt::ClickHouse(it) => it.pulse.stops().await,
+            Learnt::Sql(_) => std::future::pending().await,
         }
     }
 
@@ -539,15 +536,15 @@ impl Admission {
 
     /// The table as it is at this moment, for the gateway's own account; in the backend's words if it can't be had.
     pub(crate) async fn table_anew(&self, key: &TableKey) -> Result<TableSchema, CallError> {
-        match &self.backend {
-            Backend::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
-            Backend::Sql(it) => sql::table_anew(it, key).await.map_err(CallError::Exception),
+        match &self.learnt {
+            Learnt::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
+            Learnt::Sql(it) => sql::table_anew(&it.backend, key).await.map_err(CallError::Exception),
         }
     }
 
     /// By what the deduplication index may know the tables of a database that this user sees. `None`: nobody can say.
     pub(crate) async fn tables_of(&self, database: &str, asker: &UserKey) -> Option<Vec<u128>> {
-        let Backend::ClickHouse(it) = &self.backend else { return None };
+        let Learnt::ClickHouse(it) = &self.learnt else { return None };
         let question = "SELECT name, toString(uuid) FROM system.tables WHERE database = {database:String} \
                         FORMAT JSONCompactEachRow";
         let call =
@@ -572,7 +569,7 @@ impl Admission {
                     self.shards_of(&schema).inspect(|(shards, distributed)| shards.forget_table(distributed));
                 }
             }
-            Learnt::Sql { tables, .. } => tables.doubt(key, Duration::ZERO),
+            Learnt::Sql(it) => it.tables.doubt(key, Duration::ZERO),
         }
     }
 
@@ -588,8 +585,8 @@ impl Admission {
         account: &Account,
         schema: &TableSchema,
     ) -> Result<(), NotAdmitted> {
-        match &self.backend {
-            Backend::ClickHouse(clickhouse) => {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => {
                 let question = probe.question(account, schema);
                 // What only time can tell is remembered with the insert's own time, not with the account.
                 let is_limited = account.grants.is_none() || probe.database.is_some();
@@ -599,12 +596,12 @@ impl Admission {
                 // Never closed.
                 let _turn = account.probes.acquire().await.map_err(|_| NotAdmitted::Busy)?;
                 if is_limited || !account.has_accepted(question) {
-                    probe.ask(&clickhouse.client).await?;
+                    probe.ask(&it.client).await?;
                     account.accept(question);
                 }
                 Ok(())
             }
-            Backend::Sql(backend) => sql::probe(backend, &probe.destination.credentials),
+            Learnt::Sql(it) => sql::probe(&it.backend, &probe.destination.credentials),
         }
     }
 
@@ -617,14 +614,14 @@ impl Admission {
         columns: &str,
         settings: &[(&str, &str)],
     ) -> Result<(), NotAdmitted> {
-        let Backend::ClickHouse(clickhouse) = &self.backend else {
+        let Learnt::ClickHouse(it) = &self.learnt else {
             return Err(NotAdmitted::Forward(ForwardReason::Refused));
         };
         let account = self.account_of_late(key).await?;
         if account.grants.as_ref().is_some_and(|grants| grants.allow_insert(&table.database, &table.table)) {
             return Ok(());
         }
-        match probe::ask_for_columns(&clickhouse.client, key, table, columns, settings).await {
+        match probe::ask_for_columns(&it.client, key, table, columns, settings).await {
             // It says nothing of rights, so the insert may get another answer than the question.
             Err(CallError::Exception(exception)) if !exception.is_passing() && !is_about_rights(&exception) => {
                 Err(NotAdmitted::refused(Refusal::exception(exception)))
@@ -635,14 +632,21 @@ impl Admission {
 
     /// Whether the backend grants `privilege` to the user.
     pub(crate) async fn is_granted(&self, credentials: &Credentials, privilege: &str) -> Result<bool, CallError> {
-        let clickhouse = match &self.backend {
-            Backend::ClickHouse(clickhouse) => clickhouse,
-            Backend::Sql(backend) => {
-                return Ok(backend.users.check(credentials).is_some_and(|access| !access.readonly))
+        match &self.learnt {
+            Learnt::ClickHouse(it) => {
+                let call = Call::new(credentials, &format!("CHECK GRANT {privilege}"));
+                Ok(it.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
             }
-        };
-        let call = windrow_clickhouse::Call::new(credentials, &format!("CHECK GRANT {privilege}"));
-        Ok(clickhouse.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
+            Learnt::Sql(it) => Ok(it.backend.users.check(credentials).is_some_and(|access| !access.readonly)),
+        }
+    }
+
+    /// Asks for a table without rows for it, as the gateway's own account. Nothing is asked of a database that takes SQL.
+    pub(crate) async fn ask_for_own(&self, probe: &Probe<'_>) -> Result<(), CallError> {
+        match &self.learnt {
+            Learnt::ClickHouse(it) => probe.ask(&it.client).await,
+            Learnt::Sql(_) => Ok(()),
+        }
     }
 }
 

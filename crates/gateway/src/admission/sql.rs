@@ -7,6 +7,7 @@ use windrow_duckdb::TableInfo;
 use windrow_engine::InsertError;
 
 use super::account::Account;
+use super::facts::{hostname, BackendFacts};
 use super::schema::{Column, TableSchema};
 use super::standing::{Moment, Standing};
 use super::user::{ServerVersion, UserContext, UserKey};
@@ -28,6 +29,11 @@ pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("deduplicate_insert", "enable"),
     ("enable_http_compression", "1"),
 ];
+
+pub(super) fn facts(backend: &SqlBackend) -> BackendFacts {
+    let name = hostname().unwrap_or_else(|| "windrow".to_owned());
+    BackendFacts::new(backend.database.version_suffix().to_owned(), name, "UTC".to_owned())
+}
 
 pub(super) fn account(backend: &SqlBackend, key: &UserKey) -> Result<Account, NotAdmitted> {
     let began = Moment::now();

@@ -20,7 +20,6 @@ use super::sharding::Shards;
 use super::user::UserKey;
 use super::windows::{Settled, Window, Windows};
 use super::{Admission, Learnt, TableKey};
-use crate::backend::Backend;
 
 /// More views than this hang on nobody's tables.
 const MOST_BEHIND: usize = 10_000;
@@ -237,8 +236,8 @@ impl Admission {
     /// Gives windows to the table and to those that views fill from it, if they are to have some. Or says why the table
     /// has none; of one that keeps no rows, why the others have none.
     pub(crate) async fn give_windows(&self, key: &TableKey, schema: &TableSchema) -> Result<(), String> {
-        let Backend::ClickHouse(clickhouse) = &self.backend else { return Ok(()) };
-        let (client, on_replicas) = (&clickhouse.client, schema.is_replicated);
+        let Learnt::ClickHouse(it) = &self.learnt else { return Ok(()) };
+        let (client, on_replicas) = (&it.client, schema.is_replicated);
         let fed = schema.fed.iter().map(|fed| async move {
             let settled = self.windows.settle_fed(client, fed, on_replicas).await;
             settled.inspect(|settled| self.forget_if_given(&fed.table, *settled))

@@ -12,7 +12,6 @@ use super::body::{Read, ReadError};
 use super::exchange::Exchange;
 use super::request::Caller;
 use super::text::Text;
-use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 
@@ -155,16 +154,16 @@ impl Exchange<'_> {
 
     /// The longest body of an insert that is read. A ClickHouse takes longer ones; DuckDB gets none past the gateway.
     fn max_gathered_bytes(&self) -> usize {
-        match self.state.backend {
-            Backend::ClickHouse(_) => self.state.options.settings.get().http.max_body_bytes_gathered,
-            Backend::Sql(_) => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
+        match self.state.backend.takes_requests() {
+            true => self.state.options.settings.get().http.max_body_bytes_gathered,
+            false => usize::try_from(self.state.max_table_bytes).unwrap_or(usize::MAX),
         }
     }
 
     fn max_decompressed_bytes(&self) -> usize {
-        match self.state.backend {
-            Backend::ClickHouse(_) => self.state.options.settings.get().http.max_decompressed_bytes,
-            Backend::Sql(_) => self.max_gathered_bytes(),
+        match self.state.backend.takes_requests() {
+            true => self.state.options.settings.get().http.max_decompressed_bytes,
+            false => self.max_gathered_bytes(),
         }
     }
 

@@ -19,7 +19,7 @@ use super::classify::Plan;
 use super::forwarding::Cause;
 use super::insert::{repeat, Repeated};
 use super::known_heads::Latest;
-use super::request::{caller, caller_among, Caller, Request};
+use super::request::{Caller, Request};
 use super::sql::is_for_anyone;
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
@@ -62,10 +62,7 @@ pub(crate) async fn exchange(
         }
     }
     let request = Request::new(head);
-    let caller = match &state.backend {
-        Backend::ClickHouse(_) => caller(request.identity(), state.options.default_user.as_ref()),
-        Backend::Sql(backend) => caller_among(request.identity(), &backend.users),
-    };
+    let caller = state.backend.caller(request.identity(), state.options.default_user.as_ref());
     let route = Mutex::new("forward");
     let hop = Cluster::came_by_hop(state.cluster.as_ref(), head);
     let came_by_hop = matches!(hop, Ok(Some(_)));

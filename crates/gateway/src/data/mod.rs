@@ -26,7 +26,7 @@ mod text;
 pub(crate) use answer::{after, unreadable, After};
 pub(crate) use body::{BodyRoom, Read, ReadError, Room};
 pub(crate) use known_heads::KnownHeads;
-pub(crate) use request::{caller, caller_among, Caller, Identity};
+pub(crate) use request::{caller, Caller, Identity};
 pub use serve::{Certificates, DataServer, Port};
 pub(crate) use sessions::Sessions;
 pub use sql::{install_duckdb_functions, prepare_temporary_folder};

@@ -6,7 +6,6 @@ use windrow_http::{BodyFraming, Method, RequestHead};
 use crate::admission::UserKey;
 use crate::insert::{is_token, role, Role, StatementOptions};
 use crate::options::DefaultUser;
-use crate::users::Users;
 
 /// A parameter of a URL.
 pub(crate) struct Param<'a> {
@@ -229,15 +228,6 @@ pub(crate) fn caller(identity: Identity, default_user: Option<&DefaultUser>) -> 
             }
         }
         (Identity::Claimed(claimed), _) => Caller::Itself(claimed),
-    }
-}
-
-/// Where nobody but the gateway knows who is who.
-pub(crate) fn caller_among(identity: Identity, users: &Users) -> Caller {
-    match identity {
-        Identity::Claimed(claimed) if users.check(&claimed).is_some() => Caller::Itself(claimed),
-        Identity::Claimed(claimed) => Caller::WrongPassword { user: claimed.user },
-        Identity::Unclear => Caller::WrongPassword { user: "default".to_owned() },
     }
 }
 

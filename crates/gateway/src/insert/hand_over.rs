@@ -159,7 +159,7 @@ async fn all_or_none(pushed: Vec<Result<Option<Ticket>, PushError>>) -> Result<V
 fn tell(trace: &RequestTrace, state: &State, prepared: &Prepared) {
     let destination = prepared.destination();
     trace.name("insert");
-    trace.note("db.system.name", if state.backend.takes_requests() { "clickhouse" } else { "duckdb" });
+    trace.note("db.system.name", state.backend.kind());
     trace.note("db.operation.name", "INSERT");
     trace.note("db.namespace", destination.database.as_str());
     trace.note("db.collection.name", destination.table.as_str());

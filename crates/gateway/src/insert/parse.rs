@@ -16,7 +16,6 @@ use super::candidate::{Candidate, NotGathered, SentRows};
 use super::prepared::Prepared;
 use super::readers::{BatchCompatibility, Gatherable, Unread};
 use crate::admission::{NotAdmitted, ShardOfCut, Sharding};
-use crate::backend::Backend;
 use crate::cluster::{Cluster, GatewayId, InsertKey};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
@@ -263,7 +262,7 @@ impl Candidate<'_> {
     ) -> Result<Parsed, NotGathered> {
         // Rows that were read, but can't be told apart or may be refused, would be no better known.
         let may_ask = !unread.reason.is_about_read_rows();
-        let (Backend::ClickHouse(clickhouse), true) = (&state.backend, may_ask) else {
+        let (Some(clickhouse), true) = (state.backend.clickhouse(), may_ask) else {
             return Err(NotGathered::NotRead { unread, prepared, query_id });
         };
         let Some(leave) = prepared.leave_to_ask(&state.questions) else {

@@ -10,8 +10,8 @@ use super::reply::{exception, misread};
 use super::upstream::{knows_database, NotConnected, Upstream};
 use super::wire::Wire;
 use crate::admission::UserKey;
-use crate::backend::{Backend, ClickHouse};
-use crate::data::{behind, caller, caller_among, find_sender, Caller, Identity, Peer, Sender};
+use crate::backend::ClickHouse;
+use crate::data::{behind, find_sender, Caller, Identity, Peer, Sender};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 use crate::state::State;
@@ -83,17 +83,13 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
     if hello.user.is_empty() && (is_embedded || !state.backend.takes_requests()) {
         hello.user = "default".to_owned();
     }
-    if let (true, Backend::ClickHouse(clickhouse)) = (hello.user.is_empty(), &state.backend) {
+    if let (true, Some(clickhouse)) = (hello.user.is_empty(), state.backend.clickhouse()) {
         // Old ones refuse it, others have a user for it: only the backend knows which.
         return pass_on(state, peer, wire, clickhouse, &hello).await;
     }
     let user = hello.user.clone();
     let claimed = Identity::Claimed(Credentials { user, password: hello.password.clone() });
-    let caller = match &state.backend {
-        Backend::ClickHouse(_) => caller(claimed, state.options.default_user.as_ref()),
-        Backend::Sql(backend) => caller_among(claimed, &backend.users),
-    };
-    let credentials = match caller {
+    let credentials = match state.backend.caller(claimed, state.options.default_user.as_ref()) {
         Caller::Itself(credentials) | Caller::Default(credentials) => credentials,
         Caller::WrongPassword { user } => return refuse(wire, &Refusal::wrong_password(&user)).await,
         Caller::Unclear => return None,
@@ -118,8 +114,7 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
         return refuse(wire, &refusal).await;
     }
     let Introduction { hello: introduction, is_over_http } = introduction(state, &key).await;
-    if let (true, false, Backend::ClickHouse(clickhouse)) = (announced < revision::OLDEST, is_over_http, &state.backend)
-    {
+    if let (true, false, Some(clickhouse)) = (announced < revision::OLDEST, is_over_http, state.backend.clickhouse()) {
         // What it writes is for its server alone to read.
         peer.permit.is_of_user();
         return pass_on(state, peer, wire, clickhouse, &hello).await;
@@ -156,7 +151,7 @@ struct Introduction {
 
 /// As the backend says it natively, or what is known of it from HTTP.
 async fn introduction(state: &State, key: &UserKey) -> Introduction {
-    if let Backend::ClickHouse(ClickHouse { client, native: Some(native), .. }) = &state.backend {
+    if let Some(ClickHouse { client, native: Some(native), .. }) = state.backend.clickhouse() {
         let asked = async { Ok(native.introduction(&client.endpoint().credentials).await) };
         if let Ok(Ok(hello)) = state.admission.unless_away(asked).await {
             return Introduction { hello: (*hello).clone(), is_over_http: false };

@@ -97,17 +97,13 @@ pub(super) async fn wait_for<T>(
 impl Session<'_> {
     /// Whether the backend is spoken to over HTTP alone.
     pub(super) fn is_over_http(&self) -> bool {
-        match &self.state.backend {
-            Backend::ClickHouse(_) => self.client.is_over_http,
-            Backend::Sql(_) => true,
-        }
+        self.client.is_over_http || !self.state.backend.takes_requests()
     }
 
     fn http(&self, through: Through) -> Result<Arc<Client>, Refusal> {
-        let client = match (through, &self.state.backend) {
-            (Through::Gateway(owner), _) => self.owner(owner).map(|gateway| gateway.client().clone()),
-            (Through::Backend, Backend::ClickHouse(clickhouse)) => Some(clickhouse.relay.clone()),
-            (Through::Backend, Backend::Sql(_)) => None,
+        let client = match through {
+            Through::Gateway(owner) => self.owner(owner).map(|gateway| gateway.client().clone()),
+            Through::Backend => self.state.backend.clickhouse().map(|clickhouse| clickhouse.relay.clone()),
         };
         client.ok_or_else(|| Refusal::unreachable("there is none that is spoken to over HTTP"))
     }

@@ -19,7 +19,6 @@ use super::rows::Beside;
 use super::upstream::{NotConnected, Upstream};
 use super::wire::{read_more, Wire};
 use crate::admission::UserKey;
-use crate::backend::Backend;
 use crate::data::{Peer, Room};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
@@ -370,7 +369,7 @@ impl<'s> Session<'s> {
             self.move_upstream(purpose).await?;
         }
         if self.client.upstream.is_none() {
-            let Backend::ClickHouse(clickhouse) = &self.state.backend else {
+            let Some(clickhouse) = self.state.backend.clickhouse() else {
                 return Err(NotConnected::Unreachable("there is none".to_owned()));
             };
             let addendum = self.addendum.clone().unwrap_or_default();
@@ -383,7 +382,7 @@ impl<'s> Session<'s> {
     /// Connects to the replica that is asked for this, if it is another one. The client has sent its next statement, so it
     /// has read the answer to the one before.
     async fn move_upstream(&mut self, purpose: Purpose) -> Result<(), NotConnected> {
-        let (Some(upstream), Backend::ClickHouse(clickhouse)) = (&self.client.upstream, &self.state.backend) else {
+        let (Some(upstream), Some(clickhouse)) = (&self.client.upstream, self.state.backend.clickhouse()) else {
             return Ok(());
         };
         let Some(better) =

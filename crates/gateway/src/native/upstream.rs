@@ -8,14 +8,12 @@ use windrow_clickhouse::native::{
     read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello,
 };
 use windrow_clickhouse::{
-    Call, CallError, Client, Credentials, Dialer, Endpoint, Purpose, ReplicaId, Replicas, TlsError, Use,
+    CallError, Client, Credentials, Dialer, Endpoint, Purpose, ReplicaId, Replicas, TlsError, Use,
 };
-
-use windrow_duckdb::{Port, Session};
 
 use super::wire::Wire;
 use crate::admission::UserKey;
-use crate::backend::{Backend, ClickHouse};
+use crate::backend::{find_database, ClickHouse};
 use crate::error::Refusal;
 use crate::recent::Recent;
 use crate::state::State;
@@ -127,7 +125,7 @@ impl NativeBackend {
 
     /// Before anything is sent to the native port that it may refuse.
     pub(super) async fn surely_knows(&self, client: &Client, key: &UserKey) -> Result<(), NotConnected> {
-        ask(client, key).await.map_err(|error| match error {
+        find_database(client, key, HANDSHAKE_TIMEOUT).await.map_err(|error| match error {
             CallError::Exception(exception) => NotConnected::Unknown(Refusal::exception(exception)),
             error => NotConnected::Unreachable(error.to_string()),
         })
@@ -251,31 +249,17 @@ impl Default for KnownDatabases {
 /// library aborts when it refuses a native client.
 pub(super) async fn knows_database(state: &State, key: &UserKey) -> Result<(), Refusal> {
     let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
-    let Some(database) = &key.database else { return Ok(()) };
+    if key.database.is_none() {
+        return Ok(());
+    }
     if state.known_databases.0.get(key).is_some_and(is_young) {
         return Ok(());
     }
-    let asked = match &state.backend {
-        Backend::ClickHouse(clickhouse) => ask(&clickhouse.relay, key).await,
-        Backend::Sql(backend) => {
-            let (schema, user) = (backend.database.schema_of(database).to_owned(), key.credentials.user.clone());
-            let session = Session { schema, readonly: true, user, port: Port::Http };
-            backend.database.query("SELECT 1", &session).await.map(drop).map_err(CallError::Exception)
-        }
-    };
-    match asked {
+    match state.backend.find_database(key, HANDSHAKE_TIMEOUT).await {
         Ok(()) => state.known_databases.0.put(key.clone(), Instant::now()),
         Err(CallError::Exception(exception)) => return Err(Refusal::exception(exception)),
         // What is known of the user holds while the backend is away.
         Err(_) => {}
     }
     Ok(())
-}
-
-async fn ask(client: &Client, key: &UserKey) -> Result<(), CallError> {
-    let mut call = Call::new(&key.credentials, "SELECT 1").timeout(HANDSHAKE_TIMEOUT);
-    if let Some(database) = &key.database {
-        call = call.param("database", database);
-    }
-    client.call(call).await.map(drop)
 }

@@ -15,7 +15,6 @@ use windrow_settings::OtlpTables;
 use super::refused::{Refused, Why};
 use super::sender::Sender;
 use crate::admission::{Moment, ServerVersion, MARKED_WINDOW};
-use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::recent::Recent;
 use crate::state::State;
@@ -80,7 +79,7 @@ impl Creating {
 }
 
 async fn make(state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
-    let Backend::ClickHouse(clickhouse) = &state.backend else {
+    let Some(clickhouse) = state.backend.clickhouse() else {
         let text = format!(
             "The table {}.{} is missing, and the exporter's tables are made in ClickHouse alone: make one of your own, and \
              say in [[otlp.mappings]] what its columns are filled with",

@@ -8,7 +8,7 @@ use windrow_settings::OtlpToken;
 
 use super::refused::{Refused, Why};
 use crate::admission::UserKey;
-use crate::data::{behind, caller, find_sender, Caller, Identity, Peer, Sender as Known};
+use crate::data::{behind, find_sender, Caller, Identity, Peer, Sender as Known};
 use crate::error::Refusal;
 use crate::state::State;
 
@@ -54,7 +54,8 @@ pub(super) async fn sender(state: &State, peer: &Peer, fields: &impl Fields) -> 
     let Some(given) = claimed(fields, &settings.otlp.tokens) else {
         return Err(Refused::new(Why::Unauthenticated, UNCLEAR));
     };
-    let credentials = match caller(Identity::Claimed(given.clone()), state.options.default_user.as_ref()) {
+    let credentials = match state.backend.caller(Identity::Claimed(given.clone()), state.options.default_user.as_ref())
+    {
         Caller::Itself(credentials) | Caller::Default(credentials) => credentials,
         Caller::WrongPassword { user } => return Err(Refusal::wrong_password(&user).into()),
         Caller::Unclear => return Err(Refused::new(Why::Unauthenticated, UNCLEAR)),

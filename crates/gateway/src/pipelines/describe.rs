@@ -13,7 +13,6 @@ use crate::admission::{
     refuse_casts, Admission, NotAdmitted, Probe, ServerVersion, TableKey, TableSchema, Target, UserContext, UserKey,
     SQL_SETTINGS,
 };
-use crate::backend::Backend;
 use crate::insert::recognised;
 
 pub(super) async fn describe(
@@ -22,13 +21,13 @@ pub(super) async fn describe(
     table: &str,
     exactly_once: bool,
 ) -> Result<TableDescription, TableError> {
-    let is_duckdb = matches!(admission.backend(), Backend::Sql(_));
+    let is_sql = !admission.backend().takes_requests();
     let database = admission.backend().canonical_database(database);
     let key = TableKey { database, table: table.to_owned() };
     let own = admission.backend().own_credentials().clone();
     let schema = admission.table_anew(&key).await.map_err(table_error)?;
-    let user = match is_duckdb {
-        true => UserFacts::of_duckdb(),
+    let user = match is_sql {
+        true => UserFacts::of_sql(),
         false => UserFacts::of(&*own_user(admission, &own).await?, schema.has_views),
     };
     let mut destination = Destination {
@@ -61,7 +60,7 @@ pub(super) async fn describe(
     };
     // Who may not insert is told before anything is fetched, and before a table is changed.
     probe(admission, &description).await?;
-    if !exactly_once || is_duckdb {
+    if !exactly_once || is_sql {
         return Ok(description);
     }
     let given = admission.give_windows(&key, &schema).await;
@@ -84,13 +83,12 @@ async fn own_user(admission: &Admission, own: &Credentials) -> Result<Arc<UserCo
 }
 
 async fn probe(admission: &Admission, description: &TableDescription) -> Result<(), TableError> {
-    let Backend::ClickHouse(clickhouse) = admission.backend() else { return Ok(()) };
     let destination = Destination {
         columns: description.columns.iter().map(|column| column.name.clone()).collect(),
         ..description.destination.clone()
     };
     let probe = Probe { destination: &destination, other_settings: &[], database: None };
-    probe.ask(&clickhouse.client).await.map_err(table_error)
+    admission.ask_for_own(&probe).await.map_err(table_error)
 }
 
 fn columns(schema: &TableSchema) -> Vec<TableColumn> {
@@ -119,7 +117,7 @@ struct UserFacts {
 }
 
 impl UserFacts {
-    fn of_duckdb() -> UserFacts {
+    fn of_sql() -> UserFacts {
         let settings = SQL_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         UserFacts {
             time_zone: "UTC".to_owned(),

@@ -53,9 +53,9 @@ impl Tables for BackendTables {
 
     fn ask_format<'a>(&'a self, question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>> {
         Box::pin(async move {
-            match self.admission.backend() {
-                Backend::ClickHouse(clickhouse) => ask_format::ask(&clickhouse.client, question).await,
-                Backend::Sql(_) => Err(AskError::Nobody),
+            match self.admission.backend().clickhouse() {
+                Some(clickhouse) => ask_format::ask(&clickhouse.client, question).await,
+                None => Err(AskError::Nobody),
             }
         })
     }

@@ -7,7 +7,6 @@ use windrow_sql::{backquote, TableName};
 
 use super::context::StatementContext;
 use super::deduplication::{outline, Passage};
-use crate::backend::Backend;
 use crate::cluster::{patience, GatewayId, FIELD};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
@@ -45,7 +44,7 @@ impl StatementContext<'_> {
         reason: ForwardReason,
         origin: Origin<'_>,
     ) -> Result<(), Refusal> {
-        let Backend::ClickHouse(clickhouse) = &self.state.backend else { return Err(not_taken(reason)) };
+        let Some(clickhouse) = self.state.backend.clickhouse() else { return Err(not_taken(reason)) };
         let statement = insert.statement();
         let (additions, passage) = match outline(statement.as_bytes()) {
             Some(outline) => self.settle_deduplication(&outline).await,

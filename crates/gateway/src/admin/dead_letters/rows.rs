@@ -45,7 +45,7 @@ pub(super) async fn as_json(backend: &Backend, dead_letter: &DeadLetter, limit: 
             "a message is kept as it was, and has no rows before it is retried; see its value, or /payload",
         );
     };
-    let Backend::ClickHouse(ClickHouse { client, .. }) = backend else {
+    let Some(ClickHouse { client, .. }) = backend.clickhouse() else {
         return written_here(insert, limit).unwrap_or_else(|why| {
             Answer::error(422, &format!("the rows can't be shown; they can be had as they are under /payload. {why}"))
         });
