@@ -65,6 +65,7 @@ docs: ## Build the documentation as a site in target/site, and check its links
 lint: ## Formatting, clippy, that the fuzz targets compile, licences and known weaknesses of dependencies, tidy
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
+	cargo clippy --release --bin windrow --no-default-features -- -D warnings
 	cargo check --manifest-path fuzz/Cargo.toml
 	@scripts/deny
 	@scripts/tidy

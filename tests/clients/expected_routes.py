@@ -123,7 +123,7 @@ CHGO = {
     **forwarded("too_large", "many_large"),
     **forwarded("value", "not_cast"),
     **forwarded("unknown_field", "superfluous_not_skipped"),
-    **forwarded("refused", "nowhere"),
+    **forwarded("unknown_table", "nowhere"),
 }
 # clickhouse-driver and asynch speak the native protocol only.
 DRIVER = {
@@ -150,7 +150,8 @@ DRIVER = {
     **forwarded("columns", "unknown_column"),
     **forwarded("too_large", "many_large"),
     **forwarded("value", "bad_value bad_json"),
-    **forwarded("refused", "bad_setting nowhere"),
+    **forwarded("refused", "bad_setting"),
+    **forwarded("unknown_table", "nowhere"),
     **forwarded("unclear", "no_table"),
 }
 # A column of each type, as clickhouse-driver writes it.
@@ -181,7 +182,7 @@ ASYNCH = {
     **forwarded("session", "scratch"),
     **forwarded("insert_form", "of_temporary"),
     **forwarded("setting", "important_setting"),
-    **forwarded("refused", "nowhere"),
+    **forwarded("unknown_table", "nowhere"),
 }
 # The OpenTelemetry collector's exporter itself.
 COLLECTOR = {
@@ -207,7 +208,7 @@ DISTRIBUTED = {
     **forwarded("async_insert=0", "foreground_off background_off"),
     **forwarded("too_large", "large large_in_background"),
     **forwarded("insert_form", "selected"),
-    **forwarded("refused", "nowhere"),
+    **forwarded("unknown_table", "nowhere"),
 }
 RUST = {
     **gathered(
@@ -221,7 +222,7 @@ RUST = {
 KLICKHOUSE = {
     **gathered("block waiting not_waiting blocks some_columns statement checked"),
     **forwarded("async_insert=0", "pinned_off"),
-    **forwarded("refused", "nowhere"),
+    **forwarded("unknown_table", "nowhere"),
 }
 CLIENT_V2 = {
     **gathered(

@@ -129,7 +129,7 @@ CONVERSATIONS: dict[str, tuple[list[Step], list[int], int, dict[str, int]]] = {
     ),
     "a table that goes": (
         [*insert(1), statement("RENAME TABLE t TO moved"), begin(), statement("RENAME TABLE moved TO t"), *insert(2)],
-        [1, 2], 2, {"refused": 1},
+        [1, 2], 2, {"unknown_table": 1},
     ),
     # A block without a column of the header has the default of its type in it, not of the column.
     "a table that is replaced": ([*insert(1), statement(REPLACED), *insert(2)], [2], 1, {"columns": 1}),

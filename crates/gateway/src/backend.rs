@@ -1,5 +1,4 @@
-//! What stands behind the gateway: a ClickHouse that is spoken to over HTTP, or a database that takes SQL and no
-//! requests: a DuckDB in the gateway's own process, or one behind an ADBC driver.
+//! What stands behind the gateway: a ClickHouse, or a database that takes SQL and no requests (`sql_backend/`).
 //!
 //! ClickHouse says itself who may do what, and answers whatever is not gathered. Before the others the gateway decides,
 //! and answers.
@@ -7,16 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow_adbc::{AdbcSink, SqlDatabase};
-use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials, Exception};
-use windrow_duckdb::{DuckDbSink, Port, Session};
+use windrow_clickhouse::{Call, CallError, Client, Cluster, Credentials};
 use windrow_engine::sink::{Batch, ClickHouseSink, Destination, Load, Sink, StoreError, Stored, TableKey};
 
 use crate::admission::UserKey;
 use crate::data::{caller, Caller, Identity};
 use crate::native::NativeBackend;
 use crate::options::DefaultUser;
-use crate::users::Users;
+use crate::sql_backend::{SqlBackend, SqlSink};
 
 #[derive(Clone)]
 pub enum Backend {
@@ -36,12 +33,6 @@ pub struct ClickHouse {
     pub native: Option<Arc<NativeBackend>>,
 }
 
-#[derive(Clone)]
-pub struct SqlBackend {
-    pub database: SqlDatabase,
-    pub users: Arc<Users>,
-}
-
 impl Backend {
     /// For what a ClickHouse alone has: replicas, shards, formats that only it reads, what is forwarded.
     pub(crate) fn clickhouse(&self) -> Option<&ClickHouse> {
@@ -55,7 +46,7 @@ impl Backend {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Backend::ClickHouse(_) => "clickhouse",
-            Backend::Sql(backend) => backend.database.kind(),
+            Backend::Sql(backend) => backend.kind(),
         }
     }
 
@@ -63,7 +54,7 @@ impl Backend {
     pub(crate) fn caller(&self, identity: Identity, default_user: Option<&DefaultUser>) -> Caller {
         match self {
             Backend::ClickHouse(_) => caller(identity, default_user),
-            Backend::Sql(backend) => backend.users.caller(identity),
+            Backend::Sql(backend) => backend.caller(identity),
         }
     }
 
@@ -79,7 +70,7 @@ impl Backend {
     pub(crate) fn own_credentials(&self) -> &Credentials {
         match self {
             Backend::ClickHouse(clickhouse) => &clickhouse.client.endpoint().credentials,
-            Backend::Sql(backend) => backend.users.windrow(),
+            Backend::Sql(backend) => backend.own_credentials(),
         }
     }
 
@@ -88,10 +79,7 @@ impl Backend {
             Backend::ClickHouse(clickhouse) => {
                 BackendSink::ClickHouse(ClickHouseSink::new(clickhouse.client.clone(), clickhouse.cluster.clone()))
             }
-            Backend::Sql(backend) => match &backend.database {
-                SqlDatabase::DuckDb(duckdb) => BackendSink::DuckDb(DuckDbSink::new(duckdb.clone())),
-                SqlDatabase::Adbc(adbc) => BackendSink::Adbc(AdbcSink::new(adbc.clone())),
-            },
+            Backend::Sql(backend) => BackendSink::Sql(backend.sink()),
         }
     }
 
@@ -99,7 +87,7 @@ impl Backend {
     pub(crate) fn canonical_database(&self, database: &str) -> String {
         match self {
             Backend::ClickHouse(_) => database.to_owned(),
-            Backend::Sql(SqlBackend { database: of, .. }) => of.database_of(of.schema_of(database)).to_owned(),
+            Backend::Sql(backend) => backend.canonical_database(database),
         }
     }
 
@@ -117,7 +105,7 @@ impl Backend {
     pub(crate) fn is_readonly(&self, credentials: &Credentials) -> bool {
         match self {
             Backend::ClickHouse(_) => false,
-            Backend::Sql(backend) => backend.users.check(credentials).is_some_and(|access| access.readonly),
+            Backend::Sql(backend) => backend.access(credentials).is_some_and(|access| access.readonly),
         }
     }
 
@@ -125,7 +113,7 @@ impl Backend {
     /// transaction of either. A backend that others change as well can't tell.
     pub(crate) fn when_tables_change(&self, changed: impl Fn() + Send + Sync + 'static) {
         if let Backend::Sql(backend) = self {
-            backend.database.when_tables_change(changed);
+            backend.when_tables_change(changed);
         }
     }
 }
@@ -136,43 +124,31 @@ pub(crate) async fn find_database(client: &Client, key: &UserKey, timeout: Durat
     client.call(call).await.map(drop)
 }
 
-impl SqlBackend {
-    async fn find_database(&self, key: &UserKey) -> Result<(), Exception> {
-        let schema = self.database.schema_of(key.database.as_deref().unwrap_or("default")).to_owned();
-        let session = Session { schema, readonly: true, user: key.credentials.user.clone(), port: Port::Http };
-        self.database.query("SELECT 1", &session).await.map(drop)
-    }
-}
-
 /// Where the gatherer's batches go.
 pub enum BackendSink {
     ClickHouse(ClickHouseSink),
-    DuckDb(DuckDbSink),
-    Adbc(AdbcSink),
+    Sql(SqlSink),
 }
 
 impl Sink for BackendSink {
     async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
         match self {
             BackendSink::ClickHouse(sink) => sink.store(batch).await,
-            BackendSink::DuckDb(sink) => sink.store(batch).await,
-            BackendSink::Adbc(sink) => sink.store(batch).await,
+            BackendSink::Sql(sink) => sink.store(batch).await,
         }
     }
 
     async fn answers(&self, destination: &Destination) -> bool {
         match self {
             BackendSink::ClickHouse(sink) => sink.answers(destination).await,
-            BackendSink::DuckDb(sink) => sink.answers(destination).await,
-            BackendSink::Adbc(sink) => sink.answers(destination).await,
+            BackendSink::Sql(sink) => sink.answers(destination).await,
         }
     }
 
     async fn load(&self, tables: &[TableKey]) -> Option<Load> {
         match self {
             BackendSink::ClickHouse(sink) => sink.load(tables).await,
-            BackendSink::DuckDb(sink) => sink.load(tables).await,
-            BackendSink::Adbc(sink) => sink.load(tables).await,
+            BackendSink::Sql(sink) => sink.load(tables).await,
         }
     }
 }

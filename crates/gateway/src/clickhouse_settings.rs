@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use windrow_clickhouse::ErrorCode;
-use windrow_duckdb::results::OutputSettings;
 
 use crate::error::Refusal;
+use crate::sql_backend::is_output_setting;
 
 /// Names and defaults of ClickHouse 26.7's settings, sorted by name.
 const CLICKHOUSE: &str = include_str!("clickhouse_settings.tsv");
@@ -50,8 +50,7 @@ pub(crate) fn is_known_setting(name: &str) -> bool {
 /// The first of some settings that nobody knows, of a query or an insert. Windrow's own are looked at elsewhere.
 pub(crate) fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Refusal> {
     let is_one = |name: &str| {
-        let is_known =
-            NOT_SETTINGS.contains(&name) || is_known_setting(name) || OutputSettings::default().set(name, "");
+        let is_known = NOT_SETTINGS.contains(&name) || is_known_setting(name) || is_output_setting(name);
         is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))
     };
     let unknown = names.find(|name| !is_one(name))?;

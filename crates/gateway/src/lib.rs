@@ -14,10 +14,25 @@
 //! - `pipelines/` is what pipelines of Kafka ask about tables, and what is shown of them.
 //!
 //! - `live.rs` is what a reload of the settings exchanges.
-//! - `backend.rs` is what stands behind: a ClickHouse, or a DuckDB, for which the gateway also does what a server does.
+//! - `backend.rs` is what stands behind: a ClickHouse, or a database that takes SQL, for which the gateway does what a
+//!   server does (`sql_backend/`).
+//! - `without/` stands for parts that the program is built without.
 //!
 //! **When in doubt, forward.** What is not understood goes to the backend untouched, and so does every insert that the
 //! backend is going to refuse: the error that a client reads is ClickHouse's own, to the dead letter.
+
+// What optional parts alone use is there without them.
+#![cfg_attr(
+    not(all(feature = "append", feature = "formats", feature = "kafka", feature = "otlp", feature = "sql")),
+    allow(
+        dead_code,
+        unreachable_code,
+        unused_imports,
+        unused_variables,
+        clippy::unused_async,
+        clippy::default_constructed_unit_structs
+    )
+)]
 
 mod admin;
 mod admission;
@@ -37,20 +52,27 @@ mod metrics;
 mod multipart;
 mod native;
 mod options;
+#[cfg_attr(not(feature = "otlp"), path = "without/otlp.rs")]
 mod otlp;
+#[cfg_attr(not(feature = "kafka"), path = "without/pipelines.rs")]
 mod pipelines;
 mod recent;
+#[cfg_attr(not(feature = "sql"), path = "without/sql_backend.rs")]
+mod sql_backend;
 mod state;
 mod statement;
-mod users;
 
 pub use admin::{dead_letter_json, listing_json, AdminServer, Verdict, MAX_ADMIN_CONNECTIONS};
 pub use admission::MARKED_WINDOW;
-pub use backend::{Backend, ClickHouse, SqlBackend};
+pub use backend::{Backend, ClickHouse};
 pub use cluster::Cluster;
-pub use data::{install_duckdb_functions, prepare_temporary_folder, Certificates, DataServer, Port};
+pub use data::{Certificates, DataServer, Port};
 pub use listener::{bind, ListenError};
 pub use native::NativeBackend;
 pub use options::{temporary_folder, AdminOptions, DefaultUser, GatewayOptions, GatewayStores};
-pub use pipelines::{pipelines_json, values_as_text, BackendTables, PipelineSource, TablesThroughGateway};
-pub use users::{Access, Users};
+pub use pipelines::pipelines_json;
+#[cfg(feature = "kafka")]
+pub use pipelines::{BackendTables, PipelineSource, TablesThroughGateway};
+#[cfg(feature = "sql")]
+pub use sql_backend::{install_duckdb_functions, prepare_temporary_folder};
+pub use sql_backend::{values_as_text, Access, SqlBackend};

@@ -26,8 +26,6 @@ pub struct GatewayOptions {
     pub limits: Arc<Limits>,
     /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
     pub default_user: Option<DefaultUser>,
-    /// For results that are written to a file before they are sent.
-    pub temporary_folder: PathBuf,
     /// Without it nothing is traced.
     pub tracer: Option<Arc<Tracer>>,
     /// `None`: this gateway is alone.
@@ -57,16 +55,8 @@ impl GatewayOptions {
             keep_alive_timeout: Duration::from_millis(http.keep_alive_timeout_ms),
             ..Limits::default()
         };
-        let temporary_folder = temporary_folder(&settings);
         let settings = Arc::new(Live::new(settings));
-        GatewayOptions {
-            settings,
-            limits: Arc::new(limits),
-            default_user,
-            temporary_folder,
-            tracer: None,
-            cluster: None,
-        }
+        GatewayOptions { settings, limits: Arc::new(limits), default_user, tracer: None, cluster: None }
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use windrow_append::Appends;
 use windrow_clickhouse::Strangers;
 use windrow_columns::ReadPlans;
 use windrow_engine::{dead_letters::DeadLetters, Gatherer};
@@ -12,7 +11,8 @@ use windrow_engine::{dead_letters::DeadLetters, Gatherer};
 use crate::admission::Admission;
 use crate::backend::{Backend, BackendSink};
 use crate::cluster::Cluster;
-use crate::data::{BodyRoom, KeptFiles, KnownHeads, Sessions, TemporaryFiles};
+use crate::data::appends::Appends;
+use crate::data::{BodyRoom, KnownHeads, Sessions};
 use crate::insert::{Asking, PreparedInserts, Questions};
 use crate::metrics::Metrics;
 use crate::native::KnownDatabases;
@@ -41,9 +41,6 @@ pub(crate) struct State {
     pub(crate) strangers: Strangers,
     pub(crate) known_heads: KnownHeads,
     pub(crate) body_room: BodyRoom,
-    /// Results in Parquet that somebody reads in pieces.
-    pub(crate) kept_files: KeptFiles,
-    pub(crate) temporary_files: Arc<TemporaryFiles>,
     pub(crate) metrics: Metrics,
     pub(crate) otlp: Otlp,
     /// Not there before [`DataServer::serve_appends`].

@@ -1,9 +1,15 @@
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use windrow_append::{AppendOptions, Appends, Store};
-use windrow_gateway::{Backend, ClickHouse};
+pub(crate) use windrow_append::Appends;
+use windrow_append::{AppendOptions, Store};
+use windrow_gateway::{Backend, ClickHouse, DataServer};
 use windrow_settings::Settings;
+
+/// Has the data port take them.
+pub(crate) fn serve(data: &DataServer, appends: &Appends) {
+    data.serve_appends(appends.clone());
+}
 
 /// Ordered appends, for every port that takes some.
 pub(crate) fn start(settings: &Settings, backend: &Backend, registry: &mut Registry) -> Result<Appends, String> {

@@ -3,17 +3,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{watch, Notify};
-use windrow_adbc::{Adbc, AdbcOptions, SqlDatabase};
 use windrow_clickhouse::{
     Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, SrvRecord,
     TlsError,
 };
-use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, SqlBackend, Users, MARKED_WINDOW};
-use windrow_settings::{AdbcUrl, Backend, ClickHouseUrl, DuckDbPlace, ReplicaChoice, Settings};
+use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, MARKED_WINDOW};
+use windrow_settings::{Backend, ClickHouseUrl, ReplicaChoice, Settings};
 
-use crate::default_backend;
+use crate::sql_backend;
 
 /// Whether the backend answers; the sentence says why not.
 pub(crate) type Availability = watch::Receiver<Result<(), String>>;
@@ -31,7 +29,7 @@ pub(crate) struct RunningBackend {
 
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 /// How long one answer may take, and the first of all while requests wait for the start.
-const ANSWER: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
@@ -40,8 +38,8 @@ impl RunningBackend {
         let look_up = Arc::new(Notify::new());
         match &settings.backend {
             Backend::Embedded => Self::embedded(settings).await,
-            Backend::DuckDb(place) => Self::duckdb(settings, place).await,
-            Backend::Adbc(url) => Self::adbc(settings, url).await,
+            Backend::DuckDb(place) => sql_backend::duckdb(settings, place).await,
+            Backend::Adbc(url) => sql_backend::adbc(settings, url).await,
             Backend::ClickHouse(urls) => {
                 let endpoints = urls.iter().map(endpoint).collect();
                 let replicas = match urls.iter().any(|url| url.is_srv_record) {
@@ -108,77 +106,21 @@ impl RunningBackend {
         })
     }
 
-    /// It is in this process: it is there as long as we are.
-    async fn duckdb(settings: &Settings, place: &DuckDbPlace) -> Result<RunningBackend, String> {
-        if let Some(notice) = default_backend::notice(settings) {
-            tracing::warn!("{notice}");
-        }
-        let of = &settings.duckdb;
-        let path = match place {
-            DuckDbPlace::Memory => None,
-            DuckDbPlace::File(path) => Some(path.clone()),
-        };
-        let folder = windrow_gateway::temporary_folder(settings);
-        let options = DuckDbOptions {
-            path,
-            library: of.library.clone(),
-            memory_limit_bytes: of.memory_limit_bytes,
-            threads: of.threads,
-            temporary_folder: Some(folder.join("duckdb")),
-            max_temporary_bytes: Some(of.max_temporary_bytes),
-            max_result_connections: of.max_result_connections,
-            ..DuckDbOptions::default()
-        };
-        windrow_gateway::prepare_temporary_folder(&folder)
-            .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
-        let opened = tokio::task::spawn_blocking(|| DuckDb::open(options)).await.map_err(|error| error.to_string())?;
-        let duckdb = opened.map_err(|error| error.to_string())?;
-        windrow_gateway::install_duckdb_functions(&duckdb).await.map_err(|error| error.to_string())?;
-        let (sender, available) = watch::channel(Ok(()));
-        // The answer never changes, and is not to look as if nobody gave it.
-        tokio::spawn(async move { sender.closed().await });
-        Ok(RunningBackend {
-            gateway: windrow_gateway::Backend::Sql(SqlBackend {
-                database: SqlDatabase::DuckDb(duckdb),
-                users: Arc::new(Users::new(of.default_password.as_ref(), &of.users)),
-            }),
+    /// A database that takes SQL.
+    #[cfg(feature = "sql")]
+    pub(crate) fn sql(
+        backend: windrow_gateway::SqlBackend,
+        settings: &Settings,
+        available: Availability,
+    ) -> RunningBackend {
+        RunningBackend {
+            gateway: windrow_gateway::Backend::Sql(backend),
             name: settings.backend.to_string(),
             available,
             default_user: None,
             engine: None,
             look_up: Arc::default(),
-        })
-    }
-
-    /// The database may be away at the start, as it may be later.
-    async fn adbc(settings: &Settings, url: &AdbcUrl) -> Result<RunningBackend, String> {
-        let of = &settings.adbc;
-        let options = AdbcOptions {
-            scheme: url.scheme.clone(),
-            url: url.url.expose().to_owned(),
-            driver: of.driver.clone(),
-            options: of.options.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
-            max_connections: of.max_connections,
-        };
-        let folder = windrow_gateway::temporary_folder(settings);
-        windrow_gateway::prepare_temporary_folder(&folder)
-            .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
-        let opened = tokio::task::spawn_blocking(move || Adbc::open(&options)).await;
-        let adbc = opened.map_err(|error| error.to_string())??;
-        if settings.flight.listen.is_some() {
-            tracing::info!("Arrow Flight SQL is not served before a database behind ADBC");
         }
-        Ok(RunningBackend {
-            available: ask_adbc_now_and_then(adbc.clone()).await,
-            gateway: windrow_gateway::Backend::Sql(SqlBackend {
-                database: SqlDatabase::Adbc(adbc),
-                users: Arc::new(Users::new(of.default_password.as_ref(), &of.users)),
-            }),
-            name: settings.backend.to_string(),
-            default_user: None,
-            engine: None,
-            look_up: Arc::default(),
-        })
     }
 
     /// The embedded engine's process, while it is up.
@@ -193,7 +135,7 @@ impl RunningBackend {
                 relay.close();
                 cluster.iter().for_each(|cluster| cluster.close());
             }
-            windrow_gateway::Backend::Sql(SqlBackend { database, .. }) => database.close().await,
+            windrow_gateway::Backend::Sql(sql) => sql.close().await,
         }
         if let Some(engine) = self.engine {
             let outcome = engine.stop(STOP_GRACE).await;
@@ -327,24 +269,8 @@ async fn ask_now_and_then(client: Arc<Client>) -> Availability {
     follow_answers(silent, asking).await
 }
 
-async fn ask_adbc_now_and_then(adbc: Adbc) -> Availability {
-    let silent = "the database has not answered since Windrow's start".to_owned();
-    let asking = move || {
-        let adbc = adbc.clone();
-        async move { ask_adbc(&adbc).await }
-    };
-    follow_answers(silent, asking).await
-}
-
-async fn ask_adbc(adbc: &Adbc) -> Result<(), String> {
-    match tokio::time::timeout(ANSWER, adbc.ping()).await {
-        Ok(answer) => answer.map_err(|exception| exception.line),
-        Err(_) => Err(format!("the database has not answered for {} s", ANSWER.as_secs())),
-    }
-}
-
 /// Others have to be asked. One that is silent does not hold up the start.
-async fn follow_answers<F>(silent: String, ask: impl Fn() -> F + Send + Sync + 'static) -> Availability
+pub(crate) async fn follow_answers<F>(silent: String, ask: impl Fn() -> F + Send + Sync + 'static) -> Availability
 where
     F: Future<Output = Result<(), String>> + Send + 'static,
 {

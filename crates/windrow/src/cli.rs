@@ -5,10 +5,12 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use windrow_settings::Flag;
 
+#[cfg(feature = "append")]
 use crate::append::AppendArguments;
 use crate::dead_letters::DeadLettersArguments;
 use crate::drain::DrainArguments;
 use crate::journal::JournalArguments;
+#[cfg(feature = "kafka")]
 use crate::kafka::KafkaArguments;
 use crate::status::StatusArguments;
 
@@ -25,11 +27,14 @@ pub(crate) enum Command {
     /// Run the gateway.
     Serve(SettingsFlags),
     Config(ConfigArguments),
+    #[cfg(feature = "demo")]
     /// UpClick: hundreds of probes insert one row each, through a gateway and straight into ClickHouse.
     Demo(DemoArguments),
+    #[cfg(feature = "append")]
     Append(Box<AppendArguments>),
     DeadLetters(DeadLettersArguments),
     Journal(JournalArguments),
+    #[cfg(feature = "kafka")]
     Kafka(KafkaArguments),
     Status(StatusArguments),
     /// The same each second, until Ctrl-C: `windrow status --watch`.
@@ -140,6 +145,8 @@ impl Cli {
 fn at(command: clap::Command, path: &[&str], change: &dyn Fn(clap::Command) -> clap::Command) -> clap::Command {
     match path {
         [] => change(command),
+        // A part that the program is built without.
+        [next, ..] if command.find_subcommand(next).is_none() => command,
         [next, rest @ ..] => command.mut_subcommand(*next, |command| at(command, rest, change)),
     }
 }

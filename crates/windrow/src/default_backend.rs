@@ -6,6 +6,8 @@
 
 use windrow_settings::{Backend, DuckDbPlace, Origin, Settings};
 
+use crate::sql_backend;
+
 /// Below the data directory. Not called after Windrow: DuckDB calls a catalogue like its file, and a schema has that name.
 const FILE: &str = "rows.duckdb";
 /// The folder of the embedded ClickHouse, below the data directory.
@@ -21,8 +23,7 @@ pub(crate) fn instead_of_clickhouse(settings: &Settings) -> Option<String> {
     }
     let file = std::path::absolute(settings.data_dir.join(FILE)).ok()?;
     let takes_it = file.exists()
-        || windrow_embedded::engine_is_missing()
-            && windrow_duckdb::library_is_there(settings.duckdb.library.as_deref());
+        || windrow_embedded::engine_is_missing() && sql_backend::duckdb_is_there(settings.duckdb.library.as_deref());
     takes_it.then(|| Backend::DuckDb(DuckDbPlace::File(file)).to_string())
 }
 

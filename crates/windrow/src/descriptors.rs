@@ -40,6 +40,6 @@ pub(crate) fn raise_limit(settings: &Settings) -> Result<(), String> {
 fn wanted(settings: &Settings) -> u64 {
     let [clients, backend] =
         [settings.http.max_connections, settings.backend_pool.max_connections].map(|count| count as u64);
-    let flight = if settings.flight.listen.is_some() { windrow_flight::MAX_CONNECTIONS as u64 } else { 0 };
+    let flight = if settings.flight.listen.is_some() { crate::flight::MAX_CONNECTIONS as u64 } else { 0 };
     clients + flight + windrow_gateway::MAX_ADMIN_CONNECTIONS as u64 + 2 * backend + OWN
 }

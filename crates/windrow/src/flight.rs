@@ -4,11 +4,13 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use windrow_adbc::SqlDatabase;
 use windrow_append::Appends;
-use windrow_flight::{Access, DefaultUser, FlightOptions, FlightServer, Store, TlsFiles, Users};
-use windrow_gateway::{Backend, ClickHouse, SqlBackend};
+use windrow_flight::{Access, DefaultUser, FlightOptions, Store, TlsFiles, Users};
+use windrow_gateway::{Backend, ClickHouse};
 use windrow_settings::Settings;
 
 use crate::backend::RunningBackend;
+
+pub(crate) use windrow_flight::{FlightServer, MAX_CONNECTIONS};
 
 /// Arrow Flight SQL for the users of the data port, under its certificate. `None`: this backend has none.
 pub(crate) fn start(
@@ -19,11 +21,11 @@ pub(crate) fn start(
     registry: &mut Registry,
 ) -> Result<Option<FlightServer>, String> {
     let (store, users) = match &backend.gateway {
-        Backend::Sql(SqlBackend { database: SqlDatabase::Adbc(_), .. }) => return Ok(None),
-        Backend::Sql(SqlBackend { database: SqlDatabase::DuckDb(duckdb), users }) => {
-            let users = users.clone();
-            let check = move |given: &_| users.check(given).map(|access| Access { readonly: access.readonly });
-            (Store::DuckDb(duckdb.clone()), Users::Gateway(Box::new(check)))
+        Backend::Sql(sql) => {
+            let SqlDatabase::DuckDb(duckdb) = &sql.database else { return Ok(None) };
+            let (store, sql) = (Store::DuckDb(duckdb.clone()), sql.clone());
+            let check = move |given: &_| sql.access(given).map(|access| Access { readonly: access.readonly });
+            (store, Users::Gateway(Box::new(check)))
         }
         Backend::ClickHouse(ClickHouse { client, relay, .. }) => {
             let default_user = backend.default_user.as_ref().map(|default| DefaultUser {

@@ -6,20 +6,18 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use windrow_append::Appends;
 use windrow_embedded::{DataDirLock, EngineState};
 use windrow_engine::{Leftovers, ShutDown};
-use windrow_flight::FlightServer;
 use windrow_gateway::{bind, AdminOptions, AdminServer, Cluster, DataServer, GatewayOptions, GatewayStores, Port};
 use windrow_settings::Settings;
 
-use crate::appends;
+use crate::appends::{self, Appends};
 use crate::backend::RunningBackend;
 use crate::data_directory::{self, DataDirectory};
 use crate::dead_letters;
 use crate::deduplication;
 use crate::descriptors;
-use crate::flight;
+use crate::flight::{self, FlightServer};
 use crate::kafka::{self, Pipelines};
 use crate::logging;
 use crate::readiness::Readiness;
@@ -27,6 +25,7 @@ use crate::reload::{self, Load, Reload};
 use crate::service_manager::{ServiceManager, READY, RELOADING, STOPPING};
 use crate::signals::{Asked, Signals};
 use crate::traces::Traces;
+use crate::without;
 
 /// What streams of Flight SQL have left to come to their end.
 const STREAMS_GRACE: Duration = Duration::from_secs(2);
@@ -60,6 +59,9 @@ fn native_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, Str
 }
 
 fn otlp_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, String> {
+    if cfg!(not(feature = "otlp")) && settings.otlp.grpc_listen.or(settings.otlp.http_listen).is_some() {
+        return Err(without::missing("otlp", "`otlp.grpc_listen` and `otlp.http_listen`"));
+    }
     named_listeners([
         (settings.otlp.grpc_listen, "otlp.grpc_listen", Port::OtlpGrpc),
         (settings.otlp.http_listen, "otlp.http_listen", Port::OtlpHttp),
@@ -108,7 +110,7 @@ impl Gateway {
         let behind = backend.gateway.clone();
         let appends = appends::start(&settings, &behind, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, certificates, &mut registry));
-        data.serve_appends(appends.clone());
+        appends::serve(&data, &appends);
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
         let ready = {
             let (readiness, data) = (readiness.clone(), data.clone());

@@ -1,9 +1,17 @@
 //! The `windrow` program: command line, settings, and the order in which the parts start and stop.
 
+// What optional parts alone use is there without them.
+#![cfg_attr(
+    not(all(feature = "append", feature = "demo", feature = "flight", feature = "kafka", feature = "sql")),
+    allow(dead_code)
+)]
+
 mod admin_api;
 mod adopt;
 mod allocator;
+#[cfg(feature = "append")]
 mod append;
+#[cfg_attr(not(feature = "append"), path = "without/appends.rs")]
 mod appends;
 mod backend;
 mod cli;
@@ -11,12 +19,15 @@ mod data_directory;
 mod dead_letters;
 mod deduplication;
 mod default_backend;
+#[cfg(feature = "demo")]
 mod demo;
 mod descriptors;
 mod drain;
+#[cfg_attr(not(feature = "flight"), path = "without/flight.rs")]
 mod flight;
 mod gateway;
 mod journal;
+#[cfg_attr(not(feature = "kafka"), path = "without/kafka.rs")]
 mod kafka;
 mod log_writer;
 mod logging;
@@ -24,8 +35,11 @@ mod readiness;
 mod reload;
 mod service_manager;
 mod signals;
+#[cfg_attr(not(feature = "sql"), path = "without/sql_backend.rs")]
+mod sql_backend;
 mod status;
 mod traces;
+mod without;
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -52,6 +66,7 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::finished(), "windrow", &mut script);
             write_out(&script).map(|()| ExitCode::SUCCESS)
         }
+        #[cfg(feature = "append")]
         Command::Append(arguments) => append::run(&arguments),
         Command::Serve(flags) => {
             load(&flags).and_then(|settings| gateway::serve(settings, Box::new(move || load(&flags))))
@@ -62,6 +77,7 @@ fn main() -> ExitCode {
         Command::Journal(arguments) => {
             load(arguments.settings()).and_then(|settings| journal::run(&settings, &arguments))
         }
+        #[cfg(feature = "kafka")]
         Command::Kafka(arguments) => kafka::run(&arguments),
         Command::Status(arguments) => {
             load(&arguments.settings).and_then(|settings| status::run(&settings, arguments.view()))
@@ -69,6 +85,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, View::Watch)),
         Command::Drain(arguments) => load(&arguments.settings).and_then(|settings| drain::run(&settings, &arguments)),
         Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
+        #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
     };
     outcome.unwrap_or_else(|problem| {

@@ -71,7 +71,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(context: UserContext, grants: Option<Grants>, fingerprint: u64, began: Moment) -> Account {
+    pub(crate) fn new(context: UserContext, grants: Option<Grants>, fingerprint: u64, began: Moment) -> Account {
         Account {
             context: Arc::new(context),
             grants,

@@ -27,7 +27,7 @@ impl Default for BackendFacts {
 }
 
 impl BackendFacts {
-    pub(super) fn new(version_suffix: String, display_name: String, timezone: String) -> BackendFacts {
+    pub(crate) fn new(version_suffix: String, display_name: String, timezone: String) -> BackendFacts {
         let fixed_fields = format!(
             "Content-Type: text/plain; charset=UTF-8\r\nAccess-Control-Expose-Headers: {EXPOSED}\r\n\
              X-ClickHouse-Server-Display-Name: {display_name}\r\n"
@@ -99,7 +99,7 @@ impl Facts {
 }
 
 /// As ClickHouse takes it for its display name. Only what may stand in a header field.
-pub(super) fn hostname() -> Option<String> {
+pub(crate) fn hostname() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())).then(|| name.to_owned())

@@ -33,7 +33,6 @@ mod remembered;
 mod rounds;
 mod schema;
 mod sharding;
-mod sql;
 mod standing;
 mod user;
 mod views;
@@ -55,7 +54,7 @@ use account::Accounts;
 pub(crate) use casts::refuse_casts;
 use catalog::Catalog;
 use doubted::{name_of, DoubtedTables};
-pub(crate) use facts::{BackendFacts, Facts};
+pub(crate) use facts::{hostname, BackendFacts, Facts};
 pub(crate) use functions::may_be_asked;
 use on_disk::Kept;
 pub(crate) use on_disk::{KeptGrounds, KeptSince, ToKeep};
@@ -65,7 +64,6 @@ use remembered::Remembered;
 pub(crate) use schema::{Column, Marks, TableSchema, Target};
 use sharding::Shards;
 pub(crate) use sharding::{Cutting, ShardOfCut, Sharding};
-pub(crate) use sql::SETTINGS as SQL_SETTINGS;
 pub(crate) use standing::{Moment, Standing};
 pub(crate) use user::{ServerVersion, UserContext, UserKey};
 pub(crate) use views::Unprotected;
@@ -74,9 +72,10 @@ pub(crate) use windows::Bounds;
 pub use windows::MARKED_WINDOW;
 pub(crate) use windows::{Window, Windows};
 
-use crate::backend::{Backend, SqlBackend};
+use crate::backend::Backend;
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
+use crate::sql_backend::SqlBackend;
 
 /// Why an insert can't be taken.
 #[derive(Debug, Clone)]
@@ -92,7 +91,7 @@ pub(crate) enum NotAdmitted {
 }
 
 impl NotAdmitted {
-    fn refused(refusal: Refusal) -> NotAdmitted {
+    pub(crate) fn refused(refusal: Refusal) -> NotAdmitted {
         NotAdmitted::Refused(Arc::new(refusal))
     }
 
@@ -204,7 +203,7 @@ impl Admission {
             }
             Backend::Sql(it) => {
                 let (accounts, tables) = (Remembered::new(account_ttl), Remembered::new(table_ttl));
-                let facts = Arc::new(Facts::new(sql::facts(it)));
+                let facts = Arc::new(Facts::new(it.facts()));
                 (facts, Learnt::Sql(OfSql { backend: it.clone(), accounts, tables }))
             }
         };
@@ -310,7 +309,7 @@ impl Admission {
     pub(crate) async fn account_at(&self, key: &UserKey, since: Moment) -> Result<Arc<Account>, NotAdmitted> {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.accounts.get(key, self.account_since(Moment::now()).max(since)).await,
-            Learnt::Sql(it) => it.accounts.get(key, async || sql::account(&it.backend, key)).await,
+            Learnt::Sql(it) => it.accounts.get(key, async || it.backend.account(key)).await,
         }
     }
 
@@ -373,7 +372,7 @@ impl Admission {
                 let doubted = self.doubted_table_at(key, Moment::default());
                 it.table(key, asker, self.table_since(Moment::now()).max(since), doubted).await
             }
-            Learnt::Sql(it) => it.tables.get(key, || sql::table(&it.backend, key)).await,
+            Learnt::Sql(it) => it.tables.get(key, || it.backend.table(key)).await,
         }
     }
 
@@ -538,7 +537,7 @@ impl Admission {
     pub(crate) async fn table_anew(&self, key: &TableKey) -> Result<TableSchema, CallError> {
         match &self.learnt {
             Learnt::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
-            Learnt::Sql(it) => sql::table_anew(&it.backend, key).await.map_err(CallError::Exception),
+            Learnt::Sql(it) => it.backend.table_anew(key).await.map_err(CallError::Exception),
         }
     }
 
@@ -601,7 +600,7 @@ impl Admission {
                 }
                 Ok(())
             }
-            Learnt::Sql(it) => sql::probe(&it.backend, &probe.destination.credentials),
+            Learnt::Sql(it) => it.backend.probe(&probe.destination.credentials),
         }
     }
 
@@ -637,7 +636,7 @@ impl Admission {
                 let call = Call::new(credentials, &format!("CHECK GRANT {privilege}"));
                 Ok(it.client.call(call.timeout(QUESTION_TIMEOUT)).await?.text().trim() == "1")
             }
-            Learnt::Sql(it) => Ok(it.backend.users.check(credentials).is_some_and(|access| !access.readonly)),
+            Learnt::Sql(it) => Ok(it.backend.access(credentials).is_some_and(|access| !access.readonly)),
         }
     }
 

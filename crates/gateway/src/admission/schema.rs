@@ -328,7 +328,54 @@ impl Column {
     }
 }
 
+impl Column {
+    /// A column that is filled by the database itself where it isn't given, as `default_kind` says.
+    pub(crate) fn plain(
+        name: String,
+        type_name: String,
+        data_type: Result<DataType, String>,
+        default_kind: DefaultKind,
+    ) -> Column {
+        Column {
+            name,
+            type_name,
+            data_type,
+            default_kind,
+            default_expression: "".into(),
+            plain_default: None,
+            asks_for_rights: false,
+            reads_request: false,
+        }
+    }
+}
+
 impl TableSchema {
+    /// A table of a database that is no ClickHouse: it takes rows as they are, and hands them on to nobody.
+    pub(crate) fn plain(columns: Box<[Column]>, window: Window, began: Moment) -> TableSchema {
+        TableSchema {
+            standing: Standing::confirmed_at(began),
+            watch: None,
+            columns,
+            gatherable: true,
+            async_insert: false,
+            window,
+            marks: None,
+            uuid: 0,
+            has_views: false,
+            fed: Box::default(),
+            keeps_none: false,
+            distributed: None,
+            has_replicated_engine: false,
+            said_by: ReplicaId::FIRST,
+            hands_on: false,
+            is_replicated: false,
+            partition_key: String::new(),
+            computes: false,
+            asks_for_rights: false,
+            reads_request: false,
+        }
+    }
+
     fn new(
         mut columns: Vec<Column>,
         engine: Option<Engine>,

@@ -2,7 +2,7 @@
 //!
 //! A head that was seen before goes straight to its body (`insert.rs`). Of any other it is decided what is to be done with it
 //! (`classify.rs`): an insert is gathered (`insert.rs`, through the stages of `crate::insert`), a flush is answered here
-//! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is another database's (`on_sql.rs`).
+//! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is another database's (`sql_backend/`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,25 +20,25 @@ use super::forwarding::Cause;
 use super::insert::{repeat, Repeated};
 use super::known_heads::Latest;
 use super::request::{Caller, Request};
-use super::sql::is_for_anyone;
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
 use crate::backend::Backend;
 use crate::cluster::{Cluster, Hop, PING_PATH};
 use crate::error::Refusal;
 use crate::insert::{AnswerForm, Origin};
+use crate::sql_backend::is_for_anyone;
 use crate::state::State;
 use crate::statement::StatementContext;
 
-pub(super) struct Exchange<'a> {
-    pub(super) state: &'a Arc<State>,
-    pub(super) request: Request<'a>,
-    pub(super) caller: Caller,
-    pub(super) peer: &'a Peer,
-    pub(super) sender: OnceCell<Sender>,
-    pub(super) origin: Origin<'a>,
+pub(crate) struct Exchange<'a> {
+    pub(crate) state: &'a Arc<State>,
+    pub(crate) request: Request<'a>,
+    pub(crate) caller: Caller,
+    pub(crate) peer: &'a Peer,
+    pub(crate) sender: OnceCell<Sender>,
+    pub(crate) origin: Origin<'a>,
     /// Another gateway has sent it, because this one owns the insert.
-    pub(super) came_by_hop: bool,
+    pub(crate) came_by_hop: bool,
     route: Mutex<&'static str>,
 }
 
@@ -127,7 +127,7 @@ impl Exchange<'_> {
     }
 
     /// What the request turns out to be; the last word counts.
-    pub(super) fn takes(&self, route: &'static str) {
+    pub(crate) fn takes(&self, route: &'static str) {
         *self.route() = route;
     }
 
@@ -135,14 +135,14 @@ impl Exchange<'_> {
         self.route.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn credentials(&self) -> Option<&Credentials> {
+    pub(crate) fn credentials(&self) -> Option<&Credentials> {
         match &self.caller {
             Caller::Itself(credentials) | Caller::Default(credentials) => Some(credentials),
             Caller::WrongPassword { .. } | Caller::Unclear => None,
         }
     }
 
-    pub(super) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
+    pub(crate) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
         self.takes("refuse");
         self.state.metrics.refused(refusal);
         if let Some(trace) = self.origin.trace {
@@ -157,17 +157,17 @@ impl Exchange<'_> {
     }
 
     /// The form of an answer that is given before an insert is admitted, or to something else.
-    pub(super) fn form(&self) -> AnswerForm {
+    pub(crate) fn form(&self) -> AnswerForm {
         let user = self.credentials().and_then(|known| self.state.admission.known_user(&self.request.user_key(known)));
         AnswerForm::new(|name| self.request.param_str(name).or_else(|| user.as_ref()?.setting(name)))
     }
 
-    pub(super) async fn current_database(&self) -> String {
+    pub(crate) async fn current_database(&self) -> String {
         self.context().current_database().await
     }
 
     /// The statement without what is HTTP's.
-    pub(super) fn context(&self) -> StatementContext<'_> {
+    pub(crate) fn context(&self) -> StatementContext<'_> {
         let known = self.credentials();
         let credentials = known.unwrap_or(self.state.backend.own_credentials());
         StatementContext {
@@ -182,7 +182,7 @@ impl Exchange<'_> {
     }
 }
 
-pub(super) async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
+pub(crate) async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
     match connection.send(out).await {
         Ok(()) => after,
         Err(_) => After::Close,

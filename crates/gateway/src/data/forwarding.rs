@@ -24,14 +24,14 @@ use crate::insert::{role, Role};
 use crate::statement::{Changes, Learnt, Passage};
 
 /// Why a request is forwarded, and what is known of it.
-pub(super) struct Cause<'a> {
-    pub(super) reason: ForwardReason,
+pub(crate) struct Cause<'a> {
+    pub(crate) reason: ForwardReason,
     /// Unless it is a plain INSERT, or nobody looked.
-    pub(super) statement: Option<&'a OtherStatement>,
+    pub(crate) statement: Option<&'a OtherStatement>,
     /// Where something in it may have to be replaced.
-    pub(super) text: Option<Text>,
+    pub(crate) text: Option<Text>,
     /// If it is an INSERT.
-    pub(super) insert: Option<InsertOutline>,
+    pub(crate) insert: Option<InsertOutline>,
 }
 
 /// What came of a request that was sent on.

@@ -16,12 +16,12 @@ use super::forwarding::Cause;
 use super::progress::ProgressFields;
 use super::request::Request;
 use super::text::Text;
-use crate::backend::Backend;
+use crate::backend::ClickHouse;
 use crate::forward_reason::ForwardReason;
 use crate::ingest::{accept, Accepted, RowSource};
 use crate::insert::{
-    log_unreadable, parse, query_id, random_query_id, role, unreadable, Candidate, NotGathered, Origin, Prepared, Role,
-    RowsForm, SentRows, Summary,
+    log_unreadable, not_taken, parse, query_id, random_query_id, role, too_large, unreadable, Candidate, NotGathered,
+    Origin, Prepared, Role, RowsForm, SentRows, Summary,
 };
 use crate::metrics::GATHERED;
 use crate::state::State;
@@ -241,9 +241,8 @@ impl Exchange<'_> {
         why: NotGathered,
         pending: Pending,
     ) -> After {
-        let relay = match &self.state.backend {
-            Backend::ClickHouse(clickhouse) => &clickhouse.relay,
-            Backend::Sql(_) => return self.not_gathered_for_sql(connection, out, why, pending).await,
+        let Some(ClickHouse { relay, .. }) = self.state.backend.clickhouse() else {
+            return self.not_gathered_for_sql(connection, out, why, pending).await;
         };
         let Pending { stripping, insert, read, .. } = pending;
         match why {
@@ -288,7 +287,10 @@ impl Exchange<'_> {
     ) -> After {
         let (unread, prepared, query_id) = match why {
             NotGathered::Refused(refusal) => return self.refuse(connection, out, &refusal).await,
-            NotGathered::Forward(reason) => return self.refuse_insert(connection, out, reason).await,
+            NotGathered::Forward(ForwardReason::TooLarge) => {
+                return self.refuse(connection, out, &too_large(self.state.max_table_bytes)).await
+            }
+            NotGathered::Forward(reason) => return self.refuse(connection, out, &not_taken(reason)).await,
             NotGathered::Elsewhere(owner) => return self.hop(connection, out, owner, pending.read.bytes).await,
             NotGathered::NoRows => return After::Close,
             NotGathered::NotRead { unread, prepared, query_id } => (unread, prepared, query_id),

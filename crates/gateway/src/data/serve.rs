@@ -7,7 +7,6 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use windrow_append::Appends;
 use windrow_clickhouse::Strangers;
 use windrow_columns::ReadPlans;
 use windrow_engine::trace::{Parent, RequestTrace};
@@ -20,7 +19,6 @@ use super::body::BodyRoom;
 use super::exchange::exchange;
 use super::known_heads::{KnownHeads, Latest};
 use super::sessions::Sessions;
-use super::sql::{KeptFiles, TemporaryFiles};
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink};
@@ -31,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::native;
 use crate::options::{GatewayOptions, GatewayStores};
 use crate::otlp::{self, Otlp};
-use crate::pipelines::{BackendTables, PipelineSource, ShownPipelines};
+use crate::pipelines::ShownPipelines;
 use crate::state::State;
 use crate::statement::QueryIds;
 
@@ -141,11 +139,6 @@ impl DataServer {
         let gatherer = Gatherer::open(sink, gatherer_options, stores, registry, on_stale_schema);
         let connection_limit = ConnectionLimit::new(settings.http.max_connections);
         let state = State {
-            kept_files: KeptFiles::default(),
-            temporary_files: TemporaryFiles::new(
-                options.temporary_folder.clone(),
-                settings.duckdb.max_result_files_bytes,
-            ),
             body_room: BodyRoom::new(gather.max_buffer_bytes, overload_wait),
             max_table_bytes: max_table_bytes(gather),
             backend,
@@ -191,7 +184,8 @@ impl DataServer {
     }
 
     /// Serves ordered appends from now on.
-    pub fn serve_appends(&self, appends: Appends) {
+    #[cfg(feature = "append")]
+    pub fn serve_appends(&self, appends: super::appends::Appends) {
         // Who comes second has nothing else to say.
         let _ = self.state.appends.set(appends);
     }
@@ -211,12 +205,14 @@ impl DataServer {
     }
 
     /// What pipelines are to ask about tables.
-    pub fn tables(&self) -> BackendTables {
-        BackendTables::new(self.state.admission.clone())
+    #[cfg(feature = "kafka")]
+    pub fn tables(&self) -> crate::pipelines::BackendTables {
+        crate::pipelines::BackendTables::new(self.state.admission.clone())
     }
 
     /// Shows pipelines from now on: in `system.windrow_kafka`, and on the admin port.
-    pub fn show_pipelines(&self, source: PipelineSource) {
+    #[cfg(feature = "kafka")]
+    pub fn show_pipelines(&self, source: crate::pipelines::PipelineSource) {
         self.state.pipelines.set(source);
     }
 

@@ -3,7 +3,7 @@ use windrow_sql::{classify, classify_prefix, InsertStatement, Statement};
 
 /// The text of a request: its `query` parameter, a line break, its body.
 #[derive(Clone)]
-pub(super) struct Text {
+pub(crate) struct Text {
     /// The `query` parameter and the line break; empty without a query.
     pub(super) head: Bytes,
     body: Bytes,
@@ -17,7 +17,7 @@ impl Text {
         Text { head, body: body.clone(), whole }
     }
 
-    pub(super) fn joined(&self) -> Bytes {
+    pub(crate) fn joined(&self) -> Bytes {
         match self.head.is_empty() {
             true => self.body.clone(),
             false => [&self.head[..], &self.body[..]].concat().into(),

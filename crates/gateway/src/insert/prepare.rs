@@ -242,7 +242,7 @@ impl<'a> Preparation<'a> {
             // Whatever format is named: blocks are blocks.
             DataKind::Preprocessed => ("Native", statement.format.as_str()),
         };
-        let parsed = Format::named(name).or_else(|| windrow_interchange::format(name));
+        let parsed = Format::named(name).or_else(|| interchange_format(name));
         let passthrough = PassthroughFormat::named(name);
         let may_ask = !self.alone_here && may_be_asked_for(name, parsed);
         if parsed.is_none() && passthrough.is_none() && !may_ask {
@@ -549,4 +549,15 @@ pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLev
         true => own.ack,
         false => AckLevel::Stored,
     }
+}
+
+/// A format that is read by a library: Avro, Arrow, Parquet, Protobuf.
+#[cfg(feature = "formats")]
+fn interchange_format(name: &str) -> Option<&'static Format> {
+    windrow_interchange::format(name)
+}
+
+#[cfg(not(feature = "formats"))]
+fn interchange_format(_: &str) -> Option<&'static Format> {
+    None
 }

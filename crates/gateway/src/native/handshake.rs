@@ -26,12 +26,12 @@ const JWT: &str = " JWT AUTHENTICATION ";
 const UNUSED_VERSION: u64 = 0;
 
 /// A client that is known.
-pub(super) struct Client {
+pub(crate) struct Client {
     /// As the backend is to hear it.
     pub(super) hello: ClientHello,
     pub(super) credentials: Credentials,
     /// What both sides write.
-    pub(super) revision: u64,
+    pub(crate) revision: u64,
     /// The backend can't be reached natively.
     pub(super) is_over_http: bool,
     /// The backend's side, once it was needed.

@@ -17,7 +17,6 @@ mod chunked;
 mod forward;
 mod handshake;
 mod insert;
-mod on_sql;
 mod over_http;
 mod relay;
 mod reply;
@@ -26,6 +25,7 @@ mod session;
 mod upstream;
 mod wire;
 
-pub(crate) use session::serve;
+pub(crate) use over_http::{wait_for, Blocks, Failure, Posted};
+pub(crate) use session::{serve, Session};
 pub(crate) use upstream::KnownDatabases;
 pub use upstream::NativeBackend;

@@ -39,7 +39,7 @@ const NO_TABLES: &str =
 
 /// Whom a statement is posted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Through {
+pub(crate) enum Through {
     Backend,
     /// The gateway that owns an insert.
     Gateway(GatewayId),
@@ -47,16 +47,16 @@ pub(super) enum Through {
 
 /// A statement beside its text.
 #[derive(Clone, Copy)]
-pub(super) struct Posted<'p> {
-    pub(super) context: &'p StatementContext<'p>,
-    pub(super) query: &'p Query,
+pub(crate) struct Posted<'p> {
+    pub(crate) context: &'p StatementContext<'p>,
+    pub(crate) query: &'p Query,
     /// Settings that Windrow adds.
-    pub(super) additions: &'p [(&'static str, &'static str)],
-    pub(super) through: Through,
+    pub(crate) additions: &'p [(&'static str, &'static str)],
+    pub(crate) through: Through,
     /// Outside of a session.
-    pub(super) purpose: Purpose,
+    pub(crate) purpose: Purpose,
     /// It may read tables that the gateway has and the backend doesn't.
-    pub(super) reads_own_tables: bool,
+    pub(crate) reads_own_tables: bool,
 }
 
 impl<'p> Posted<'p> {
@@ -68,7 +68,7 @@ impl<'p> Posted<'p> {
 }
 
 /// Why there is no whole answer.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Refused(Refusal),
     Cancelled,
     Closed,
@@ -83,7 +83,7 @@ impl From<Stopped> for Failure {
     }
 }
 
-pub(super) async fn wait_for<T>(
+pub(crate) async fn wait_for<T>(
     wire: &mut Wire,
     has_to_be_known: bool,
     work: impl Future<Output = T>,
@@ -399,7 +399,7 @@ fn without_format(text: &[u8]) -> &[u8] {
 }
 
 /// Blocks one after the other, which become packets.
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     reader: BlockReader,
     is_compressed: bool,
     /// Read, and not taken yet.
@@ -409,11 +409,11 @@ pub(super) struct Blocks {
     scratch: Vec<u8>,
     inside: bool,
     /// Packets.
-    pub(super) out: Vec<u8>,
+    pub(crate) out: Vec<u8>,
 }
 
 impl Blocks {
-    pub(super) fn new(revision: u64, is_compressed: bool) -> Blocks {
+    pub(crate) fn new(revision: u64, is_compressed: bool) -> Blocks {
         Blocks {
             reader: BlockReader::new(revision, MAX_COLUMN_BYTES).discarding(),
             is_compressed,
@@ -429,7 +429,7 @@ impl Blocks {
         !self.inside && self.input.is_empty()
     }
 
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         self.input.extend_from_slice(bytes);
         loop {
             if !self.inside {

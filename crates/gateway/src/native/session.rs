@@ -37,11 +37,11 @@ const READ_BYTES: usize = 1 << 20;
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// One client.
-pub(super) struct Session<'s> {
-    pub(super) state: &'s Arc<State>,
+pub(crate) struct Session<'s> {
+    pub(crate) state: &'s Arc<State>,
     pub(super) id: u64,
-    pub(super) wire: Wire,
-    pub(super) client: Client,
+    pub(crate) wire: Wire,
+    pub(crate) client: Client,
     /// Comes in front of the first packet, whenever that is.
     pub(super) addendum: Option<Addendum>,
     /// The database, roles or temporary tables are no longer those that a connection begins with, or SET said something that is

@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 * 1024;
 const FIRST_BYTES: usize = 512;
 
 /// One side of a connection, with what has come and has not been used.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     pub(super) read: ReadHalf,
     pub(super) write: WriteHalf,
     pub(super) input: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Wire {
 }
 
 /// Why something is not waited for any more.
-pub(super) enum Stopped {
+pub(crate) enum Stopped {
     Cancelled,
     Gone,
 }
@@ -102,7 +102,7 @@ impl Wire {
         }
     }
 
-    pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.out.is_empty() {
             return self.write.send(bytes, self.idle).await;
         }

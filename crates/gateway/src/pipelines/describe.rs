@@ -11,9 +11,9 @@ use windrow_kafka::pipeline::{TableColumn, TableDescription, TableError};
 use super::table_error;
 use crate::admission::{
     refuse_casts, Admission, NotAdmitted, Probe, ServerVersion, TableKey, TableSchema, Target, UserContext, UserKey,
-    SQL_SETTINGS,
 };
 use crate::insert::recognised;
+use crate::sql_backend::SETTINGS;
 
 pub(super) async fn describe(
     admission: &Arc<Admission>,
@@ -118,7 +118,7 @@ struct UserFacts {
 
 impl UserFacts {
     fn of_sql() -> UserFacts {
-        let settings = SQL_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         UserFacts {
             time_zone: "UTC".to_owned(),
             version: None,

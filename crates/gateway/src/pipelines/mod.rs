@@ -2,8 +2,8 @@
 
 mod ask_format;
 mod describe;
+pub(crate) mod own_table;
 mod shown;
-mod text;
 mod through_gateway;
 
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use crate::backend::Backend;
 pub(crate) use shown::example;
 pub(crate) use shown::ShownPipelines;
 pub use shown::{pipelines_json, PipelineSource};
-pub use text::values_as_text;
 pub use through_gateway::TablesThroughGateway;
 
 /// The tables of the gateway's backend, as its own account sees them.

@@ -13,7 +13,7 @@ use windrow_kafka::pipeline::{AskError, Asking, FormatQuestion, TableColumn, Tab
 use windrow_sql::backquote;
 
 use super::{own_account, table_error};
-use crate::admission::SQL_SETTINGS;
+use crate::sql_backend::SETTINGS;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -33,7 +33,7 @@ impl TablesThroughGateway {
         let query = format!("DESCRIBE TABLE {name} FORMAT JSONCompactEachRow");
         let answer = self.client.call(Call::new(own, &query).timeout(TIMEOUT)).await.map_err(table_error)?;
         let columns: Vec<TableColumn> = answer.text().lines().filter_map(column).collect();
-        let settings = SQL_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let destination = Destination {
             database: database.to_owned(),
             table: table.to_owned(),

@@ -8,11 +8,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use arrow_array::RecordBatch;
 use windrow_clickhouse::{Call, CallError, Client};
 use windrow_columns::Rows;
-use windrow_duckdb::record_batch;
-use windrow_duckdb::results::{Encoder, Format, OutputSettings, ResultError, Statistics};
 use windrow_engine::{
     dead_letters::{DeadLetter, Kept, KeptInsert},
     sink::{Destination, Form},
@@ -22,6 +19,7 @@ use windrow_sql::backquote;
 use super::super::answer::Answer;
 use crate::backend::{Backend, ClickHouse};
 use crate::multipart::Multipart;
+use crate::sql_backend::rows_as_json;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -64,20 +62,8 @@ fn written_here(dead_letter: &KeptInsert, limit: usize) -> Result<Answer, String
     let (Rows::Parsed(block), Form::Native { types }) = (&dead_letter.rows, &dead_letter.destination.form) else {
         return Err("They are text of a format that is not known here".to_owned());
     };
-    let rows =
-        record_batch(block, &dead_letter.destination.columns, types).map_err(|not_held| not_held.exception("").line)?;
-    let rows = rows.slice(0, limit.min(rows.num_rows()));
-    let body = json_of(&rows).map_err(|error| error.to_string())?;
+    let body = rows_as_json(&dead_letter.destination.columns, types, block, limit)?;
     Ok(Answer::new(200, "application/json", body))
-}
-
-fn json_of(rows: &RecordBatch) -> Result<Vec<u8>, ResultError> {
-    let mut body = Vec::new();
-    let mut encoder = Encoder::new(Format::Json, rows.schema(), Some(rows), OutputSettings::default())?;
-    encoder.begin(&mut body);
-    encoder.batch(rows, &mut body)?;
-    encoder.finish(&Statistics::default(), &mut body)?;
-    Ok(body)
 }
 
 async fn ask(client: &Client, dead_letter: &KeptInsert, payload: &[u8], limit: usize) -> Result<Vec<u8>, CallError> {

@@ -6,11 +6,12 @@ mod payload;
 mod reply;
 
 use serde_json::json;
-use windrow_append::{Announced, AppendError, AppendId, Appends, OpenRequest, State};
+use windrow_append::{Announced, AppendError, AppendId, OpenRequest, State};
 use windrow_clickhouse::Credentials;
 use windrow_http::{BodyFraming, Connection, Method};
 
 pub(crate) use call::is_of_appends;
+pub use windrow_append::Appends;
 
 use self::call::{Call, Form};
 use self::payload::Body;

@@ -3,7 +3,6 @@
 //! external tables of the same names, and loses the `system.` before them.
 
 mod dead_letters;
-mod kafka;
 
 use std::fmt::Write;
 
@@ -14,6 +13,7 @@ use windrow_engine::{BufferSnapshot, LogEntry, LoggedBatch};
 use windrow_sql::{backquote, own_table_references, without_system_prefix, OwnTableUse};
 
 use crate::multipart::{Form, Multipart};
+use crate::pipelines::own_table as kafka;
 use crate::state::State;
 
 pub(crate) const NAMES: [&str; 4] =

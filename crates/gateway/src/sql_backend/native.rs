@@ -2,11 +2,12 @@
 
 use windrow_clickhouse::ErrorCode;
 
-use super::over_http::{wait_for, Blocks, Failure, Posted};
-use super::session::Session;
-use crate::backend::SqlBackend;
-use crate::data::{statement_text, Elsewhere, Failure as NotRun, Question, Run, Statement, Who};
+use super::ask::{Question, Statement, Who};
+use super::run::{Elsewhere, Failure as NotRun, Run};
+use super::text::statement_text;
+use super::SqlBackend;
 use crate::error::Refusal;
+use crate::native::{wait_for, Blocks, Failure, Posted, Session};
 use crate::statement::Changes;
 
 /// As much of a result is gathered before it is sent.
@@ -23,7 +24,7 @@ impl From<NotRun> for Failure {
 
 impl Session<'_> {
     /// Runs a statement, and sends its rows.
-    pub(super) async fn run_on_sql(
+    pub(crate) async fn run_on_sql(
         &mut self,
         backend: &SqlBackend,
         posted: Posted<'_>,
@@ -33,7 +34,7 @@ impl Session<'_> {
     ) -> Result<(), Failure> {
         let key = &posted.context.user_key;
         let user = key.credentials.user.as_str();
-        let access = backend.users.check(&key.credentials);
+        let access = backend.access(&key.credentials);
         let access = access.ok_or_else(|| Failure::Refused(Refusal::wrong_password(user)))?;
         let text = statement_text(text.to_vec()).map_err(Failure::Refused)?;
         let statement = Statement {

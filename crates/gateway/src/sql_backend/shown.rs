@@ -1,9 +1,31 @@
-//! Values of a block for people.
+//! Rows and values for people, as ClickHouse writes them.
 
+use arrow_array::RecordBatch;
 use serde_json::Value;
-use windrow_columns::{Block, ColumnSpec};
+use windrow_columns::{Block, ColumnSpec, DataType};
 use windrow_duckdb::record_batch;
-use windrow_duckdb::results::{Encoder, Format, OutputSettings, Statistics};
+use windrow_duckdb::results::{Encoder, Format, OutputSettings, ResultError, Statistics};
+
+/// Writes the first rows in the format JSON, or says why they can't be.
+pub(crate) fn rows_as_json(
+    columns: &[String],
+    types: &[DataType],
+    block: &Block,
+    limit: usize,
+) -> Result<Vec<u8>, String> {
+    let rows = record_batch(block, columns, types).map_err(|not_held| not_held.exception("").line)?;
+    let rows = rows.slice(0, limit.min(rows.num_rows()));
+    encoded(Format::Json, &rows).map_err(|error| error.to_string())
+}
+
+fn encoded(format: Format, rows: &RecordBatch) -> Result<Vec<u8>, ResultError> {
+    let mut body = Vec::new();
+    let mut encoder = Encoder::new(format, rows.schema(), Some(rows), OutputSettings::default())?;
+    encoder.begin(&mut body);
+    encoder.batch(rows, &mut body)?;
+    encoder.finish(&Statistics::default(), &mut body)?;
+    Ok(body)
+}
 
 /// For each column its values, as ClickHouse writes them; nothing for types that nobody here can write.
 pub fn values_as_text(columns: &[ColumnSpec], block: &Block) -> Vec<Option<Vec<String>>> {
@@ -14,17 +36,7 @@ pub fn values_as_text(columns: &[ColumnSpec], block: &Block) -> Vec<Option<Vec<S
 fn of_column(column: &ColumnSpec, values: Block) -> Option<Vec<String>> {
     let rows =
         record_batch(&values, std::slice::from_ref(&column.name), std::slice::from_ref(&column.data_type)).ok()?;
-    let mut lines = Vec::new();
-    let mut encoder = Encoder::new(
-        Format::JsonCompactEachRow { names: false, types: false },
-        rows.schema(),
-        Some(&rows),
-        OutputSettings::default(),
-    )
-    .ok()?;
-    encoder.begin(&mut lines);
-    encoder.batch(&rows, &mut lines).ok()?;
-    encoder.finish(&Statistics::default(), &mut lines).ok()?;
+    let lines = encoded(Format::JsonCompactEachRow { names: false, types: false }, &rows).ok()?;
     let text = String::from_utf8_lossy(&lines).into_owned();
     text.lines().map(|line| Some(shown(serde_json::from_str::<Vec<Value>>(line).ok()?.pop()?))).collect()
 }

@@ -11,8 +11,7 @@ use super::kept_files::FileKey;
 use super::run::Failure;
 use super::sending::{Sending, Squeeze};
 use super::spool::Whole;
-use crate::data::answer::After;
-use crate::data::exchange::Exchange;
+use crate::data::{After, Exchange};
 
 impl Answer<'_> {
     pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
@@ -26,16 +25,16 @@ impl Answer<'_> {
             sql: question.asked.sql.clone(),
             max_rows: question.wishes.max_result_rows,
         };
-        if let Some(file) = exchange.state.kept_files.get(&key).filter(|_| goes_on) {
+        if let Some(file) = self.backend.kept_files.get(&key).filter(|_| goes_on) {
             return self.send_file(exchange, connection, &file).await;
         }
         let kept = begins || goes_on;
         let mut body = Vec::new();
         let mut rows = self.run.rows(connection, &mut body).await?;
-        let spool = self.spooled(exchange, connection, &mut rows, body).await?;
+        let spool = self.spooled(connection, &mut rows, body).await?;
         let file = Arc::new(spool.end(rows.count, kept).await?);
         if kept {
-            exchange.state.kept_files.put(key, file.clone());
+            self.backend.kept_files.put(key, file.clone());
         }
         self.send_file(exchange, connection, &file).await
     }

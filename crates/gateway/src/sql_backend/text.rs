@@ -5,8 +5,7 @@ use windrow_clickhouse::ErrorCode;
 use windrow_compression::Encoding;
 use windrow_http::{BodyFraming, Connection};
 
-use crate::data::body::{Read, ReadError};
-use crate::data::exchange::Exchange;
+use crate::data::{Exchange, Read, ReadError};
 use crate::error::Refusal;
 
 /// Why there is no text.

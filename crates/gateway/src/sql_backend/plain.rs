@@ -2,16 +2,14 @@
 
 use windrow_http::{Connection, Method, ResponseBuilder};
 
-use crate::data::answer::{after, After};
-use crate::data::exchange::{send, Exchange};
-use crate::data::request::Request;
+use crate::data::{after, send, After, Exchange, Request};
 
 const NO_HANDLE: &str =
     "\n\nUse / or /ping for health checks.\nOr /replicas_status for more sophisticated health checks.\n\n\
     Send queries from your program with POST method or GET /?query=...\n";
 
 /// Whether a request is answered whoever sends it.
-pub(in crate::data) fn is_for_anyone(request: &Request<'_>) -> bool {
+pub(crate) fn is_for_anyone(request: &Request<'_>) -> bool {
     matches!(request.path, "/ping" | "/replicas_status")
         || *request.head.method() == Method::Options
         || (request.path == "/" && !request.is_post() && request.query().is_empty())

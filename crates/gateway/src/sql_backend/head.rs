@@ -5,7 +5,7 @@ use windrow_engine::{sink::BatchId, QueryId};
 use windrow_http::{Connection, RequestHead, ResponseBuilder};
 
 use crate::admission::BackendFacts;
-use crate::data::answer::After;
+use crate::data::After;
 
 /// What an answer has counted when its head goes out.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::Format;
 use windrow_engine::QueryId;
@@ -15,14 +14,13 @@ use super::run::{Client, Failure, Rows, Run};
 use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
 use super::spool::{Spool, Whole};
 use super::text::NoText;
+use super::users::Access;
+use super::SqlBackend;
 use crate::admission::BackendFacts;
-use crate::data::answer::{after, After};
-use crate::data::body::Read;
-use crate::data::exchange::Exchange;
+use crate::data::{after, After, Exchange, Read};
 use crate::error::Refusal;
 use crate::insert::query_id;
 use crate::statement::RowRemoval;
-use crate::users::Access;
 
 /// What is whole is sent in pieces of this size.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -55,6 +53,7 @@ impl Client for Connection {
 
 /// The answer to one question.
 pub(super) struct Answer<'a> {
+    pub(super) backend: &'a SqlBackend,
     pub(super) run: Run<'a>,
     query_id: QueryId,
     tag: String,
@@ -63,17 +62,17 @@ pub(super) struct Answer<'a> {
 }
 
 /// What is known of a statement before it is taken apart.
-pub(in crate::data) struct Asking<'a> {
-    pub(in crate::data) access: Access,
+pub(super) struct Asking<'a> {
+    pub(super) access: Access,
     /// Of which tables it takes rows away, if it is done.
-    pub(in crate::data) gone: Option<&'a RowRemoval>,
+    pub(super) gone: Option<&'a RowRemoval>,
 }
 
 impl Exchange<'_> {
     /// Answers whatever is not gathered. `read` is what has been read of the body.
-    pub(in crate::data) async fn answer_by_sql(
+    pub(super) async fn answer_by_sql(
         &self,
-        database: &SqlDatabase,
+        backend: &SqlBackend,
         Asking { access, gone }: Asking<'_>,
         connection: &mut Connection,
         out: &mut Vec<u8>,
@@ -104,14 +103,15 @@ impl Exchange<'_> {
             native_revision: revision.unwrap_or(0),
             by_get: !self.request.is_post(),
         };
-        let question = match Question::of(self.state, database, &statement) {
+        let question = match Question::of(self.state, &backend.database, &statement) {
             Ok(question) => question,
             Err(refusal) => return self.refuse(connection, out, &refusal).await,
         };
         drop(text);
         let facts = self.state.admission.facts.get();
         let answer = Answer {
-            run: Run::new(database, &question),
+            backend,
+            run: Run::new(&backend.database, &question),
             query_id: query_id(self.request.query_id()),
             tag: random_tag(),
             facts: &facts,
@@ -225,7 +225,7 @@ impl Answer<'_> {
         rows: &mut Rows,
         body: Vec<u8>,
     ) -> Result<After, Failure> {
-        let spool = self.spooled(exchange, connection, rows, body).await?;
+        let spool = self.spooled(connection, rows, body).await?;
         let whole = spool.end(rows.count, false).await?;
         let after = after_of(exchange, connection);
         let sending = self.sending(exchange, after)?;
@@ -235,12 +235,11 @@ impl Answer<'_> {
 
     pub(super) async fn spooled(
         &self,
-        exchange: &Exchange<'_>,
         connection: &mut Connection,
         rows: &mut Rows,
         mut body: Vec<u8>,
     ) -> Result<Spool, Failure> {
-        let mut spool = Spool::new(&exchange.state.temporary_files);
+        let mut spool = Spool::new(&self.backend.temporary_files);
         while self.run.more(connection, rows, &mut body).await? {
             if body.len() >= BUFFER_BYTES {
                 spool.push(&mut body).await?;

@@ -5,7 +5,7 @@ use windrow_settings::{Secret, SqlUser};
 
 use crate::data::{Caller, Identity};
 
-pub struct Users {
+pub(super) struct Users {
     users: Vec<User>,
     windrow: Credentials,
 }
@@ -23,7 +23,7 @@ pub struct Access {
 }
 
 impl Users {
-    pub fn new(default_password: Option<&Secret>, users: &[SqlUser]) -> Users {
+    pub(super) fn new(default_password: Option<&Secret>, users: &[SqlUser]) -> Users {
         let default = User {
             name: "default".to_owned(),
             password: default_password.cloned().unwrap_or_default(),
@@ -41,7 +41,7 @@ impl Users {
     }
 
     /// `None`: there is no such user, or it has another password.
-    pub fn check(&self, credentials: &Credentials) -> Option<Access> {
+    pub(super) fn check(&self, credentials: &Credentials) -> Option<Access> {
         let user = self.users.iter().find(|user| user.name == credentials.user);
         // A name that isn't known takes as long to refuse as a wrong password.
         let password = user.map_or("", |user| user.password.expose());
@@ -49,7 +49,7 @@ impl Users {
         user.filter(|_| is_same).map(|user| user.access)
     }
 
-    pub(crate) fn caller(&self, identity: Identity) -> Caller {
+    pub(super) fn caller(&self, identity: Identity) -> Caller {
         match identity {
             Identity::Claimed(claimed) if self.check(&claimed).is_some() => Caller::Itself(claimed),
             Identity::Claimed(claimed) => Caller::WrongPassword { user: claimed.user },
@@ -58,7 +58,7 @@ impl Users {
     }
 
     /// The gateway itself, which nobody can claim to be: the name is reserved in the settings.
-    pub(crate) fn windrow(&self) -> &Credentials {
+    pub(super) fn windrow(&self) -> &Credentials {
         &self.windrow
     }
 }

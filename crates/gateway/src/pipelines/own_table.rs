@@ -4,11 +4,11 @@
 use serde_json::{json, Value};
 use windrow_kafka::pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
 
-use super::{ColumnList, Visible};
+use crate::data::own_tables::{ColumnList, Visible};
 
-pub(super) const NAME: &str = "windrow_kafka";
+pub(crate) const NAME: &str = "windrow_kafka";
 
-pub(super) const COLUMNS: ColumnList = &[
+pub(crate) const COLUMNS: ColumnList = &[
     ("pipeline", "LowCardinality(String)"),
     ("group", "LowCardinality(String)"),
     ("topic", "LowCardinality(String)"),
@@ -46,7 +46,7 @@ pub(super) const COLUMNS: ColumnList = &[
 ];
 
 /// An error may name values of rows: who doesn't see everybody's doesn't see its text.
-pub(super) fn rows(pipelines: &[PipelineStatus], visible: &Visible<'_>) -> Vec<Value> {
+pub(crate) fn rows(pipelines: &[PipelineStatus], visible: &Visible<'_>) -> Vec<Value> {
     let sees_errors = matches!(visible, Visible::Everybodys);
     let of_pipeline = |pipeline: &PipelineStatus| {
         let whole = || row(pipeline, None, sees_errors);

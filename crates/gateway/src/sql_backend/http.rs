@@ -6,20 +6,17 @@
 
 use windrow_http::Connection;
 
-use super::answer::After;
-use super::body::Read;
-use super::exchange::Exchange;
-use super::forwarding::Cause;
-use super::sql::Asking;
-use crate::backend::SqlBackend;
+use super::answering::Asking;
+use super::users::Access;
+use super::SqlBackend;
+use crate::data::{After, Cause, Exchange, Read};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
-use crate::insert::{not_taken, too_large};
-use crate::users::Access;
+use crate::insert::too_large;
 
 impl Exchange<'_> {
     /// A request that anybody may make: it needs no user.
-    pub(super) async fn answer_anyone(
+    pub(crate) async fn answer_anyone(
         &self,
         backend: &SqlBackend,
         connection: &mut Connection,
@@ -27,11 +24,11 @@ impl Exchange<'_> {
     ) -> After {
         self.state.metrics.forwarded(ForwardReason::NotAQuery);
         let asking = Asking { access: Access { readonly: true }, gone: None };
-        self.answer_by_sql(&backend.database, asking, connection, out, Read::nothing()).await
+        self.answer_by_sql(backend, asking, connection, out, Read::nothing()).await
     }
 
     /// Runs a statement.
-    pub(super) async fn run_sql(
+    pub(crate) async fn run_sql(
         &self,
         backend: &SqlBackend,
         connection: &mut Connection,
@@ -42,7 +39,7 @@ impl Exchange<'_> {
         self.takes(backend.database.kind());
         let Cause { reason, statement, text, .. } = cause;
         let credentials = self.credentials();
-        let Some(access) = credentials.and_then(|credentials| backend.users.check(credentials)) else {
+        let Some(access) = credentials.and_then(|credentials| backend.access(credentials)) else {
             let user = credentials.map_or("default", |credentials| &credentials.user);
             return self.refuse(connection, out, &Refusal::wrong_password(user)).await;
         };
@@ -59,20 +56,6 @@ impl Exchange<'_> {
             None => None,
         };
         let asking = Asking { access, gone: gone.as_ref() };
-        self.answer_by_sql(&backend.database, asking, connection, out, read).await
-    }
-
-    /// An insert with data that could not be gathered, and could not be done otherwise.
-    pub(super) async fn refuse_insert(
-        &self,
-        connection: &mut Connection,
-        out: &mut Vec<u8>,
-        reason: ForwardReason,
-    ) -> After {
-        let refusal = match reason {
-            ForwardReason::TooLarge => too_large(self.state.max_table_bytes),
-            reason => not_taken(reason),
-        };
-        self.refuse(connection, out, &refusal).await
+        self.answer_by_sql(backend, asking, connection, out, read).await
     }
 }

@@ -1,0 +1,18 @@
+//! Stands for `appends.rs` where the program is built without the feature `append`: nothing takes them.
+
+use prometheus_client::registry::Registry;
+use windrow_gateway::{Backend, DataServer};
+use windrow_settings::Settings;
+
+#[derive(Clone)]
+pub(crate) struct Appends;
+
+impl Appends {
+    pub(crate) async fn shut_down(&self) {}
+}
+
+pub(crate) fn serve(_: &DataServer, _: &Appends) {}
+
+pub(crate) fn start(_: &Settings, _: &Backend, _: &mut Registry) -> Result<Appends, String> {
+    Ok(Appends)
+}
