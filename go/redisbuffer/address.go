@@ -1,10 +1,12 @@
 package redisbuffer
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,10 +14,18 @@ import (
 
 // address is where a buffer lives, and its options.
 type address struct {
-	place    string
-	user     string
-	password string
-	database int
+	// places are the server; or Sentinels, or nodes of a cluster, of which one has to answer.
+	places []string
+	// sentinel is the name of the master that the places are asked for, if they are Sentinels.
+	sentinel string
+	// isCluster: each of the places knows which one has a bucket.
+	isCluster bool
+	isSecured bool
+	// authorities are those that a server's certificate has to come from; nil are those that the system trusts.
+	authorities *x509.CertPool
+	user        string
+	password    string
+	database    int
 	// bucket: writers that name the same one look after each other's rows.
 	bucket string
 	// lease is how long a process may be silent before another takes over what it left.
@@ -30,7 +40,11 @@ type address struct {
 
 // String leaves out the password: an address is logged and shown.
 func (a address) String() string {
-	return fmt.Sprintf("redis://%s/%d?bucket=%s", a.place, a.database, a.bucket)
+	scheme := "redis"
+	if a.isSecured {
+		scheme = "rediss"
+	}
+	return fmt.Sprintf("%s://%s/%d?bucket=%s", scheme, strings.Join(a.places, ","), a.database, a.bucket)
 }
 
 func parseAddress(text string) (address, error) {
@@ -40,7 +54,9 @@ func parseAddress(text string) (address, error) {
 	}
 	rest, isRedis := strings.CutPrefix(text, "redis://")
 	if !isRedis {
-		return parsed, wrongScheme(text)
+		if rest, parsed.isSecured = strings.CutPrefix(text, "rediss://"); !parsed.isSecured {
+			return parsed, errors.New("a Redis buffer is named as redis://host:port/db?bucket=name")
+		}
 	}
 	rest, options, _ := strings.Cut(rest, "?")
 	authority, database, _ := strings.Cut(rest, "/")
@@ -50,9 +66,6 @@ func parseAddress(text string) (address, error) {
 		}
 		authority = authority[at+1:]
 	}
-	if err := parsed.setPlace(authority); err != nil {
-		return parsed, err
-	}
 	if database != "" {
 		number, err := strconv.Atoi(database)
 		if err != nil || number < 0 {
@@ -60,14 +73,30 @@ func parseAddress(text string) (address, error) {
 		}
 		parsed.database = number
 	}
-	return parsed, parsed.setOptions(options)
+	if err := parsed.setOptions(options); err != nil {
+		return parsed, err
+	}
+	for place := range strings.SplitSeq(authority, ",") {
+		if err := parsed.addPlace(place); err != nil {
+			return parsed, err
+		}
+	}
+	return parsed, parsed.check()
 }
 
-func wrongScheme(text string) error {
-	if strings.HasPrefix(text, "rediss://") {
-		return errors.New("rediss:// is not supported: put a TLS proxy beside the program and name it with redis://")
+func (a *address) check() error {
+	switch {
+	case a.sentinel != "" && a.isCluster:
+		return errors.New("the hosts of a Redis buffer are Sentinels or a cluster, not both")
+	case len(a.places) > 1 && a.sentinel == "" && !a.isCluster:
+		return errors.New("several hosts of a Redis buffer are Sentinels (&sentinel=<name of the master>) or nodes of a " +
+			"cluster (&cluster=true)")
+	case a.isCluster && a.database != 0:
+		return errors.New("a cluster of Redis has database 0 alone")
+	case a.authorities != nil && !a.isSecured:
+		return errors.New("ca_file of the Redis buffer is for rediss://")
 	}
-	return errors.New("a Redis buffer is named as redis://host:port/db?bucket=name")
+	return nil
 }
 
 // noNumber doesn't show the text: where a password isn't written as an address wants it, a part of it stands
@@ -96,7 +125,7 @@ func decoded(text string) (string, error) {
 	return plain, nil
 }
 
-func (a *address) setPlace(place string) error {
+func (a *address) addPlace(place string) error {
 	host, port := place, ""
 	if inside, isBracketed := strings.CutPrefix(place, "["); isBracketed {
 		host, port, _ = strings.Cut(inside, "]")
@@ -109,11 +138,14 @@ func (a *address) setPlace(place string) error {
 	}
 	if port == "" {
 		port = "6379"
+		if a.sentinel != "" {
+			port = "26379"
+		}
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return noNumber("the port")
 	}
-	a.place = net.JoinHostPort(host, port)
+	a.places = append(a.places, net.JoinHostPort(host, port))
 	return nil
 }
 
@@ -152,13 +184,36 @@ func (a *address) set(name, value string) (err error) {
 		if a.maxBytes, err = strconv.ParseInt(value, 10, 64); err != nil || a.maxBytes < 0 {
 			return noNumber(name)
 		}
+	case "sentinel":
+		if a.sentinel = value; value == "" {
+			return errors.New("Sentinel wants the name of a master: ?sentinel=mymaster")
+		}
+	case "cluster":
+		if a.isCluster = value == "true"; !a.isCluster {
+			return errors.New("cluster of the Redis buffer is true, or left out")
+		}
+	case "ca_file":
+		a.authorities, err = authoritiesIn(value)
 	default:
 		if strings.Contains(name+value, "@") {
 			name = "of this name"
 		}
-		return fmt.Errorf("a Redis buffer has no option %s; it has bucket, lease, patience, answer_limit, max_bytes", name)
+		return fmt.Errorf("a Redis buffer has no option %s; it has bucket, lease, patience, answer_limit, max_bytes, "+
+			"sentinel, cluster, ca_file", name)
 	}
 	return err
+}
+
+func authoritiesIn(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate", file)
+	}
+	return authorities, nil
 }
 
 func seconds(name, text string) (time.Duration, error) {

@@ -2,6 +2,8 @@ package redisbuffer
 
 import (
 	"bufio"
+	"cmp"
+	"crypto/tls"
 	"embed"
 	"fmt"
 	"net"
@@ -43,21 +45,135 @@ type link struct {
 	out []byte
 }
 
-func openLink(address address) (*link, error) {
-	connection, err := net.DialTimeout("tcp", address.place, address.answerLimit)
+// openLink connects to the server that has the bucket, by way of the first of the address's places that answers.
+func openLink(address address) (opened *link, err error) {
+	for _, place := range address.places {
+		if opened, err = openThrough(address, place); err != nil {
+			continue
+		}
+		if err = opened.loadScripts(); err == nil {
+			return opened, nil
+		}
+		opened.close()
+	}
+	return nil, err
+}
+
+// openThrough asks a Sentinel or a node of a cluster where the bucket is: each time, so that who has moved is found
+// by the next connection.
+func openThrough(address address, place string) (*link, error) {
+	switch {
+	case address.sentinel != "":
+		return address.openMaster(place)
+	case address.isCluster:
+		return address.openNode(place)
+	}
+	return address.open(place, true)
+}
+
+func (a address) openMaster(sentinel string) (*link, error) {
+	asked, err := a.open(sentinel, false)
 	if err != nil {
 		return nil, err
 	}
-	opened := &link{connection: connection, answerLimit: address.answerLimit}
+	defer asked.close()
+	reply, err := asked.ask("SENTINEL", "get-master-addr-by-name", a.sentinel)
+	master, isList := reply.([]any)
+	if err != nil || !isList || len(master) != 2 {
+		return nil, cmp.Or(err, fmt.Errorf("Sentinel knows no master called %s", a.sentinel))
+	}
+	place := net.JoinHostPort(textOf(master[0]), textOf(master[1]))
+	opened, err := a.open(place, true)
+	if err != nil {
+		return nil, err
+	}
+	// One that was the master a moment ago still answers.
+	reply, err = opened.ask("ROLE")
+	if role, _ := reply.([]any); err != nil || len(role) == 0 || textOf(role[0]) != "master" {
+		opened.close()
+		return nil, cmp.Or(err, fmt.Errorf("%s is no master any more", place))
+	}
+	return opened, nil
+}
+
+func (a address) openNode(node string) (*link, error) {
+	asked, err := a.open(node, true)
+	if err != nil {
+		return nil, err
+	}
+	defer asked.close()
+	slot, err := asked.ask("CLUSTER", "KEYSLOT", newBucket(a).lanes)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := asked.ask("CLUSTER", "SLOTS")
+	if err != nil {
+		return nil, err
+	}
+	owner := ownerOf(slots, slot)
+	if owner == "" {
+		return nil, fmt.Errorf("the cluster has no node for slot %v", slot)
+	}
+	if host, port, _ := net.SplitHostPort(owner); host == "" {
+		// A node that does not know its own name is the one that was asked.
+		host, _, _ = net.SplitHostPort(node)
+		owner = net.JoinHostPort(host, port)
+	}
+	return a.open(owner, true)
+}
+
+// ownerOf finds the master of a slot among ranges: first slot, last slot, its host and port, those of replicas.
+func ownerOf(slots, slot any) string {
+	number, _ := slot.(int64)
+	ranges, _ := slots.([]any)
+	for _, each := range ranges {
+		of, _ := each.([]any)
+		if len(of) < 3 {
+			continue
+		}
+		first, _ := of[0].(int64)
+		last, _ := of[1].(int64)
+		node, _ := of[2].([]any)
+		if first <= number && number <= last && len(node) >= 2 {
+			return net.JoinHostPort(textOf(node[0]), fmt.Sprint(node[1]))
+		}
+	}
+	return ""
+}
+
+// open connects to one server. isOwn: as the account, in the database that the address names.
+func (a address) open(place string, isOwn bool) (*link, error) {
+	connection, err := a.dial(place)
+	if err != nil {
+		return nil, err
+	}
+	opened := &link{connection: connection, answerLimit: a.answerLimit}
 	opened.reader = bufio.NewReaderSize(opened, 64<<10)
-	if err = opened.logIn(address); err == nil {
-		err = opened.loadScripts()
+	if isOwn {
+		err = opened.logIn(a)
 	}
 	if err != nil {
 		opened.close()
 		return nil, err
 	}
 	return opened, nil
+}
+
+func (a address) dial(place string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: a.answerLimit}
+	if !a.isSecured {
+		return dialer.Dial("tcp", place)
+	}
+	return tls.DialWithDialer(dialer, "tcp", place, &tls.Config{RootCAs: a.authorities, MinVersion: tls.VersionTLS12})
+}
+
+// ask sends one command, and takes none of Redis's errors.
+func (l *link) ask(parts ...string) (any, error) {
+	replies, err := l.exchangeSound(appendCommand(nil, parts...), 1)
+	if err != nil {
+		return nil, err
+	}
+	return replies[0], nil
 }
 
 // Read bounds the silence: a large answer may take its time.

@@ -45,7 +45,8 @@ import (
 
 // At gives buffers in a Redis: redis://[user:password@]host[:port][/db], and behind a question mark bucket
 // (windrow), lease (15 s), patience (10 s), answer_limit (5 s), all in seconds, and max_bytes (256 MiB, for
-// the bucket).
+// the bucket). rediss:// is TLS, with ca_file for certificates that the system does not trust. Several hosts
+// with sentinel=<name of the master> are Sentinels, with cluster=true nodes of a cluster.
 func At(address string) windrow.Opener { return opener(address) }
 
 type opener string

@@ -26,7 +26,7 @@ func equal[T comparable](t *testing.T, found, wanted T) {
 
 func TestAnAddressIsReadWithItsOptions(t *testing.T) {
 	read, err := parseAddress("redis://joe:p%40ss@cache:7000/3?bucket=a%20b&lease=2.5&max_bytes=77")
-	if err != nil || read.place != "cache:7000" || read.database != 3 || read.user != "joe" || read.password != "p@ss" ||
+	if err != nil || !slices.Equal(read.places, []string{"cache:7000"}) || read.database != 3 || read.user != "joe" || read.password != "p@ss" ||
 		read.bucket != "a b" || read.maxBytes != 77 || read.lease != 2500*time.Millisecond {
 		t.Fatal(read, err)
 	}
@@ -34,18 +34,20 @@ func TestAnAddressIsReadWithItsOptions(t *testing.T) {
 		t.Fatal(read.String())
 	}
 	read, err = parseAddress("redis://:secret@[::1]:1")
-	if err != nil || read.place != "[::1]:1" || read.password != "secret" || read.user != "" || read.bucket != "windrow" {
+	if err != nil || !slices.Equal(read.places, []string{"[::1]:1"}) || read.password != "secret" || read.user != "" || read.bucket != "windrow" {
 		t.Fatal(read, err)
 	}
 	read, err = parseAddress("redis://")
-	if err != nil || read.place != "127.0.0.1:6379" {
+	if err != nil || !slices.Equal(read.places, []string{"127.0.0.1:6379"}) {
 		t.Fatal(read, err)
 	}
 }
 
 func TestMistakesAreNamedAndPasswordsAreNot(t *testing.T) {
 	for address, word := range map[string]string{
-		"rediss://h": "TLS", "http://h": "redis://host", "redis://h:x": "the port", "redis://h/x": "database",
+		"rediss:/h": "redis://host", "redis://a,b": "several hosts", "redis://a?sentinel=": "name of a master",
+		"redis://a?sentinel=m&cluster=true": "not both", "redis://a/1?cluster=true": "database 0",
+		"redis://a?cluster=yes": "true", "redis://a?ca_file=/nowhere": "/nowhere", "http://h": "redis://host", "redis://h:x": "the port", "redis://h/x": "database",
 		"redis://h?bucket=": "needs a name", "redis://h?bucket=a{b": "braces", "redis://h?lease=0": "lease",
 		"redis://h?leese=1": "it has bucket", "redis://h?bucket=%zz": "percent",
 		"redis://:se/cret@h": "", "redis://:se?cret@h/0": "", "redis://joe:secret": "", "redis://:se?lease=cret@h": "",

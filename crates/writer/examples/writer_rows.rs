@@ -1,15 +1,17 @@
 //! How many rows a second the writer takes: three columns, an Int32 and two texts, each by `write_row`, in memory and
 //! on a disk. Batches are dropped instead of sent, so that it is the writer alone that is measured. `cargo run
-//! --release -p windrow-writer --example writer_rows -- [ROWS]`
+//! --release -p windrow-writer --example writer_rows -- [ROWS [redis://...]]`. With the address of a Redis, rows that
+//! it confirms are measured too.
 
+use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windrow_writer::{
-    AppendError, Buffer, Column, Destination, DiskBuffer, DiskOptions, Gathering, MemoryBuffer, Next, Options, Row,
-    Rows,
+    AppendError, Buffer, BufferError, BufferEvents, Column, Destination, DiskBuffer, DiskOptions, Gathering,
+    MemoryBuffer, Next, Options, RedisAddress, RedisBuffer, Row, Rows,
 };
 
 const BATCH_ROWS: usize = 5000;
@@ -113,6 +115,10 @@ fn report(what: &str, rows: usize, at_once: usize, gathering: impl Fn() -> Arc<G
         rate
     };
     let mut rates: Vec<f64> = (0..ROUNDS).map(round).collect();
+    print_rates(what, &mut rates);
+}
+
+fn print_rates(what: &str, rates: &mut [f64]) {
     rates.sort_by(f64::total_cmp);
     println!(
         "{what:<28} {:>12.0} rows/s (median of {ROUNDS}; {:.0} to {:.0})",
@@ -120,6 +126,49 @@ fn report(what: &str, rows: usize, at_once: usize, gathering: impl Fn() -> Arc<G
         rates[0],
         rates[ROUNDS - 1]
     );
+}
+
+/// How far Redis has confirmed.
+struct Confirmed {
+    before: AtomicU64,
+    waiting: std::thread::Thread,
+}
+
+impl BufferEvents for Confirmed {
+    fn kept(&self, before: u64) {
+        self.before.store(before, Ordering::Release);
+        self.waiting.unpark();
+    }
+
+    fn refused(&self, positions: Range<u64>, _: u64, error: BufferError) {
+        panic!("{positions:?}: {error}");
+    }
+
+    fn stored_elsewhere(&self, _: Range<u64>, _: u64) {}
+
+    fn wake(&self) {}
+}
+
+/// Rows a second that Redis has confirmed, of appends of a thousand rows; each batch is done when it is full.
+fn redis(address: &str, round: usize, rows: usize) -> f64 {
+    let address = RedisAddress::parse(&format!("{address}?bucket=rows{}-{round}", std::process::id())).expect("a URL");
+    let buffer = RedisBuffer::open(address, Destination::default(), BATCH_ROWS, 16 << 20).expect("a Redis");
+    let confirmed = Arc::new(Confirmed { before: AtomicU64::new(0), waiting: std::thread::current() });
+    buffer.attach(confirmed.clone());
+    let (row, lengths) = (b"\x01\0\0\0\x0861f0c404\x1315 Nov 22 13:20 UTC".repeat(1000), [32; 1000]);
+    let started = Instant::now();
+    for _ in 0..rows / 1000 {
+        buffer.append(Rows::new(&row[..32 * 1000], &lengths)).expect("it is taken");
+        while let Ok(Some(sealed)) = buffer.seal() {
+            buffer.done(sealed.id).expect("it is there");
+        }
+    }
+    while confirmed.before.load(Ordering::Acquire) < rows as u64 / 1000 * 1000 {
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    let elapsed = started.elapsed();
+    buffer.close();
+    rows as f64 / elapsed.as_secs_f64()
 }
 
 fn main() {
@@ -130,4 +179,8 @@ fn main() {
     report("disk, write_row", rows / 10, 1, || disk(&folder));
     report("disk, write_rows of 1000", rows / 10, 1000, || disk(&folder));
     let _ = std::fs::remove_dir_all(&folder);
+    if let Some(address) = std::env::args().nth(2) {
+        let mut rates: Vec<f64> = (0..ROUNDS).map(|round| redis(&address, round, rows / 10)).collect();
+        print_rates("Redis, write_rows of 1000", &mut rates);
+    }
 }

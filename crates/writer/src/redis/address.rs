@@ -1,13 +1,33 @@
-//! `redis://[user:password@]host[:port][/db][?bucket=name&...]`: where a buffer lives, and its options.
+//! `redis[s]://[user:password@]host[:port][,host...][/db][?bucket=name&...]`: where a buffer lives, and its options.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Name or address of a machine, and a port.
+pub type Host = (String, u16);
+
+/// What the hosts of an address are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Topology {
+    Single,
+    /// They say where the master of this name is.
+    Sentinel {
+        master: String,
+    },
+    /// Each of them knows which one has a bucket.
+    Cluster,
+}
 
 /// Where a Redis buffer is. Made by [`RedisAddress::parse`].
 #[derive(Clone, PartialEq)]
 pub struct RedisAddress {
-    pub host: String,
-    pub port: u16,
+    /// The server; or Sentinels, or nodes of a cluster, of which one has to answer.
+    pub hosts: Vec<Host>,
+    pub topology: Topology,
+    pub tls: bool,
+    /// Certificates (PEM) that a server's has to come from. `None`: those that the system trusts.
+    pub ca_file: Option<PathBuf>,
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: u32,
@@ -38,22 +58,31 @@ impl std::error::Error for AddressError {}
 /// Without the password: an address is logged and shown.
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "redis://{}:{}/{}?bucket={}", self.host, self.port, self.database, self.bucket)
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        let hosts: Vec<String> = self.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        write!(formatter, "{scheme}://{}/{}?bucket={}", hosts.join(","), self.database, self.bucket)
     }
 }
 
 impl RedisAddress {
     /// Reads an address. Options behind the question mark: `bucket` (default `windrow`), `lease`, `patience` and
-    /// `answer_limit` in seconds, `max_bytes`. `rediss://` is refused: this buffer speaks no TLS.
+    /// `answer_limit` in seconds, `max_bytes`; `sentinel=<name of the master>` or `cluster=true` where the hosts are
+    /// Sentinels or nodes of a cluster; `ca_file` for `rediss://`.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the address, without a password that stands in it.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
-        let rest = url.strip_prefix("redis://").ok_or_else(|| AddressError(wrong_scheme(url)))?;
+        let wrong_scheme = || AddressError("a Redis buffer is named as redis://host:port/db?bucket=name".into());
+        let plain = url.strip_prefix("redis://").map(|rest| (rest, false));
+        let (rest, tls) = plain.or(url.strip_prefix("rediss://").map(|rest| (rest, true))).ok_or_else(wrong_scheme)?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (account, place) = match authority.rsplit_once('@') {
-            Some((account, place)) => (Some(account), place),
+        let (account, places) = match authority.rsplit_once('@') {
+            Some((account, places)) => (Some(account), places),
             None => (None, authority),
         };
-        let mut address = Self::of_place(place)?;
+        let mut address = Self { tls, ..Self::default() };
         if let Some(account) = account {
             let (user, password) = account.split_once(':').unwrap_or(("", account));
             address.user = Some(decoded(user)?).filter(|user| !user.is_empty());
@@ -65,27 +94,22 @@ impl RedisAddress {
         for option in options.split('&').filter(|option| !option.is_empty()) {
             address.set(option)?;
         }
+        let usual_port = if let Topology::Sentinel { .. } = address.topology { 26_379 } else { 6_379 };
+        address.hosts = places.split(',').map(|place| host_of(place, usual_port)).collect::<Result<_, _>>()?;
+        address.check()?;
         Ok(address)
     }
 
-    fn of_place(place: &str) -> Result<Self, AddressError> {
-        let bracketed = place.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let (host, port) = match bracketed {
-            Some((host, rest)) => (host, rest.strip_prefix(':').unwrap_or("")),
-            None => place.split_once(':').unwrap_or((place, "")),
+    fn check(&self) -> Result<(), AddressError> {
+        let wrong = match self {
+            _ if self.hosts.len() > 1 && self.topology == Topology::Single => {
+                "several hosts are Sentinels (&sentinel=<name of the master>) or nodes of a cluster (&cluster=true)"
+            }
+            _ if self.topology == Topology::Cluster && self.database != 0 => "a cluster has database 0 alone",
+            _ if self.ca_file.is_some() && !self.tls => "ca_file is for rediss://",
+            _ => return Ok(()),
         };
-        Ok(Self {
-            host: if host.is_empty() { "127.0.0.1".into() } else { host.into() },
-            port: if port.is_empty() { 6379 } else { number(port, "the port")? },
-            user: None,
-            password: None,
-            database: 0,
-            bucket: "windrow".into(),
-            lease: Duration::from_secs(15),
-            patience: Duration::from_secs(10),
-            answer_limit: Duration::from_secs(5),
-            max_bytes: 256 * 1024 * 1024,
-        })
+        Err(AddressError(format!("the Redis buffer's address: {wrong}")))
     }
 
     fn set(&mut self, option: &str) -> Result<(), AddressError> {
@@ -100,8 +124,18 @@ impl RedisAddress {
             "patience" => self.patience = seconds(&value, "patience")?,
             "answer_limit" => self.answer_limit = seconds(&value, "answer_limit")?,
             "max_bytes" => self.max_bytes = number(&value, "max_bytes")?,
+            "sentinel" | "cluster" if self.topology != Topology::Single => {
+                return Err(AddressError("the hosts of a Redis buffer are Sentinels or a cluster, once".into()))
+            }
+            "sentinel" if value.is_empty() => {
+                return Err(AddressError("Sentinel wants the name of a master: ?sentinel=mymaster".into()))
+            }
+            "sentinel" => self.topology = Topology::Sentinel { master: value },
+            "cluster" if value == "true" => self.topology = Topology::Cluster,
+            "cluster" => return Err(AddressError("cluster is true, or left out".into())),
+            "ca_file" => self.ca_file = Some(value.into()),
             _ => {
-                let known = "bucket, lease, patience, answer_limit, max_bytes";
+                let known = "bucket, lease, patience, answer_limit, max_bytes, sentinel, cluster, ca_file";
                 let shown = if option.contains('@') { "of this name" } else { name };
                 return Err(AddressError(format!("a Redis buffer has no option {shown}; it has {known}")));
             }
@@ -110,13 +144,33 @@ impl RedisAddress {
     }
 }
 
-fn wrong_scheme(url: &str) -> String {
-    if url.starts_with("rediss://") {
-        "rediss:// is not supported: put a TLS proxy (stunnel, for one) beside the program and name it with redis://"
-            .into()
-    } else {
-        "a Redis buffer is named as redis://host:port/db?bucket=name".into()
+impl Default for RedisAddress {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            topology: Topology::Single,
+            tls: false,
+            ca_file: None,
+            user: None,
+            password: None,
+            database: 0,
+            bucket: "windrow".into(),
+            lease: Duration::from_secs(15),
+            patience: Duration::from_secs(10),
+            answer_limit: Duration::from_secs(5),
+            max_bytes: 256 * 1024 * 1024,
+        }
     }
+}
+
+fn host_of(place: &str, usual_port: u16) -> Result<Host, AddressError> {
+    let bracketed = place.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (host, port) = match bracketed {
+        Some((host, rest)) => (host, rest.strip_prefix(':').unwrap_or("")),
+        None => place.split_once(':').unwrap_or((place, "")),
+    };
+    let host = if host.is_empty() { "127.0.0.1" } else { host };
+    Ok((host.to_owned(), if port.is_empty() { usual_port } else { number(port, "the port")? }))
 }
 
 fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, AddressError> {
@@ -167,7 +221,7 @@ mod tests {
     fn an_address_is_read_with_its_options() {
         let address =
             RedisAddress::parse("redis://joe:p%40ss@cache:7000/3?bucket=a%20b&lease=2.5&max_bytes=77").unwrap();
-        assert_eq!((address.host.as_str(), address.port, address.database), ("cache", 7000, 3));
+        assert_eq!((&address.hosts, address.database), (&vec![("cache".to_owned(), 7000)], 3));
         assert_eq!((address.user.as_deref(), address.password.as_deref()), (Some("joe"), Some("p@ss")));
         assert_eq!((address.bucket.as_str(), address.max_bytes), ("a b", 77));
         assert_eq!(address.lease, Duration::from_millis(2500));
@@ -177,17 +231,35 @@ mod tests {
     #[test]
     fn what_is_left_out_has_a_default() {
         let address = RedisAddress::parse("redis://").unwrap();
-        assert_eq!((address.host.as_str(), address.port, address.database), ("127.0.0.1", 6379, 0));
+        assert_eq!((&address.hosts, address.database), (&vec![("127.0.0.1".to_owned(), 6379)], 0));
         assert_eq!(address.bucket, "windrow");
         let address = RedisAddress::parse("redis://:secret@[::1]:1").unwrap();
-        assert_eq!((address.host.as_str(), address.port, address.user), ("::1", 1, None));
+        assert_eq!((&address.hosts, &address.user), (&vec![("::1".to_owned(), 1)], &None));
         assert_eq!(address.password.as_deref(), Some("secret"));
+    }
+
+    #[test]
+    fn hosts_are_a_server_sentinels_or_a_cluster() {
+        let read = |url| RedisAddress::parse(url).unwrap();
+        let sentinels = read("rediss://a,b:1,[::2]/2?sentinel=main&ca_file=/ca.pem");
+        let named = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(sentinels.hosts, [named("a", 26_379), named("b", 1), named("::2", 26_379)]);
+        assert_eq!(sentinels.topology, Topology::Sentinel { master: "main".into() });
+        assert!(sentinels.tls && sentinels.ca_file == Some("/ca.pem".into()));
+        let cluster = read("redis://joe:x@a,b/?cluster=true");
+        assert_eq!((cluster.hosts.len(), cluster.topology, cluster.tls), (2, Topology::Cluster, false));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (url, word) in [
-            ("rediss://h", "TLS"),
+            ("rediss:/h", "redis://host"),
+            ("redis://a,b", "several hosts"),
+            ("redis://a?sentinel=", "name of a master"),
+            ("redis://a?sentinel=m&cluster=true", "once"),
+            ("redis://a/1?cluster=true", "database 0"),
+            ("redis://a?cluster=yes", "true"),
+            ("redis://a?ca_file=x", "rediss"),
             ("http://h", "redis://host"),
             ("redis://h:x", "the port"),
             ("redis://h/x", "database"),

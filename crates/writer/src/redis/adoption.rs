@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::connection::ConnectionError;
+use redis::Value;
+
+use super::connection::{text, ConnectionError};
 use super::lane::{Bucket, Lane};
 use super::lane_index::{Change, LaneIndex};
 use super::link::{Contents, Link, Surveyed};
 use super::process;
-use super::resp::Reply;
-use super::scripts::text;
 use super::state::{BatchLimits, LaneState, State};
 use crate::buffer::Sealed;
 use crate::destination::Destination;
@@ -64,7 +64,7 @@ impl Adopter<'_> {
         let lane = self.bucket.lane(&surveyed.name, self.owner);
         let replies =
             link.talk(self.bucket, |pipeline| pipeline.adopt(&lane, &surveyed.owner, self.process, is_dead))?;
-        let Some(Reply::Array(items)) = replies.first() else { return Ok(None) };
+        let Some(Value::Array(items)) = replies.first() else { return Ok(None) };
         if items.first().and_then(text) != Some("OK") {
             return Ok(None);
         }

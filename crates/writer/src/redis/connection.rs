@@ -1,125 +1,153 @@
-//! One connection to Redis: opened, logged in, and spoken to in pipelines. An error ends it; the caller opens the next.
+//! One connection to Redis, by the library `redis`, spoken to in pipelines. An error ends it; the caller opens the next.
+//!
+//! A bucket's keys all lie on one server. Which one that is, a Sentinel or a node of a cluster is asked each time that a
+//! connection is opened: whoever moved ends the connection with an error (`MOVED`, `READONLY`), and the next one goes to
+//! the right place.
 
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::address::RedisAddress;
-use super::resp::{self, Progress, Reply};
+use redis::io::tcp::TcpSettings;
+use redis::{
+    Client, ConnectionAddr, ConnectionLike, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    TlsCertificates, Value,
+};
 
-const READ_BYTES: usize = 64 * 1024;
+use super::address::{Host, RedisAddress, Topology};
 
 /// Why a conversation with Redis ended.
 #[derive(Debug)]
-pub(super) enum ConnectionError {
-    Io(io::Error),
-    /// Not Redis, or not the database that was named.
-    Refused(String),
-}
+pub(super) struct ConnectionError(pub(super) String);
 
 impl fmt::Display for ConnectionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(formatter, "{error}"),
-            Self::Refused(text) => write!(formatter, "{text}"),
-        }
+        formatter.write_str(&self.0)
     }
 }
 
-impl From<io::Error> for ConnectionError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
+impl From<RedisError> for ConnectionError {
+    fn from(error: RedisError) -> ConnectionError {
+        ConnectionError(match error.is_timeout() {
+            true => "Redis does not answer".to_owned(),
+            false => error.to_string(),
+        })
     }
 }
 
 pub(super) struct Connection {
-    stream: TcpStream,
-    received: Vec<u8>,
-    answer_limit: Duration,
+    inner: redis::Connection,
 }
 
 impl Connection {
-    pub(super) fn open(address: &RedisAddress) -> Result<Self, ConnectionError> {
-        let stream = connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(address.answer_limit))?;
-        let mut connection = Self { stream, received: Vec::new(), answer_limit: address.answer_limit };
-        connection.log_in(address)?;
-        Ok(connection)
+    /// Connects to the server that has `key`, by way of the first of the address's hosts that answers.
+    pub(super) fn open(address: &RedisAddress, key: &str) -> Result<Connection, ConnectionError> {
+        let mut last = ConnectionError("the address names no host".to_owned());
+        for host in &address.hosts {
+            match open_through(address, host, key) {
+                Ok(inner) => return Ok(Connection { inner }),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 
-    fn log_in(&mut self, address: &RedisAddress) -> Result<(), ConnectionError> {
-        let mut out = Vec::new();
-        let mut commands = 0;
-        if let Some(password) = &address.password {
-            match &address.user {
-                Some(user) => resp::write_command(&mut out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
-                None => resp::write_command(&mut out, &[b"AUTH", password.as_bytes()]),
-            }
-            commands += 1;
-        }
-        let database = address.database.to_string();
-        resp::write_command(&mut out, &[b"SELECT", database.as_bytes()]);
-        for reply in self.exchange(&out, commands + 1)? {
-            if let Reply::Error(text) = reply {
-                return Err(ConnectionError::Refused(text));
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends a pipeline and reads its replies, `count` of them.
-    pub(super) fn exchange(&mut self, commands: &[u8], count: usize) -> Result<Vec<Reply>, ConnectionError> {
-        self.stream.write_all(commands)?;
-        let mut replies = Vec::with_capacity(count);
-        let mut start = 0;
-        while replies.len() < count {
-            match resp::parse(&self.received[start..]).map_err(|garbled| ConnectionError::Refused(garbled.0.into()))? {
-                Progress::Whole(parsed) => {
-                    start += parsed.end;
-                    replies.push(parsed.reply);
-                }
-                Progress::Needs(bytes) => {
-                    self.received.drain(..start);
-                    start = 0;
-                    self.receive(bytes)?;
-                }
-            }
-        }
-        self.received.drain(..start);
-        Ok(replies)
-    }
-
-    /// Reads until `wanted` bytes are there. The limit is on silence: a large answer may take its time.
-    fn receive(&mut self, wanted: usize) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(self.answer_limit))?;
-        while self.received.len() < wanted {
-            let before = self.received.len();
-            self.received.resize(before + READ_BYTES, 0);
-            let outcome = self.stream.read(&mut self.received[before..]);
-            self.received.truncate(before + *outcome.as_ref().unwrap_or(&0));
-            match outcome {
-                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "Redis closed the connection")),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "Redis does not answer"))
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+    /// Sends a pipeline and reads its replies, `count` of them. Errors of single commands are among the replies.
+    pub(super) fn exchange(&mut self, commands: &[u8], count: usize) -> Result<Vec<Value>, ConnectionError> {
+        Ok(self.inner.req_packed_commands(commands, 0, count)?)
     }
 }
 
-fn connect(address: &RedisAddress) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{} has no address", address.host));
-    for place in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&place, address.answer_limit) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
+fn open_through(address: &RedisAddress, host: &Host, key: &str) -> Result<redis::Connection, ConnectionError> {
+    match &address.topology {
+        Topology::Single => connect(address, host, own_database(address)),
+        Topology::Sentinel { master } => {
+            let mut sentinel = connect(address, host, RedisConnectionInfo::default())?;
+            let mut question = redis::cmd("SENTINEL");
+            let found: Option<Host> = question.arg("get-master-addr-by-name").arg(master).query(&mut sentinel)?;
+            let host = found.ok_or_else(|| ConnectionError(format!("Sentinel knows no master called {master}")))?;
+            let mut connection = connect(address, &host, own_database(address))?;
+            // One that was the master a moment ago still answers.
+            let role: Vec<Value> = redis::cmd("ROLE").query(&mut connection)?;
+            match role.first().and_then(text) {
+                Some("master") => Ok(connection),
+                _ => Err(ConnectionError(format!("{}:{} is no master any more", host.0, host.1))),
+            }
+        }
+        Topology::Cluster => {
+            let mut node = connect(address, host, own_database(address))?;
+            let slot: u16 = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).query(&mut node)?;
+            let slots: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query(&mut node)?;
+            let owner = slots.into_iter().find_map(|range| owner_of(range, slot));
+            let (owner, port) =
+                owner.ok_or_else(|| ConnectionError(format!("the cluster has no node for slot {slot}")))?;
+            // A node that does not know its own name is the one that was asked.
+            let owner = if owner.is_empty() { host.0.clone() } else { owner };
+            connect(address, &(owner, port), own_database(address))
         }
     }
-    Err(last)
+}
+
+/// The master of a range `[first slot, last slot, [host, port, ...], ...]`, if the slot is in it.
+fn owner_of(range: Vec<Value>, slot: u16) -> Option<Host> {
+    let mut range = range.into_iter();
+    let mut number = || u16::from_redis_value(range.next()?).ok();
+    let (first, last) = (number()?, number()?);
+    let node = Vec::<Value>::from_redis_value(range.next()?).ok().filter(|_| (first..=last).contains(&slot))?;
+    let host = node.first().and_then(text).unwrap_or_default().to_owned();
+    Some((host, u16::from_redis_value(node.into_iter().nth(1)?).ok()?))
+}
+
+fn own_database(address: &RedisAddress) -> RedisConnectionInfo {
+    let mut info = RedisConnectionInfo::default().set_db(address.database.into());
+    if let Some(user) = &address.user {
+        info = info.set_username(user);
+    }
+    if let Some(password) = &address.password {
+        info = info.set_password(password);
+    }
+    info
+}
+
+fn connect(
+    address: &RedisAddress,
+    (host, port): &Host,
+    info: RedisConnectionInfo,
+) -> Result<redis::Connection, ConnectionError> {
+    let at = match address.tls {
+        false => ConnectionAddr::Tcp(host.clone(), *port),
+        true => ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None },
+    };
+    let info = at.into_connection_info()?.set_redis_settings(info.set_skip_set_lib_name());
+    let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    let client = match &address.ca_file {
+        None => Client::open(info)?,
+        Some(path) => {
+            let read = std::fs::read(path);
+            let root_cert = read.map_err(|error| ConnectionError(format!("{}: {error}", path.display())))?;
+            Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(root_cert) })?
+        }
+    };
+    let connection = client.get_connection_with_timeout(address.answer_limit)?;
+    // The limit is on silence: a large answer may take its time.
+    let limit: Option<Duration> = Some(address.answer_limit);
+    connection.set_read_timeout(limit)?;
+    connection.set_write_timeout(limit)?;
+    Ok(connection)
+}
+
+pub(super) fn text(reply: &Value) -> Option<&str> {
+    match reply {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        Value::Okay => Some("OK"),
+        _ => None,
+    }
+}
+
+/// An error as Redis writes it.
+pub(super) fn error_text(error: &redis::ServerError) -> String {
+    match error.details() {
+        Some(details) => format!("{} {details}", error.code()),
+        None => error.code().to_owned(),
+    }
 }

@@ -3,11 +3,12 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use redis::Cmd;
+
 use super::address::RedisAddress;
 use super::entry;
 use super::lane_index::{Change, Members};
 use super::queue::Again;
-use super::resp;
 use super::scripts::{Script, Scripts};
 use crate::id::BatchId;
 use crate::rows::Rows;
@@ -161,7 +162,7 @@ impl<'a> Pipeline<'a> {
     }
 
     pub(super) fn command(&mut self, parts: &[&[u8]]) {
-        resp::write_command(&mut self.out, parts);
+        parts.iter().fold(&mut Cmd::new(), |command, part| command.arg(part)).write_packed_command(&mut self.out);
         self.count += 1;
     }
 

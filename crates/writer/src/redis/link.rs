@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use redis::Value;
+
 use super::address::RedisAddress;
-use super::connection::{Connection, ConnectionError};
+use super::connection::{error_text, text, Connection, ConnectionError};
 use super::entry;
 use super::lane::{Bucket, Lane, Pipeline};
 use super::lane_index::{self, Members};
-use super::resp::Reply;
-use super::scripts::{text, verdict, Scripts, Verdict};
+use super::scripts::{verdict, Scripts, Verdict};
 use crate::buffer::BufferError;
 use crate::id::BatchId;
 use crate::rows::Body;
@@ -40,9 +41,9 @@ pub(super) struct Contents {
 
 impl Link {
     pub(super) fn open(address: &RedisAddress) -> Result<Link, ConnectionError> {
-        let mut connection = Connection::open(address)?;
+        let mut connection = Connection::open(address, &Bucket::new(address).lanes)?;
         let replies = connection.exchange(&Scripts::loading(), Scripts::COUNT)?;
-        let scripts = Scripts::loaded(replies).map_err(ConnectionError::Refused)?;
+        let scripts = Scripts::loaded(replies).map_err(ConnectionError)?;
         Ok(Link { connection, scripts })
     }
 
@@ -51,7 +52,7 @@ impl Link {
         &mut self,
         bucket: &Bucket,
         write: impl FnOnce(&mut Pipeline<'_>),
-    ) -> Result<Vec<Reply>, ConnectionError> {
+    ) -> Result<Vec<Value>, ConnectionError> {
         let mut pipeline = Pipeline::new(&self.scripts, bucket);
         write(&mut pipeline);
         let Pipeline { out, count, .. } = pipeline;
@@ -65,7 +66,7 @@ impl Link {
         write: impl FnOnce(&mut Pipeline<'_>),
     ) -> Result<Vec<Verdict>, ConnectionError> {
         let replies = self.talk(bucket, write)?;
-        replies.iter().map(|reply| verdict(reply).map_err(ConnectionError::Refused)).collect()
+        replies.iter().map(|reply| verdict(reply).map_err(ConnectionError)).collect()
     }
 
     pub(super) fn survey(&mut self, bucket: &Bucket) -> Result<Vec<Surveyed>, ConnectionError> {
@@ -97,7 +98,7 @@ impl Link {
                 }
             })?;
             for (name, size) in names.iter().filter_map(text).zip(sizes) {
-                let size = if let Reply::Integer(size) = size { size.max(0) as u64 } else { 0 };
+                let size = if let Value::Int(size) = size { size.max(0) as u64 } else { 0 };
                 match lane_index::parse_field(name) {
                     Some(rows) => contents.entries.push((rows, size)),
                     None => contents.complaints.push(format!("Redis, {}: no entry is called {name}", lane.rows)),
@@ -159,13 +160,13 @@ impl entry::Entry<'_> {
     }
 }
 
-fn entry_of<'a>(range: &Range<u64>, reply: &'a Reply) -> Option<entry::Entry<'a>> {
-    let Reply::Bulk(bytes) = reply else { return None };
+fn entry_of<'a>(range: &Range<u64>, reply: &'a Value) -> Option<entry::Entry<'a>> {
+    let Value::BulkString(bytes) = reply else { return None };
     entry::from_bytes(bytes).filter(|entry| entry.lengths.len() as u64 == range.end - range.start)
 }
 
-fn surveyed(items: &[Reply]) -> Option<Surveyed> {
-    let Reply::Bulk(destination) = &items[4] else { return None };
+fn surveyed(items: &[Value]) -> Option<Surveyed> {
+    let Value::BulkString(destination) = &items[4] else { return None };
     Some(Surveyed {
         name: text(&items[0])?.to_owned(),
         lease_left_ms: text(&items[1])?.parse().ok()?,
@@ -175,10 +176,10 @@ fn surveyed(items: &[Reply]) -> Option<Surveyed> {
     })
 }
 
-fn array(reply: Option<Reply>) -> Result<Vec<Reply>, ConnectionError> {
+fn array(reply: Option<Value>) -> Result<Vec<Value>, ConnectionError> {
     match reply {
-        Some(Reply::Array(items)) => Ok(items),
-        Some(Reply::Error(text)) => Err(ConnectionError::Refused(text)),
-        _ => Err(ConnectionError::Refused("Redis answers something else than a list".into())),
+        Some(Value::Array(items)) => Ok(items),
+        Some(Value::ServerError(error)) => Err(ConnectionError(error_text(&error))),
+        _ => Err(ConnectionError("Redis answers something else than a list".into())),
     }
 }

@@ -54,7 +54,6 @@ mod link;
 mod process;
 mod queue;
 mod replace;
-mod resp;
 mod scripts;
 mod state;
 mod worker;

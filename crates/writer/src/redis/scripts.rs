@@ -1,7 +1,9 @@
 //! The scripts that run inside Redis, and how they are called: by the digest that Redis gives them when a connection
 //! begins.
 
-use super::resp::{self, Reply};
+use redis::{Cmd, Value};
+
+use super::connection::{error_text, text};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Script {
@@ -38,28 +40,25 @@ impl Scripts {
     pub(super) fn loading() -> Vec<u8> {
         let mut out = Vec::new();
         for source in SOURCES {
-            resp::write_command(&mut out, &[b"SCRIPT", b"LOAD", source.as_bytes()]);
+            redis::cmd("SCRIPT").arg("LOAD").arg(source).write_packed_command(&mut out);
         }
         out
     }
 
     /// What they were answered with; the error's text where Redis refuses one.
-    pub(super) fn loaded(replies: Vec<Reply>) -> Result<Scripts, String> {
+    pub(super) fn loaded(replies: Vec<Value>) -> Result<Scripts, String> {
         let digest = |reply| match reply {
-            Reply::Bulk(digest) => Ok(digest),
-            Reply::Error(text) => Err(text),
+            Value::BulkString(digest) => Ok(digest),
+            Value::ServerError(error) => Err(error_text(&error)),
             _ => Err("Redis answers SCRIPT LOAD with something else than a digest".to_owned()),
         };
         Ok(Scripts { digests: replies.into_iter().map(digest).collect::<Result<_, _>>()? })
     }
 
     pub(super) fn write_call(&self, out: &mut Vec<u8>, script: Script, keys: &[&str], arguments: &[&[u8]]) {
-        resp::write_head(out, 3 + keys.len() + arguments.len());
-        resp::write_part(out, b"EVALSHA");
-        resp::write_part(out, &self.digests[script as usize]);
-        resp::write_part(out, keys.len().to_string().as_bytes());
-        keys.iter().for_each(|key| resp::write_part(out, key.as_bytes()));
-        arguments.iter().for_each(|argument| resp::write_part(out, argument));
+        let mut call = Cmd::new();
+        call.arg("EVALSHA").arg(&self.digests[script as usize]).arg(keys.len()).arg(keys);
+        arguments.iter().fold(&mut call, |call, argument| call.arg(argument)).write_packed_command(out);
     }
 }
 
@@ -79,10 +78,10 @@ pub(super) enum Verdict {
 }
 
 /// The verdict in a script's reply; the text of an error that makes this connection useless otherwise.
-pub(super) fn verdict(reply: &Reply) -> Result<Verdict, String> {
+pub(super) fn verdict(reply: &Value) -> Result<Verdict, String> {
     let items = match reply {
-        Reply::Array(items) => items.as_slice(),
-        Reply::Error(text) => return Err(text.clone()),
+        Value::Array(items) => items.as_slice(),
+        Value::ServerError(error) => return Err(error_text(error)),
         _ => return Err("Redis answers a script with something else than a list".into()),
     };
     match items.first().and_then(text) {
@@ -94,12 +93,5 @@ pub(super) fn verdict(reply: &Reply) -> Result<Verdict, String> {
             next_row: items.get(2).and_then(text).and_then(|next| next.parse().ok()),
         }),
         _ => Err("Redis answers a script with an unknown word".into()),
-    }
-}
-
-pub(super) fn text(reply: &Reply) -> Option<&str> {
-    match reply {
-        Reply::Bulk(bytes) | Reply::Status(bytes) => std::str::from_utf8(bytes).ok(),
-        _ => None,
     }
 }

@@ -561,5 +561,5 @@ impl State {
 }
 
 fn no_link() -> ConnectionError {
-    ConnectionError::Refused("Redis is not reached".into())
+    ConnectionError("Redis is not reached".into())
 }
