@@ -186,7 +186,7 @@ func (a *address) set(name, value string) (err error) {
 		}
 	case "sentinel":
 		if a.sentinel = value; value == "" {
-			return errors.New("Sentinel wants the name of a master: ?sentinel=mymaster")
+			return errors.New("sentinel wants the name of a master: ?sentinel=mymaster")
 		}
 	case "cluster":
 		if a.isCluster = value == "true"; !a.isCluster {

@@ -80,7 +80,7 @@ func (a address) openMaster(sentinel string) (*link, error) {
 	reply, err := asked.ask("SENTINEL", "get-master-addr-by-name", a.sentinel)
 	master, isList := reply.([]any)
 	if err != nil || !isList || len(master) != 2 {
-		return nil, cmp.Or(err, fmt.Errorf("Sentinel knows no master called %s", a.sentinel))
+		return nil, cmp.Or(err, fmt.Errorf("sentinel knows no master called %s", a.sentinel))
 	}
 	place := net.JoinHostPort(textOf(master[0]), textOf(master[1]))
 	opened, err := a.open(place, true)

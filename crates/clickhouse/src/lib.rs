@@ -25,7 +25,7 @@ pub use call::{is_of_clickhouse, Answer, Begun, Call, CallError, Credentials};
 pub use dial::Dialer;
 pub use endpoint::{Endpoint, EndpointError};
 pub use pool::{Client, ClientOptions, ConnectError, Lease};
-pub use replicas::{Choice, Purpose, ReplicaHealth, ReplicaId, Replicas, Target, Use};
+pub use replicas::{Choice, InflightRequest, Purpose, ReplicaHealth, ReplicaId, Replicas, Target};
 pub use shards::{Cluster, Shard, Topology};
 pub use srv::SrvRecord;
 pub use strangers::{Strangers, Turn};

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windrow_http::{ClientConnection, ResponseHead};
 
 use crate::endpoint::Endpoint;
-use crate::replicas::{Choice, Purpose, ReplicaId, Replicas, There, Use};
+use crate::replicas::{Choice, InflightRequest, Purpose, ReplicaId, Replicas, There};
 use crate::tls::TlsError;
 
 #[derive(Debug, Clone)]
@@ -178,7 +178,7 @@ impl Client {
             connection: Some(connection),
             pool: pool.idle.clone(),
             idle_timeout: self.idle_timeout,
-            used: Use::begin(self.replicas.clone(), replica),
+            used: InflightRequest::begin(self.replicas.clone(), replica),
             _permit: permit,
         })
     }
@@ -236,7 +236,7 @@ pub struct Lease {
     connection: Option<ClientConnection>,
     pool: Arc<Mutex<Option<Vec<Idle>>>>,
     idle_timeout: Duration,
-    used: Use,
+    used: InflightRequest,
     _permit: OwnedSemaphorePermit,
 }
 

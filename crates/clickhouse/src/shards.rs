@@ -75,9 +75,9 @@ impl Topology {
 /// What `system.clusters` says of a replica: number and weight of its shard, host and native port.
 type Row = (u32, u32, String, u16);
 /// A shard's number, its weight and its replicas.
-type Found = (u32, u32, Vec<Endpoint>);
+type FoundShard = (u32, u32, Vec<Endpoint>);
 /// The same as it is kept.
-type Kept = (u32, u32, Vec<String>);
+type KeptShard = (u32, u32, Vec<String>);
 /// Former topologies that are remembered.
 const MAX_FORMER: usize = 16;
 
@@ -106,7 +106,7 @@ impl Cluster {
     fn read_former(&self) -> Result<(), String> {
         let Some(file) = self.file.as_ref().filter(|file| file.exists()) else { return Ok(()) };
         let text = std::fs::read(file).map_err(|error| error.to_string())?;
-        let kept: Vec<Vec<Kept>> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let kept: Vec<Vec<KeptShard>> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         for shards in kept.into_iter().take(MAX_FORMER) {
             let credentials = &self.client.endpoint().credentials;
@@ -123,10 +123,10 @@ impl Cluster {
     /// What was known before is not forgotten when the disk fails.
     fn write(&self, state: &State) {
         let Some(file) = &self.file else { return };
-        let kept = |topology: &Arc<Topology>| -> Vec<Kept> {
+        let kept = |topology: &Arc<Topology>| -> Vec<KeptShard> {
             topology.shards.iter().map(|shard| (shard.number, shard.weight, shard.replicas.to_vec())).collect()
         };
-        let all: Vec<Vec<Kept>> = state.topology.iter().chain(&state.former).map(kept).collect();
+        let all: Vec<Vec<KeptShard>> = state.topology.iter().chain(&state.former).map(kept).collect();
         let write = || -> std::io::Result<()> {
             let new = file.with_extension("new");
             let mut options = std::fs::OpenOptions::new();
@@ -199,7 +199,7 @@ impl Cluster {
     }
 
     fn take(&self, rows: &[Row]) -> Result<(), String> {
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundShard> = Vec::new();
         for (number, weight, host, port) in rows {
             match found.last_mut() {
                 Some((last, _, replicas)) if last == number => replicas.push(self.endpoint(host, *port)),
@@ -248,7 +248,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn topology_of(&self, state: &mut State, found: Vec<Found>) -> Result<Topology, String> {
+    fn topology_of(&self, state: &mut State, found: Vec<FoundShard>) -> Result<Topology, String> {
         let (version, cut) = (version(&found), cut(&found));
         let mut shards = Vec::with_capacity(found.len());
         for (number, weight, endpoints) in found {
@@ -321,15 +321,15 @@ fn of_address(address: &str, credentials: &Credentials) -> Result<Endpoint, Stri
     })
 }
 
-fn version(shards: &[Found]) -> u64 {
-    let of_shard = |(number, weight, replicas): &Found| {
+fn version(shards: &[FoundShard]) -> u64 {
+    let of_shard = |(number, weight, replicas): &FoundShard| {
         let replicas = replicas.iter().flat_map(|replica| [replica.to_string().into_bytes(), vec![0]].concat());
         number.to_le_bytes().into_iter().chain(weight.to_le_bytes()).chain(replicas).collect::<Vec<_>>()
     };
     fnv(shards.iter().flat_map(of_shard))
 }
 
-fn cut(shards: &[Found]) -> u64 {
+fn cut(shards: &[FoundShard]) -> u64 {
     fnv(shards.iter().flat_map(|(number, weight, _)| [number.to_le_bytes(), weight.to_le_bytes()].concat()))
 }
 

@@ -40,7 +40,7 @@ pub struct SrvRecord {
 
 /// What a record says.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct RecordAnswer {
     targets: Vec<Target>,
     time_to_live: Duration,
 }
@@ -64,7 +64,7 @@ impl SrvRecord {
         })
     }
 
-    fn name(&self, found: Found, replicas: &Arc<Replicas>) -> Result<Duration, crate::tls::TlsError> {
+    fn name(&self, found: RecordAnswer, replicas: &Arc<Replicas>) -> Result<Duration, crate::tls::TlsError> {
         let before = replicas.to_string();
         replicas.name(found.targets)?;
         replicas.watch();
@@ -88,7 +88,7 @@ impl SrvRecord {
         });
     }
 
-    async fn look_up(&self) -> Result<Found, String> {
+    async fn look_up(&self) -> Result<RecordAnswer, String> {
         // Made anew each time: the system's servers may have changed.
         let resolver = StubResolver::from_conf(self.servers());
         let answer = resolver.query((&self.name, Rtype::SRV)).await.map_err(|error| error.to_string())?;
@@ -103,7 +103,7 @@ impl SrvRecord {
         conf
     }
 
-    fn read(&self, answer: &[u8]) -> Result<Found, String> {
+    fn read(&self, answer: &[u8]) -> Result<RecordAnswer, String> {
         let message = Message::from_octets(answer).map_err(|error| error.to_string())?;
         match message.header().rcode() {
             Rcode::NOERROR => {}
@@ -130,7 +130,7 @@ impl SrvRecord {
         }
         sort(&mut targets);
         targets.dedup_by(|one, other| one.endpoint == other.endpoint);
-        Ok(Found { targets, time_to_live })
+        Ok(RecordAnswer { targets, time_to_live })
     }
 
     fn target(&self, record: &Srv<impl ToName>) -> Result<Target, String> {
@@ -196,7 +196,7 @@ mod tests {
         answer.finish()
     }
 
-    fn shown(found: &Found) -> Vec<String> {
+    fn shown(found: &RecordAnswer) -> Vec<String> {
         found.targets.iter().map(|target| target.endpoint.to_string()).collect()
     }
 

@@ -7,12 +7,12 @@
 use crate::sink::{is_about_types, Again, Batch, Sink, StoreError};
 use windrow_clickhouse::{ErrorCode, Exception};
 
-use crate::experience::{is_about_parts, shows_overload, Evidence, Judgement};
-use crate::flight::Aloft;
+use crate::flight::FlushContext;
 use crate::flush_trace::FlushTrace;
 use crate::insert::InsertError;
 use crate::isolate::{shows_stale_schema, Piece, Refusal, Scope};
 use crate::member::Member;
+use crate::retry_state::{is_about_parts, shows_overload, Evidence, Judgement};
 use crate::settle::{settle, Settled};
 
 /// Says what came of an attempt.
@@ -26,84 +26,88 @@ pub(crate) enum Attempted {
 
 /// Tries to store the piece once. Pieces are tried for as long as the options say: those who wait withdraw when their
 /// time is over, and the others were promised that their rows are kept.
-pub(crate) async fn attempt<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece) -> Attempted {
-    let is_pushed = aloft.sealed.source.is_some();
-    let deduplicates = aloft.sealed.shape.destination.deduplicates;
-    let written = write_down(aloft, &mut piece).await;
+pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece) -> Attempted {
+    let is_pushed = context.sealed.source.is_some();
+    let deduplicates = context.sealed.shape.destination.deduplicates;
+    let written = write_down(context, &mut piece).await;
     if piece.contents.members.is_empty() {
         return Attempted::Ended;
     }
     let sent = match written {
-        Ok(()) => send(aloft, &mut piece).await,
+        Ok(()) => send(context, &mut piece).await,
         Err(error) => Err(StoreError::NotSent(format!("the journal can't be written: {error}"))),
     };
     let error = match sent {
         Ok(()) => {
-            aloft.sealed.shape.line.was_stored(&piece.contents.members);
-            aloft.settle(piece.id, piece.contents.members, Ok(()));
+            context.sealed.shape.line.was_stored(&piece.contents.members);
+            context.settle(piece.id, piece.contents.members, Ok(()));
             return Attempted::Ended;
         }
         // It says nothing of the rows, which nobody else can store any more: they wait until Windrow's account is
         // let in.
         Err(StoreError::Refused(exception))
-            if aloft.sealed.shape.destination.own_account && exception.is_about_identity() =>
+            if context.sealed.shape.destination.own_account && exception.is_about_identity() =>
         {
             InsertError::Unreachable(format!("Windrow's own account is refused: {}", exception.line))
         }
-        Err(StoreError::Refused(exception)) if may_get_its_table(aloft, &piece, &exception) => {
-            report_stale(aloft, &exception);
+        Err(StoreError::Refused(exception)) if may_get_its_table(context, &piece, &exception) => {
+            report_stale(context, &exception);
             InsertError::Exception(exception)
         }
         // Of the others ClickHouse may convert what was read.
         Err(StoreError::Refused(exception))
-            if piece.experience.surely_not_stored && refuse_who_sends_again(aloft, &mut piece, &exception) =>
+            if piece.retry_state.surely_not_stored && refuse_who_sends_again(context, &mut piece, &exception) =>
         {
-            report_stale(aloft, &exception);
+            report_stale(context, &exception);
             piece.contents.count_attempt();
-            aloft.answer();
-            return Box::pin(attempt(aloft, piece)).await;
+            context.answer();
+            return Box::pin(attempt(context, piece)).await;
         }
-        Err(StoreError::Refused(exception)) if piece.experience.is_hopeless_alone(&exception) => {
+        Err(StoreError::Refused(exception)) if piece.retry_state.is_hopeless_alone(&exception) => {
             piece.contents.count_attempt();
-            return give_up(aloft, piece, InsertError::Exception(exception));
+            return give_up(context, piece, InsertError::Exception(exception));
         }
         Err(StoreError::Refused(exception)) => {
             let is_too_large = piece.contents.members.len() > 1
                 && !is_pushed
-                && piece.experience.has_to_shrink(&exception, deduplicates);
+                && piece.retry_state.has_to_shrink(&exception, deduplicates);
             if !exception.is_passing() || is_too_large {
-                return refused(aloft, piece, exception);
+                return refused(context, piece, exception);
             }
             InsertError::Exception(exception)
         }
         // Nobody knows how much of it is stored: another attempt, of all or of a part, could store rows twice.
         Err(StoreError::Failed(exception)) => {
-            report_stale(aloft, &exception);
+            report_stale(context, &exception);
             piece.contents.count_attempt();
-            aloft.fail(piece, &InsertError::Failed(exception));
+            context.fail(piece, &InsertError::Failed(exception));
             return Attempted::Ended;
         }
         // The sink's system answers a little before it takes an attempt off its list: where all attempts have
         // ended, this one only has to come later.
-        Err(StoreError::StillRunning(text)) if piece.experience.surely_not_stored => {
+        Err(StoreError::StillRunning(text)) if piece.retry_state.surely_not_stored => {
             InsertError::Exception(still_running(&text))
         }
         Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
         Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
     };
-    failed(aloft, piece, error)
+    failed(context, piece, error)
 }
 
 /// A shard's table that was there for others may be attached again in a moment, or be made soon on a shard that is new.
-fn may_get_its_table<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, exception: &Exception) -> bool {
-    let is_of_shard = aloft.sealed.shape.destination.shard.is_some();
-    is_of_shard && exception.code.says_no_such_table() && piece.experience.may_get_its_table()
+fn may_get_its_table<S: Sink>(context: &FlushContext<'_, S>, piece: &Piece, exception: &Exception) -> bool {
+    let is_of_shard = context.sealed.shape.destination.shard.is_some();
+    is_of_shard && exception.code.says_no_such_table() && piece.retry_state.may_get_its_table()
 }
 
 /// Where the table has other types by now: who can send his rows again, and leaves others in the piece, is refused. More
 /// may be done for those without him. False: nobody is.
-fn refuse_who_sends_again<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, exception: &Exception) -> bool {
-    if aloft.sealed.source.is_some() || !is_about_types(exception, &aloft.sealed.shape.destination) {
+fn refuse_who_sends_again<S: Sink>(
+    context: &mut FlushContext<'_, S>,
+    piece: &mut Piece,
+    exception: &Exception,
+) -> bool {
+    if context.sealed.source.is_some() || !is_about_types(exception, &context.sealed.shape.destination) {
         return false;
     }
     let of_values: fn(&Member) -> bool = |member| member.is_asked() && !member.kind.is_text();
@@ -111,7 +115,7 @@ fn refuse_who_sends_again<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, 
     let parts = |picked: &fn(&Member) -> bool| members.iter().any(picked) && !members.iter().all(picked);
     let Some(sends_again) = [of_values, Member::is_asked].into_iter().find(parts) else { return false };
     let refused = piece.contents.extract(sends_again);
-    leave(aloft, piece, refused, &InsertError::Exception(exception.clone()));
+    leave(context, piece, refused, &InsertError::Exception(exception.clone()));
     true
 }
 
@@ -126,15 +130,15 @@ fn again_of(members: &[Member], is_pushed: bool) -> Again {
 }
 
 /// For those who come after a crash. Members whose own records are not written leave.
-async fn write_down<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece) -> Result<(), String> {
+async fn write_down<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece) -> Result<(), String> {
     loop {
-        leave_unkept(aloft, piece);
+        leave_unkept(context, piece);
         if piece.contents.members.is_empty() {
             return Ok(());
         }
-        let written = aloft.write_down(piece).await;
+        let written = context.write_down(piece).await;
         // The records of its inserts stand before it: by now it is known of each whether it does.
-        if !leave_unkept(aloft, piece) {
+        if !leave_unkept(context, piece) {
             return written;
         }
     }
@@ -146,131 +150,131 @@ fn still_running(text: &str) -> Exception {
 }
 
 /// It is refused for good, or as a whole.
-fn refused<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece, exception: Exception) -> Attempted {
-    report_stale(aloft, &exception);
+fn refused<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, exception: Exception) -> Attempted {
+    report_stale(context, &exception);
     piece.contents.count_attempt();
-    if piece.experience.leaves_in_doubt(&exception) {
-        let error = piece.experience.last_word(InsertError::Exception(exception));
-        aloft.fail(piece, &error);
+    if piece.retry_state.leaves_in_doubt(&exception) {
+        let error = piece.retry_state.last_word(InsertError::Exception(exception));
+        context.fail(piece, &error);
         return Attempted::Ended;
     }
-    let scope = Scope::of(&exception, &piece.contents.rows, aloft.sealed.source.is_some());
+    let scope = Scope::of(&exception, &piece.contents.rows, context.sealed.source.is_some());
     Attempted::Refused(Refusal { piece, exception, scope })
 }
 
 /// It may be stored later.
-fn failed<S: Sink>(aloft: &mut Aloft<'_, S>, mut piece: Piece, error: InsertError) -> Attempted {
+fn failed<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, error: InsertError) -> Attempted {
     piece.contents.count_attempt();
-    if let Some(source) = &aloft.sealed.source {
+    if let Some(source) = &context.sealed.source {
         source.attempt_failed(&error);
     }
-    if piece.experience.is_over(aloft.core.options.retry_for) {
-        return give_up(aloft, piece, error);
+    if piece.retry_state.is_over(context.core.options.retry_for) {
+        return give_up(context, piece, error);
     }
-    report_retry(aloft, &piece, &error);
-    let judgement = judge(aloft, &mut piece, &error);
+    report_retry(context, &piece, &error);
+    let judgement = judge(context, &mut piece, &error);
     // What is to blame itself shows nothing of the others.
-    if shows_overload(&error) && !piece.experience.is_proven() {
-        aloft.core.schedule.overloaded();
+    if shows_overload(&error) && !piece.retry_state.is_proven() {
+        context.core.schedule.overloaded();
     }
     if judgement == Judgement::GivenUp {
-        return give_up(aloft, piece, error);
+        return give_up(context, piece, error);
     }
-    let deduplicates = aloft.sealed.shape.destination.deduplicates;
+    let deduplicates = context.sealed.shape.destination.deduplicates;
     if matches!(error, InsertError::OutcomeUnknown(_)) && !deduplicates {
-        leave_the_decision(aloft, &mut piece, &error);
+        leave_the_decision(context, &mut piece, &error);
     }
     match is_about_parts(&error) {
-        true => refuse_for_parts(aloft, &mut piece, &error),
-        false => aloft.table().parts_are_not_it(),
+        true => refuse_for_parts(context, &mut piece, &error),
+        false => context.table().parts_are_not_it(),
     }
-    aloft.answer();
+    context.answer();
     piece.last_error = Some(error);
     Attempted::Failed(piece, judgement)
 }
 
-fn judge<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece, error: &InsertError) -> Judgement {
-    let is_pushed = aloft.sealed.source.is_some();
-    let line = &aloft.sealed.shape.line;
+fn judge<S: Sink>(context: &FlushContext<'_, S>, piece: &mut Piece, error: &InsertError) -> Judgement {
+    let is_pushed = context.sealed.source.is_some();
+    let line = &context.sealed.shape.line;
     let evidence = Evidence {
         stored: line.stored(),
         stored_inserts: line.stored_inserts(),
-        failing_inserts: aloft.failing_inserts(),
-        steps: aloft.probes + line.doubts(),
+        failing_inserts: context.failing_inserts(),
+        steps: context.probes + line.doubts(),
         // Its source would send it again anyway.
-        deduplicates: aloft.sealed.shape.destination.deduplicates || is_pushed,
+        deduplicates: context.sealed.shape.destination.deduplicates || is_pushed,
         is_asked: piece.contents.members.iter().all(Member::is_asked),
     };
-    match piece.experience.failed(error, &evidence) {
+    match piece.retry_state.failed(error, &evidence) {
         // Its source waits for it, and what comes behind is to stay behind.
         _ if is_pushed => Judgement::Waits,
         judgement => judgement,
     }
 }
 
-fn give_up<S: Sink>(aloft: &mut Aloft<'_, S>, piece: Piece, error: InsertError) -> Attempted {
-    report_given_up(aloft, &piece, &error);
-    aloft.table().metrics.given_up.inc();
+fn give_up<S: Sink>(context: &mut FlushContext<'_, S>, piece: Piece, error: InsertError) -> Attempted {
+    report_given_up(context, &piece, &error);
+    context.table().metrics.given_up.inc();
     if let [member] = &*piece.contents.members {
-        aloft.sealed.shape.line.was_refused(member.writer);
+        context.sealed.shape.line.was_refused(member.writer);
     }
-    let error = piece.experience.last_word(error);
-    aloft.fail(piece, &error);
+    let error = piece.retry_state.last_word(error);
+    context.fail(piece, &error);
     Attempted::Ended
 }
 
 /// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows
 /// are kept is kept to, at that risk, for some attempts.
-fn leave_the_decision<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
+fn leave_the_decision<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece, error: &InsertError) {
     let asked = piece.contents.extract(Member::is_asked);
-    leave(aloft, piece, asked, error);
+    leave(context, piece, asked, error);
 }
 
 /// Who has waited long enough for parts to be merged hears that there are too many, in the sink's own words. So does
 /// who waits behind the piece: it would be refused as well. Of the piece itself nobody can leave that may be stored
 /// already.
-fn refuse_for_parts<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, error: &InsertError) {
+fn refuse_for_parts<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece, error: &InsertError) {
     let InsertError::Exception(exception) = error else { return };
-    let (table, patience) = (aloft.table(), aloft.core.options.too_many_parts_wait);
+    let (table, patience) = (context.table(), context.core.options.too_many_parts_wait);
     let now = table.clock.now();
     let has_waited = |member: &Member| {
         member.is_asked() && member.outcome.is_some() && u128::from((now - member.arrived_at).0) >= patience.as_micros()
     };
-    let behind = table.has_too_many_parts(&aloft.sealed.shape, exception, has_waited);
+    let behind = table.has_too_many_parts(&context.sealed.shape, exception, has_waited);
     let refused = behind.into_iter().map(|member| Settled::new(member, piece.id, Err(error.clone()))).collect();
-    settle(aloft.core, aloft.sealed, aloft.flight, refused);
-    if piece.experience.surely_not_stored {
+    settle(context.core, context.sealed, context.flight, refused);
+    if piece.retry_state.surely_not_stored {
         let refused = piece.contents.extract(has_waited);
-        leave(aloft, piece, refused, error);
+        leave(context, piece, refused, error);
     }
 }
 
 /// An insert that is to be on the disk before it is sent, and isn't, is told so. True: some were.
-fn leave_unkept<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece) -> bool {
-    let unkept = aloft.take_unkept(piece);
+fn leave_unkept<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece) -> bool {
+    let unkept = context.take_unkept(piece);
     if unkept.is_empty() {
         return false;
     }
-    leave(aloft, piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
-    aloft.answer();
+    leave(context, piece, unkept, &InsertError::Unreachable("the journal can't be written".into()));
+    context.answer();
     true
 }
 
 /// Members leave the piece, which goes on as another one.
-fn leave<S: Sink>(aloft: &mut Aloft<'_, S>, piece: &mut Piece, members: Vec<Member>, error: &InsertError) {
+fn leave<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece, members: Vec<Member>, error: &InsertError) {
     if !members.is_empty() {
         let sent_as = piece.id;
-        piece.rename(aloft.sealed.id);
-        aloft.settle(sent_as, members, Err(error.clone()));
+        piece.rename(context.sealed.id);
+        context.settle(sent_as, members, Err(error.clone()));
     }
 }
 
-async fn send<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece) -> Result<(), StoreError> {
-    let (core, sealed) = (aloft.core, aloft.sealed);
+async fn send<S: Sink>(context: &FlushContext<'_, S>, piece: &mut Piece) -> Result<(), StoreError> {
+    let (core, sealed) = (context.core, context.sealed);
     let destination = sealed.shape.destination.clone();
     // After a lost answer none is made that is known to be in vain: it may store the rows once more, and in an outage it
     // shows nothing of the piece.
-    if !piece.experience.surely_not_stored && !core.sink.answers(&destination).await {
+    if !piece.retry_state.surely_not_stored && !core.sink.answers(&destination).await {
         return Err(StoreError::NotSent("it does not answer".to_owned()));
     }
     let attempt = sealed.trace.as_ref().map(FlushTrace::begin_attempt);
@@ -288,22 +292,22 @@ async fn send<S: Sink>(aloft: &Aloft<'_, S>, piece: &mut Piece) -> Result<(), St
     result.map(|_stored| ())
 }
 
-fn report_stale<S: Sink>(aloft: &Aloft<'_, S>, exception: &Exception) {
+fn report_stale<S: Sink>(context: &FlushContext<'_, S>, exception: &Exception) {
     if shows_stale_schema(exception.code) {
-        (aloft.core.on_stale_schema)(&aloft.table().name);
+        (context.core.on_stale_schema)(&context.table().name);
     }
 }
 
-fn report_retry<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &InsertError) {
-    let name = &aloft.table().name;
+fn report_retry<S: Sink>(context: &FlushContext<'_, S>, piece: &Piece, error: &InsertError) {
+    let name = &context.table().name;
     tracing::warn!(
         database = name.database, table = name.table, batch = %piece.id, inserts = piece.contents.members.len(), %error,
         "a batch could not be stored; trying again"
     );
 }
 
-fn report_given_up<S: Sink>(aloft: &Aloft<'_, S>, piece: &Piece, error: &dyn std::fmt::Display) {
-    let name = &aloft.table().name;
+fn report_given_up<S: Sink>(context: &FlushContext<'_, S>, piece: &Piece, error: &dyn std::fmt::Display) {
+    let name = &context.table().name;
     tracing::error!(
         database = name.database, table = name.table, batch = %piece.id, inserts = piece.contents.members.len(), %error,
         "a batch could not be stored for as long as it is tried; given up"

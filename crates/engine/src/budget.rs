@@ -15,12 +15,12 @@ pub(crate) struct Budget {
 
 /// An insert that waits for others counts for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitingBytes<'a> {
     pot: &'a Pot,
     bytes: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingBytes<'_> {
     fn drop(&mut self) {
         self.pot.give_back(self.bytes);
     }
@@ -78,9 +78,9 @@ impl Budget {
     }
 
     /// Inserts that wait for others hold no part of the budget, since those need it; they have a bound of their own.
-    pub(crate) fn wait_with(&self, bytes: u64) -> Result<Waiting<'_>, Exhausted> {
+    pub(crate) fn wait_with(&self, bytes: u64) -> Result<WaitingBytes<'_>, Exhausted> {
         match self.waiting.try_take(bytes) {
-            true => Ok(Waiting { pot: &self.waiting, bytes }),
+            true => Ok(WaitingBytes { pot: &self.waiting, bytes }),
             false => Err(Exhausted::Waiting { max_bytes: self.waiting.max }),
         }
     }

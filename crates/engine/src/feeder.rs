@@ -211,7 +211,7 @@ impl<S: Sink> Feeder<S> {
             }
         };
         self.reading = Some(reading);
-        let Found { fed, rest, obstacle } = found;
+        let JournaledInserts { fed, rest, obstacle } = found;
         match obstacle {
             None => {}
             Some(Obstacle::Disk(error)) => {
@@ -252,18 +252,18 @@ enum Obstacle {
     Damaged(String),
 }
 
-struct Found {
+struct JournaledInserts {
     fed: Vec<Fed>,
     rest: Vec<RecordId>,
     obstacle: Option<Obstacle>,
 }
 
 impl Reading {
-    fn read(&mut self, ids: Vec<RecordId>) -> Found {
+    fn read(&mut self, ids: Vec<RecordId>) -> JournaledInserts {
         let (mut fed, mut bytes) = (Vec::new(), 0);
         for (place, &id) in ids.iter().enumerate() {
             if bytes >= READ_BYTES {
-                return Found { fed, rest: ids[place..].to_vec(), obstacle: None };
+                return JournaledInserts { fed, rest: ids[place..].to_vec(), obstacle: None };
             }
             match self.read_one(id) {
                 Ok(one) => {
@@ -272,11 +272,11 @@ impl Reading {
                 }
                 Err(obstacle) => {
                     let first = if let Obstacle::Damaged(_) = obstacle { place + 1 } else { place };
-                    return Found { fed, rest: ids[first..].to_vec(), obstacle: Some(obstacle) };
+                    return JournaledInserts { fed, rest: ids[first..].to_vec(), obstacle: Some(obstacle) };
                 }
             }
         }
-        Found { fed, rest: Vec::new(), obstacle: None }
+        JournaledInserts { fed, rest: Vec::new(), obstacle: None }
     }
 
     fn read_one(&mut self, id: RecordId) -> Result<Fed, Obstacle> {

@@ -1,7 +1,7 @@
 //! A batch on its way to the sink: its pieces one after the other, in rounds, and what becomes of its members.
 //!
 //! A piece that has to come later ends the round, since nothing is to go before it; unless it is stuck
-//! (`experience.rs`). Then the others are tried as well, and at last the batch steps aside: its lane goes on without it,
+//! (`retry_state.rs`). Then the others are tried as well, and at last the batch steps aside: its lane goes on without it,
 //! and it flies on beside the lane until it has come to its end (`line.rs`).
 //!
 //! Who is answered when: usually all at the end, after the policy and the lane have been told, so that a writer that
@@ -21,7 +21,6 @@ use tokio::time::Instant;
 
 use crate::attempt::{attempt, Attempted};
 use crate::cut::cut;
-use crate::experience::{Experience, Judgement, Reach};
 use crate::flush_trace::FlushTrace;
 use crate::gatherer::Core;
 use crate::insert::{AckLevel, InsertError, Outcome};
@@ -30,6 +29,7 @@ use crate::journaling::PieceRecords;
 use crate::line::{Position, Remainder};
 use crate::member::{Cleared, Contents, Member};
 use crate::part_counts::count_parts;
+use crate::retry_state::{Judgement, Reach, RetryState};
 use crate::settle::{failed, held_bytes, settle, Settled};
 use crate::signal::Signal;
 #[cfg(test)]
@@ -63,7 +63,7 @@ struct FlightState {
 }
 
 /// A member that has left between two attempts.
-pub(crate) struct Left {
+pub(crate) struct DepartedMember {
     pub(crate) size: Size,
     pub(crate) last_error: Option<InsertError>,
     pub(crate) cleared: Option<Cleared>,
@@ -85,7 +85,7 @@ impl Flight {
     }
 
     /// Takes a member out if its piece is between two attempts. `None`: not here, or not now.
-    pub(crate) fn withdraw(&self, member: u64) -> Option<Left> {
+    pub(crate) fn withdraw(&self, member: u64) -> Option<DepartedMember> {
         let mut state = self.lock();
         let state = &mut *state;
         let withdraw = |contents: &mut Contents| {
@@ -94,7 +94,7 @@ impl Flight {
         };
         let (size, cleared) = state.on_ground.iter_mut().find_map(withdraw)?;
         state.left_bytes += cleared.as_ref().map_or(0, |cleared| cleared.bytes);
-        Some(Left { size, last_error: state.last_error.clone(), cleared })
+        Some(DepartedMember { size, last_error: state.last_error.clone(), cleared })
     }
 
     /// Measures what is between two attempts. `None`: nothing is.
@@ -133,7 +133,7 @@ impl Flight {
 }
 
 /// A batch in the air, with all that its attempts need to know.
-pub(crate) struct Aloft<'a, S: Sink> {
+pub(crate) struct FlushContext<'a, S: Sink> {
     pub(crate) core: &'a Arc<Core<S>>,
     pub(crate) sealed: &'a Sealed,
     pub(crate) flight: &'a Arc<Flight>,
@@ -163,7 +163,7 @@ struct StoredApart {
     is_complete: bool,
 }
 
-impl<'a, S: Sink> Aloft<'a, S> {
+impl<'a, S: Sink> FlushContext<'a, S> {
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.sealed.shape.table
     }
@@ -234,8 +234,8 @@ impl<'a, S: Sink> Aloft<'a, S> {
     /// Decides what is tried next where a piece has failed.
     fn put_off(&mut self, pieces: &mut Pieces, piece: Piece, judgement: Judgement) {
         let deduplicates = self.sealed.shape.destination.deduplicates;
-        let can_be_cut = piece.contents.members.len() > 1 && piece.experience.may_be_cut(deduplicates);
-        self.has_suspected |= piece.experience.is_proven();
+        let can_be_cut = piece.contents.members.len() > 1 && piece.retry_state.may_be_cut(deduplicates);
+        self.has_suspected |= piece.retry_state.is_proven();
         match judgement {
             _ if piece.contents.members.is_empty() => {}
             Judgement::Suspected if can_be_cut => {
@@ -252,7 +252,7 @@ impl<'a, S: Sink> Aloft<'a, S> {
                 self.step_aside(pieces.remainder(), true);
             }
             _ => {
-                let may_go_on = piece.experience.is_stuck(0) || piece.experience.is_new_part();
+                let may_go_on = piece.retry_state.is_stuck(0) || piece.retry_state.is_new_part();
                 let goes_on = self.sealed.source.is_none() && may_go_on;
                 pieces.hold(piece, goes_on);
             }
@@ -263,7 +263,7 @@ impl<'a, S: Sink> Aloft<'a, S> {
     fn may_leave_lane(&self, piece: &Piece) -> bool {
         let is_left_over = piece.contents.members.iter().any(|member| member.left_over);
         let has_room = self.is_aside || self.position.has_room_aside();
-        has_room && (!is_left_over || piece.experience.reach() < Reach::Unknown)
+        has_room && (!is_left_over || piece.retry_state.reach() < Reach::Unknown)
     }
 
     /// Takes a refused piece apart, or gives its members the refusal.
@@ -362,7 +362,7 @@ impl<'a, S: Sink> Aloft<'a, S> {
         let for_parts = self.core.options.too_many_parts_wait;
         let pauses = pieces
             .resting()
-            .filter_map(|piece| Some(piece.experience.next_pause(self.pause, piece.last_error.as_ref()?, for_parts)));
+            .filter_map(|piece| Some(piece.retry_state.next_pause(self.pause, piece.last_error.as_ref()?, for_parts)));
         let length = pauses.max();
         let counts = self.put_down(pieces, error);
         match length {
@@ -499,7 +499,7 @@ async fn store_apart<S: Sink>(
 
 /// Stores the batch piece by piece, and tells how each member ended that was not answered on the way.
 async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, contents: Contents) -> StoredApart {
-    let mut aloft = Aloft {
+    let mut context = FlushContext {
         core,
         sealed,
         flight,
@@ -514,35 +514,35 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
         settled: Vec::with_capacity(contents.members.len()),
     };
     let mut pieces = pieces_of(sealed, contents);
-    if aloft.position.has_to_follow() && !pieces.is_over() {
-        aloft.rest(&mut pieces).await;
+    if context.position.has_to_follow() && !pieces.is_over() {
+        context.rest(&mut pieces).await;
     }
     loop {
-        let turn = aloft.turn_beside(&mut pieces).await;
+        let turn = context.turn_beside(&mut pieces).await;
         let Some(piece) = pieces.next(sealed.shape.destination.deduplicates) else {
             drop(turn);
-            match aloft.next_round(&mut pieces).await {
+            match context.next_round(&mut pieces).await {
                 true => continue,
                 false => break,
             }
         };
-        aloft.inserts_left = pieces.inserts() + piece.contents.members.len() as u64;
-        match attempt(&mut aloft, piece).await {
+        context.inserts_left = pieces.inserts() + piece.contents.members.len() as u64;
+        match attempt(&mut context, piece).await {
             Attempted::Ended => {}
-            Attempted::Refused(refusal) => aloft.narrow(&mut pieces, refusal),
-            Attempted::Failed(piece, judgement) => aloft.put_off(&mut pieces, piece, judgement),
+            Attempted::Refused(refusal) => context.narrow(&mut pieces, refusal),
+            Attempted::Failed(piece, judgement) => context.put_off(&mut pieces, piece, judgement),
         }
         let refused = pieces.narrow_half(&sealed.shape.line);
-        aloft.refuse(refused);
+        context.refuse(refused);
         if !pieces.is_empty() {
-            aloft.answer();
+            context.answer();
         }
         if pieces.takes_long() {
-            aloft.may_step_aside(pieces.remainder());
+            context.may_step_aside(pieces.remainder());
         }
     }
-    aloft.table().metrics.narrowings.inc_by(u64::from(pieces.narrowings));
-    StoredApart { settled: aloft.settled, is_complete: true }
+    context.table().metrics.narrowings.inc_by(u64::from(pieces.narrowings));
+    StoredApart { settled: context.settled, is_complete: true }
 }
 
 /// The batch in pieces, as far as it is known beforehand where it has to be cut.
@@ -557,8 +557,8 @@ fn pieces_of(sealed: &Sealed, mut contents: Contents) -> Pieces {
     let suspects = suspects.contains(&true).then(|| contents.take_apart(&suspects));
     let parts = if contents.members.is_empty() { Vec::new() } else { cut(contents, &sealed.shape.destination) };
     let is_in_parts = parts.len() > 1 && !is_pushed;
-    let experience = Experience::new(!was_sent_before || is_in_parts);
-    let mut pieces = Pieces::new(sealed.id, parts, is_pushed, experience);
+    let retry_state = RetryState::new(!was_sent_before || is_in_parts);
+    let mut pieces = Pieces::new(sealed.id, parts, is_pushed, retry_state);
     suspects.into_iter().for_each(|suspects| pieces.suspect(suspects));
     pieces
 }

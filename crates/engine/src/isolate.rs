@@ -18,7 +18,7 @@
 //! Where the error would be that of every insert (a table that is gone), both halves are tried. If they hear the same
 //! nobody is looked for.
 //!
-//! Errors that pass are another matter: see `experience.rs`. There one insert goes by itself, as a probe; if it is
+//! Errors that pass are another matter: see `retry_state.rs`. There one insert goes by itself, as a probe; if it is
 //! stored where the rest is not, the rest is narrowed down.
 //!
 //! Ids are derived: the same members of the same batch always make a piece with the same id.
@@ -29,16 +29,16 @@ use crate::sink::BatchId;
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::Rows;
 
-use crate::experience::{Experience, Reach};
 use crate::insert::InsertError;
-use crate::line::{Line, Remainder, Senders, Waiting};
+use crate::line::{Line, Remainder, Senders, WaitingMembers};
 use crate::member::{Contents, Member};
+use crate::retry_state::{Reach, RetryState};
 
 /// A batch, or a part of one, that is stored under an id of its own.
 pub(crate) struct Piece {
     pub(crate) id: BatchId,
     pub(crate) contents: Contents,
-    pub(crate) experience: Experience,
+    pub(crate) retry_state: RetryState,
     pub(crate) last_error: Option<InsertError>,
     half: Option<Half>,
 }
@@ -52,8 +52,8 @@ enum Half {
 
 impl Piece {
     /// A part of `batch`.
-    fn of(batch: BatchId, contents: Contents, experience: Experience) -> Piece {
-        Piece { id: piece_id(batch, &contents.members), contents, experience, last_error: None, half: None }
+    fn of(batch: BatchId, contents: Contents, retry_state: RetryState) -> Piece {
+        Piece { id: piece_id(batch, &contents.members), contents, retry_state, last_error: None, half: None }
     }
 
     /// Its members have become others.
@@ -63,7 +63,7 @@ impl Piece {
 
     /// After its second attempt of unknown outcome there is reason to look which of its inserts it is.
     pub(crate) fn stays_unknown(&self) -> bool {
-        matches!(self.last_error, Some(InsertError::OutcomeUnknown(_))) && self.experience.stays_unknown()
+        matches!(self.last_error, Some(InsertError::OutcomeUnknown(_))) && self.retry_state.stays_unknown()
     }
 }
 
@@ -158,11 +158,11 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// `parts` are the whole batch, in order.
-    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>, is_pushed: bool, experience: Experience) -> Pieces {
-        let whole = |contents| Piece { id: batch, ..Piece::of(batch, contents, experience.clone()) };
+    pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>, is_pushed: bool, retry_state: RetryState) -> Pieces {
+        let whole = |contents| Piece { id: batch, ..Piece::of(batch, contents, retry_state.clone()) };
         let waiting = match parts.len() {
             1 => parts.drain(..).map(whole).collect(),
-            _ => parts.into_iter().rev().map(|contents| Piece::of(batch, contents, experience.clone())).collect(),
+            _ => parts.into_iter().rev().map(|contents| Piece::of(batch, contents, retry_state.clone())).collect(),
         };
         Pieces {
             batch,
@@ -182,7 +182,7 @@ impl Pieces {
 
     /// Tries these after all others.
     pub(crate) fn suspect(&mut self, contents: Contents) {
-        let piece = Piece::of(self.batch, contents, Experience::new(true));
+        let piece = Piece::of(self.batch, contents, RetryState::new(true));
         self.suspects.push(Suspects { piece, is_whole_writers: true });
     }
 
@@ -203,22 +203,22 @@ impl Pieces {
     }
 
     fn put_behind_held(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingMembers::default();
         for held in &self.held {
-            let reach = held.experience.reach();
+            let reach = held.retry_state.reach();
             held.contents.members.iter().for_each(|member| waiting.add(member, reach));
         }
         let (rest, mut behind) = self.part(piece, waiting, deduplicates);
-        let least = self.held.iter().map(|held| held.experience.reach()).min();
+        let least = self.held.iter().map(|held| held.retry_state.reach()).min();
         if let (Some(behind), Some(least)) = (&mut behind, least) {
-            behind.experience.stays_behind(least);
+            behind.retry_state.stays_behind(least);
         }
         self.held.extend(behind);
         rest
     }
 
     fn put_with_suspects(&mut self, piece: Piece, deduplicates: bool) -> Option<Piece> {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingMembers::default();
         let of_writers = self.suspects.iter().filter(|suspects| suspects.is_whole_writers);
         of_writers
             .flat_map(|suspects| &suspects.piece.contents.members)
@@ -229,17 +229,17 @@ impl Pieces {
     }
 
     /// The piece without what has to wait, and that. Where it must not be cut, all of it waits.
-    fn part(&self, mut piece: Piece, waiting: Waiting, deduplicates: bool) -> (Option<Piece>, Option<Piece>) {
+    fn part(&self, mut piece: Piece, waiting: WaitingMembers, deduplicates: bool) -> (Option<Piece>, Option<Piece>) {
         let members = &piece.contents.members;
         let picked = waiting.with_followers(members, vec![false; members.len()]);
         if !picked.contains(&true) {
             return (Some(piece), None);
         }
-        if !picked.contains(&false) || !piece.experience.may_be_cut(deduplicates) {
+        if !picked.contains(&false) || !piece.retry_state.may_be_cut(deduplicates) {
             return (None, Some(piece));
         }
-        let (experience, last_error) = (piece.experience.clone(), piece.last_error.clone());
-        let picked = Piece { last_error, ..Piece::of(self.batch, piece.contents.take_apart(&picked), experience) };
+        let (retry_state, last_error) = (piece.retry_state.clone(), piece.last_error.clone());
+        let picked = Piece { last_error, ..Piece::of(self.batch, piece.contents.take_apart(&picked), retry_state) };
         piece.rename(self.batch);
         (Some(piece), Some(picked))
     }
@@ -269,7 +269,7 @@ impl Pieces {
     pub(crate) fn surely_not_stored(&mut self) -> impl Iterator<Item = &mut Piece> {
         let suspects = self.suspects.iter_mut().map(|suspects| &mut suspects.piece);
         let all = self.held.iter_mut().chain(self.waiting.iter_mut().rev()).chain(suspects);
-        all.filter(|piece| piece.experience.surely_not_stored)
+        all.filter(|piece| piece.retry_state.surely_not_stored)
     }
 
     /// Nothing is left but suspects.
@@ -302,7 +302,7 @@ impl Pieces {
 
     /// Of what is left: whose it is, and how far it holds up others.
     pub(crate) fn remainder(&self) -> Remainder {
-        let tried = self.held.iter().chain(&self.waiting).map(|piece| piece.experience.reach());
+        let tried = self.held.iter().chain(&self.waiting).map(|piece| piece.retry_state.reach());
         let untried = (!self.suspects.is_empty() || self.refused_half.is_some()).then_some(Reach::Clients);
         let reach = tried.chain(untried).max().unwrap_or(Reach::Clients);
         Remainder { senders: self.senders(), reach, inserts: self.inserts() }
@@ -362,8 +362,8 @@ impl Pieces {
             self.halve(piece, [Some(Half::First), Some(Half::Second)]);
             return None;
         }
-        let (batch, experience) = (self.batch, piece.experience.of_part());
-        let part = |contents| Piece::of(batch, contents, experience.clone());
+        let (batch, retry_state) = (self.batch, piece.retry_state.of_part());
+        let part = |contents| Piece::of(batch, contents, retry_state.clone());
         match self.picked(&exception, &piece, line) {
             Some(Picked::First(count)) => {
                 let rest = piece.contents.split_off(count);
@@ -387,10 +387,10 @@ impl Pieces {
     }
 
     fn halve(&mut self, mut piece: Piece, marks: [Option<Half>; 2]) {
-        let experience = piece.experience.of_part();
+        let retry_state = piece.retry_state.of_part();
         let second = piece.contents.split_off(piece.contents.members.len() / 2);
-        let part = |contents, half, experience| Piece { half, ..Piece::of(self.batch, contents, experience) };
-        let halves = [part(second, marks[1], experience.clone()), part(piece.contents, marks[0], experience)];
+        let part = |contents, half, retry_state| Piece { half, ..Piece::of(self.batch, contents, retry_state) };
+        let halves = [part(second, marks[1], retry_state.clone()), part(piece.contents, marks[0], retry_state)];
         // The first half goes first: rows keep their order.
         self.waiting.extend(halves);
     }
@@ -406,11 +406,11 @@ impl Pieces {
 
     /// Lets the first insert go by itself, before the rest.
     pub(crate) fn probe(&mut self, piece: Piece) {
-        let Piece { contents: mut first, experience, last_error, .. } = piece;
+        let Piece { contents: mut first, retry_state, last_error, .. } = piece;
         let rest = first.split_off(1);
         let part = |contents| {
             let last_error = last_error.clone();
-            Piece { last_error, ..Piece::of(self.batch, contents, experience.clone()) }
+            Piece { last_error, ..Piece::of(self.batch, contents, retry_state.clone()) }
         };
         self.waiting.extend([part(rest), part(first)]);
     }
@@ -419,7 +419,7 @@ impl Pieces {
     fn picked(&mut self, exception: &Exception, piece: &Piece, line: &Line) -> Option<Picked> {
         let members = &piece.contents.members;
         let some_of = |picked: Vec<bool>| {
-            let picked = Waiting::default().with_followers(members, picked);
+            let picked = WaitingMembers::default().with_followers(members, picked);
             Some(picked).filter(|picked| picked.contains(&true) && picked.contains(&false))
         };
         let is_stranger = || members.iter().map(|member| !line.is_trusted(member.writer)).collect();

@@ -57,7 +57,7 @@ struct Met {
 
 /// What is to be done about it.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundRecords {
     pub(crate) tables: BTreeMap<PhysicalTable, Leftover>,
     /// What nobody needs any more, in the order in which it may be forgotten.
     pub(crate) dead: Vec<RecordId>,
@@ -104,8 +104,8 @@ impl Scan {
 
     /// `is_settled`: inserts that have come to their end, though the journal doesn't say so. Asked of each that is
     /// left.
-    pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> Found {
-        let mut found = Found { unreadable: self.unreadable, ..Found::default() };
+    pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> FoundRecords {
+        let mut found = FoundRecords { unreadable: self.unreadable, ..FoundRecords::default() };
         let mut last_piece = latest_pieces(&self.pieces, &self.done);
         let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
         let mut table_of_piece: Vec<Option<PhysicalTable>> = self.pieces.iter().map(|_| None).collect();

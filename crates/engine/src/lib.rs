@@ -8,7 +8,7 @@
 //!
 //! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
 //! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap; one that
-//! fails again and again steps aside (`experience.rs`, `line.rs`). Tables
+//! fails again and again steps aside (`retry_state.rs`, `line.rs`). Tables
 //! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it
 //! to go waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
 //!
@@ -33,7 +33,6 @@ mod dead_letter_store;
 pub mod dead_letters;
 mod deduplication;
 mod environment;
-mod experience;
 mod feeder;
 mod flight;
 mod flush_trace;
@@ -57,6 +56,7 @@ mod pushed;
 mod queueing;
 pub mod records;
 mod recovery;
+mod retry_state;
 mod schedule;
 mod settle;
 mod shape;

@@ -10,7 +10,7 @@
 //!   behind it after that; so he waits for nobody else's.
 //! - Inserts that come from the journal may be anybody's: all wait behind them.
 //! - For what may be somebody else's nobody waits for ever: how far that reaches, and until when, says
-//!   `Experience::reach`.
+//!   `RetryState::reach`.
 //! - While nothing says that the batch itself is to blame (it is *in doubt*), the backend may be away. Then whatever
 //!   comes behind it is tried only directly after it has failed again: it is the first to be stored when the backend
 //!   is back. If what comes behind is stored instead, the batch is to blame.
@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::experience::Reach;
 use crate::feeder::FEEDER;
 use crate::member::Member;
+use crate::retry_state::Reach;
 use crate::shape::Shape;
 
 /// Each that ends wakes all others. With more of them, batches wait in their lane.
@@ -61,7 +61,7 @@ impl Senders {
 
 /// Members of a batch that wait: what has to stay behind them in the batch waits as well.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingMembers {
     /// Each connection's first one.
     of_writers: HashMap<u64, u64>,
     /// The first one that was acknowledged already, the first that may be anybody's, and the first of all.
@@ -72,7 +72,7 @@ pub(crate) struct Waiting {
     reach: Option<Reach>,
 }
 
-impl Waiting {
+impl WaitingMembers {
     pub(crate) fn add(&mut self, member: &Member, reach: Reach) {
         self.reach = self.reach.max(Some(reach));
         let is_earlier = |first: &Option<u64>| first.is_none_or(|first| member.id < first);
@@ -227,7 +227,7 @@ impl Line {
         }
         let is_suspect =
             |member: &Member| state.suspected.contains(&member.writer) || state.is_behind_one_aside(member);
-        Waiting::default().with_followers(members, members.iter().map(is_suspect).collect())
+        WaitingMembers::default().with_followers(members, members.iter().map(is_suspect).collect())
     }
 
     pub(crate) fn is_trusted(&self, writer: u64) -> bool {

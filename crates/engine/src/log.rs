@@ -52,12 +52,12 @@ pub struct LogEntry {
 /// The latest inserts that came to an end, up to a number. Kept by batch: what its inserts share is kept once.
 #[derive(Debug)]
 pub(crate) struct InsertLog {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptLog>,
     max_inserts: usize,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptLog {
     batches: VecDeque<LoggedBatch>,
     inserts: usize,
 }

@@ -13,7 +13,7 @@ use crate::backend::{Backend, BackendSink};
 use crate::cluster::Cluster;
 use crate::data::appends::Appends;
 use crate::data::{BodyRoom, KnownHeads, Sessions};
-use crate::insert::{Asking, PreparedInserts, Questions};
+use crate::insert::{InflightAdmissions, PreparedInserts, Questions};
 use crate::metrics::Metrics;
 use crate::native::KnownDatabases;
 use crate::options::GatewayOptions;
@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: PreparedInserts,
-    pub(crate) asking: Asking,
+    pub(crate) asking: InflightAdmissions,
     pub(crate) questions: Questions,
     /// What tables with the same columns share of reading them.
     pub(crate) read_plans: ReadPlans,

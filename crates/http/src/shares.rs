@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Shares {
     most_bytes: u64,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenPermits>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenPermits {
     all: u64,
     by_network: HashMap<IpAddr, u64>,
 }
@@ -30,7 +30,7 @@ impl Shares {
         Arc::new(Shares { most_bytes, taken: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TakenPermits> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -29,14 +29,14 @@ const GROUP: u32 = 1;
 /// A run over the oldest segments.
 pub(super) struct Rewrite {
     /// Each becomes one file, the oldest first.
-    parts: VecDeque<Part>,
+    parts: VecDeque<RewritePart>,
     output: Option<Output>,
     /// What the largest of the files may take, before those that it replaces go.
     planned_bytes: u64,
 }
 
 /// What a run may do.
-struct Terms {
+struct RewriteLimits {
     segment_bytes: u64,
     max_bytes: u64,
     /// What everything but records that free room may take.
@@ -45,7 +45,7 @@ struct Terms {
     damaged_from: u64,
 }
 
-struct Part {
+struct RewritePart {
     /// Oldest first. Those that were read to their end are kept, to be replaced.
     inputs: Vec<Input>,
     /// The one that is being read.
@@ -79,9 +79,9 @@ impl Rewrite {
     }
 
     /// `None`: it isn't worth it.
-    fn plan(index: &Index, terms: &Terms) -> io::Result<Option<Rewrite>> {
+    fn plan(index: &Index, terms: &RewriteLimits) -> io::Result<Option<Rewrite>> {
         let old = index.old_totals();
-        let Terms { segment_bytes, max_bytes, damaged_from, .. } = *terms;
+        let RewriteLimits { segment_bytes, max_bytes, damaged_from, .. } = *terms;
         let dead_bytes = old.file_bytes.saturating_sub(old.live_bytes);
         // Where little room is left, it pays to copy much for it.
         let file_bytes = index.totals().file_bytes;
@@ -91,19 +91,19 @@ impl Rewrite {
             return Ok(None);
         }
         let left_bytes = max_bytes.saturating_sub(file_bytes);
-        let mut parts: VecDeque<Part> = VecDeque::new();
+        let mut parts: VecDeque<RewritePart> = VecDeque::new();
         let old_segments = index.segments.iter().take(index.old_segments());
         for segment in old_segments.take_while(|segment| segment.header.number < damaged_from) {
             let input = Input::of(segment);
             match parts.back_mut() {
                 Some(part) if part.live_bytes() + input.live_bytes <= segment_bytes => part.inputs.push(input),
-                _ => parts.push_back(Part { inputs: vec![input], at: 0 }),
+                _ => parts.push_back(RewritePart { inputs: vec![input], at: 0 }),
             }
         }
         while parts.back().is_some_and(|part| !part.is_worth_it()) {
             parts.pop_back();
         }
-        let planned_bytes = parts.iter().map(Part::planned_bytes).max().unwrap_or(0);
+        let planned_bytes = parts.iter().map(RewritePart::planned_bytes).max().unwrap_or(0);
         if parts.is_empty() || planned_bytes > left_bytes {
             return Err(io::Error::other("there is no room to copy what is still needed"));
         }
@@ -111,7 +111,7 @@ impl Rewrite {
     }
 }
 
-impl Part {
+impl RewritePart {
     fn live_bytes(&self) -> u64 {
         self.inputs.iter().map(|input| input.live_bytes).sum()
     }
@@ -220,7 +220,7 @@ impl<D: Disk> Committer<D> {
     /// Does a slice of the work. False: there is none.
     pub(super) fn rewrite_slice(&mut self) -> io::Result<bool> {
         if self.rewrite.is_none() {
-            let terms = Terms {
+            let terms = RewriteLimits {
                 segment_bytes: self.options.segment_bytes,
                 max_bytes: self.options.max_bytes,
                 ordinary_bytes: self.shared.queue.bounds().ordinary_bytes,
@@ -283,7 +283,7 @@ impl<D: Disk> Committer<D> {
         self.remove_covered().map(drop)
     }
 
-    fn begin_output(&self, part: &Part) -> io::Result<Output> {
+    fn begin_output(&self, part: &RewritePart) -> io::Result<Output> {
         let (Some(first), Some(last)) = (part.inputs.first(), part.inputs.last()) else {
             return Err(io::Error::other("there is nothing to copy"));
         };
@@ -309,7 +309,7 @@ impl<D: Disk> Committer<D> {
     }
 
     /// The new file has its name. Whether that is so on the disk, too, is seen to before anything is removed.
-    fn replace(&mut self, part: &Part, output: Output) {
+    fn replace(&mut self, part: &RewritePart, output: Output) {
         let numbers = part.inputs.iter().map(|input| input.header.number);
         self.covered.extend(numbers.filter(|number| *number != output.header.number).map(file_name));
         let mut index = self.shared.index();

@@ -23,7 +23,7 @@ enum Meaning {
 }
 
 /// All that is known of a code.
-struct Known {
+struct CodeFacts {
     number: i32,
     name: &'static str,
     /// HTTP status of an answer with this error, as ClickHouse 26.7 sends it.
@@ -38,7 +38,7 @@ macro_rules! error_codes {
         }
 
         /// Ordered by number.
-        const KNOWN: &[Known] = &[$(Known {
+        const KNOWN: &[CodeFacts] = &[$(CodeFacts {
             number: $number,
             name: stringify!($name),
             status: $status,
@@ -212,7 +212,7 @@ impl ErrorCode {
         self.known().is_some_and(|known| known.meanings.contains(&meaning))
     }
 
-    fn known(self) -> Option<&'static Known> {
+    fn known(self) -> Option<&'static CodeFacts> {
         let at = KNOWN.binary_search_by_key(&self.0, |known| known.number).ok()?;
         Some(&KNOWN[at])
     }

@@ -24,7 +24,7 @@ pub struct DataReader {
 
 /// How far a packet has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReadProgress {
     pub bytes: usize,
     /// Set at the packet's end.
     pub end: Option<BlockEnd>,
@@ -60,7 +60,7 @@ impl DataReader {
     }
 
     /// Reads on in a packet, which begins with its type. What is not taken has to come again, with more behind it.
-    pub fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Taken, Fault> {
+    pub fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<ReadProgress, Fault> {
         let mut taken = 0;
         if !self.inside {
             let mut input = Input::new(bytes);
@@ -85,8 +85,8 @@ impl DataReader {
         Ok(self.taken(taken, end))
     }
 
-    fn taken(&self, bytes: usize, end: Option<BlockEnd>) -> Taken {
-        Taken { bytes, end, has_name: self.has_name }
+    fn taken(&self, bytes: usize, end: Option<BlockEnd>) -> ReadProgress {
+        ReadProgress { bytes, end, has_name: self.has_name }
     }
 
     fn read_frames(&mut self, bytes: &[u8], taken: &mut usize, out: &mut Vec<u8>) -> Result<Option<BlockEnd>, Fault> {
@@ -142,7 +142,7 @@ mod tests {
         packet
     }
 
-    fn read(bytes: &[u8], is_compressed: bool) -> Result<(Taken, Vec<u8>), Fault> {
+    fn read(bytes: &[u8], is_compressed: bool) -> Result<(ReadProgress, Vec<u8>), Fault> {
         let mut out = Vec::new();
         let taken = DataReader::new(revision::NEWEST, is_compressed, 1 << 20).read(bytes, &mut out)?;
         Ok((taken, out))

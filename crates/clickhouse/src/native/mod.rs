@@ -25,7 +25,7 @@ mod server_packet;
 pub use answer::{Answer, Counter};
 pub use block::{BlockEnd, BlockReader, RowShape};
 pub use chunked::{write_chunked, ChunkReader, Chunked};
-pub use data::{DataReader, Taken};
+pub use data::{DataReader, ReadProgress};
 pub use hello::{Addendum, ClientHello, ServerHello, Startup, MAX_HELLO_STRING_BYTES};
 pub use input::{write_string, write_varint, Fault, Input};
 pub use query::{Query, Setting, TraceContext, FLAG_CUSTOM, FLAG_IMPORTANT, STAGE_COMPLETE};

@@ -54,7 +54,7 @@ pub struct Replicas {
     /// All that were ever named: an id stays what it is.
     known: Vec<OnceLock<Replica>>,
     /// Those that are named now, in their order.
-    named: RwLock<Arc<[Named]>>,
+    named: RwLock<Arc<[NamedReplica]>>,
     /// How often they were named.
     lists: AtomicUsize,
     /// The one that was named first of all.
@@ -69,7 +69,7 @@ pub struct Replicas {
 
 /// A replica that may be asked, and how it stands to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Named {
+struct NamedReplica {
     id: ReplicaId,
     priority: u16,
     weight: u16,
@@ -143,7 +143,7 @@ impl Replicas {
         let mut named = Vec::new();
         for Target { endpoint, priority, weight } in targets {
             match self.id_of(endpoint)? {
-                Some(id) => named.push(Named { id, priority, weight }),
+                Some(id) => named.push(NamedReplica { id, priority, weight }),
                 None => tracing::error!("more than {MAX_KNOWN} replicas were named since the start: start anew"),
             }
         }
@@ -166,7 +166,7 @@ impl Replicas {
         Ok(Some(ReplicaId(index as u16)))
     }
 
-    fn named(&self) -> Arc<[Named]> {
+    fn named(&self) -> Arc<[NamedReplica]> {
         self.named.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -252,15 +252,15 @@ impl std::fmt::Display for Replicas {
 }
 
 /// A request that is under way, counted until it is dropped.
-pub struct Use {
+pub struct InflightRequest {
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) replica: ReplicaId,
 }
 
-impl Use {
-    pub fn begin(replicas: Arc<Replicas>, replica: ReplicaId) -> Use {
+impl InflightRequest {
+    pub fn begin(replicas: Arc<Replicas>, replica: ReplicaId) -> InflightRequest {
         replicas.replica(replica).requests.fetch_add(1, Ordering::Relaxed);
-        Use { replicas, replica }
+        InflightRequest { replicas, replica }
     }
 
     pub fn replica(&self) -> ReplicaId {
@@ -268,7 +268,7 @@ impl Use {
     }
 }
 
-impl Drop for Use {
+impl Drop for InflightRequest {
     fn drop(&mut self) {
         self.replicas.replica(self.replica).requests.fetch_sub(1, Ordering::Relaxed);
     }

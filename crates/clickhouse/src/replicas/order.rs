@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::health::Health;
-use super::{Choice, Named, Purpose, ReplicaId, Replicas};
+use super::{Choice, NamedReplica, Purpose, ReplicaId, Replicas};
 use crate::pool::ConnectError;
 
 /// Replicas whose pings take less than twice as long are equally near, and so are all below this.
@@ -55,7 +55,7 @@ impl Replicas {
         self.replica(id).lock().is_drained
     }
 
-    fn rank(&self, one: &Named, named: &[Named], purpose: Purpose, turn: usize, now: Instant) -> Rank {
+    fn rank(&self, one: &NamedReplica, named: &[NamedReplica], purpose: Purpose, turn: usize, now: Instant) -> Rank {
         let replica = self.replica(one.id);
         let health = replica.lock();
         let chosen = match self.choice {
@@ -121,8 +121,8 @@ fn distance(health: &Health) -> u32 {
 }
 
 /// How many are before it in this turn. Of those of one priority, each begins as often as its weight says.
-fn place_in_turn(one: &Named, named: &[Named], turn: usize) -> usize {
-    let group: Vec<&Named> = named.iter().filter(|other| other.priority == one.priority).collect();
+fn place_in_turn(one: &NamedReplica, named: &[NamedReplica], turn: usize) -> usize {
+    let group: Vec<&NamedReplica> = named.iter().filter(|other| other.priority == one.priority).collect();
     let place = group.iter().position(|other| other.id == one.id).unwrap_or(0);
     let begins = match group.iter().all(|other| other.weight == one.weight) {
         true => turn % group.len(),
@@ -132,7 +132,7 @@ fn place_in_turn(one: &Named, named: &[Named], turn: usize) -> usize {
 }
 
 /// Spread evenly over the turns, not in runs.
-fn begins_by_weight(group: &[&Named], turn: usize) -> usize {
+fn begins_by_weight(group: &[&NamedReplica], turn: usize) -> usize {
     const GOLDEN: u32 = 0x9E37_79B9;
     let total: u64 = group.iter().map(|one| share(one.weight)).sum();
     let mut at = (u64::from((turn as u32).wrapping_mul(GOLDEN)) * total) >> 32;

@@ -120,8 +120,8 @@ fn beside_a_slow_one_stands_the_next_that_is_well() {
 #[test]
 fn the_least_loaded_comes_first() {
     let replicas = Arc::new(three(Choice::LeastLoaded));
-    let first = Use::begin(replicas.clone(), ReplicaId(0));
-    let _second = Use::begin(replicas.clone(), ReplicaId(1));
+    let first = InflightRequest::begin(replicas.clone(), ReplicaId(0));
+    let _second = InflightRequest::begin(replicas.clone(), ReplicaId(1));
     assert_eq!(ports(&replicas, Purpose::insert_into("d", "t")), [3, 1, 2]);
     drop(first);
     assert_eq!(ports(&replicas, Purpose::insert_into("d", "t")), [1, 3, 2]);
@@ -197,7 +197,7 @@ fn who_has_more_weight_bears_more() {
     for _ in 0..40 {
         let id = replicas.order(Purpose::Statement)[0];
         counts[usize::from(replicas.endpoint(id).port)] += 1;
-        begun.push(Use::begin(replicas.clone(), id));
+        begun.push(InflightRequest::begin(replicas.clone(), id));
     }
     assert_eq!(counts, [0, 30, 10]);
 }

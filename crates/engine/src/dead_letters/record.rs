@@ -90,13 +90,13 @@ pub(super) fn encode_dead_letter(head: &DeadLetterHead, insert: &[u8]) -> Vec<u8
 
 /// A dead letter's record taken apart.
 #[derive(Debug)]
-pub(super) struct Taken<'a> {
+pub(super) struct DecodedRecord<'a> {
     pub(super) head: DeadLetterHead,
     pub(super) insert: &'a [u8],
 }
 
 /// `None`: it is not of this version, or not whole.
-pub(super) fn decode_dead_letter(record: &[u8]) -> Option<Taken<'_>> {
+pub(super) fn decode_dead_letter(record: &[u8]) -> Option<DecodedRecord<'_>> {
     let mut input = Input { left: record };
     if input.array::<1>()? != [VERSION] {
         return None;
@@ -114,7 +114,7 @@ pub(super) fn decode_dead_letter(record: &[u8]) -> Option<Taken<'_>> {
     let journal_id = Some(u64::from_le_bytes(input.array()?)).filter(|_| was_journaled);
     let rows = u64::from_le_bytes(input.array()?);
     let head = DeadLetterHead { failed_micros, code, error, batch, journal_id, rows };
-    Some(Taken { head, insert: input.left })
+    Some(DecodedRecord { head, insert: input.left })
 }
 
 pub(super) fn encode_gone(ids: &[DeadLetterId], why: Gone) -> Vec<u8> {

@@ -86,7 +86,7 @@ struct Shared {
 struct State {
     index: Index,
     /// By the kind of the record and what its context says.
-    contexts: HashMap<(u8, Vec<u8>), Known>,
+    contexts: HashMap<(u8, Vec<u8>), SharedOrigin>,
     /// Of dead letters that are being written.
     pending_bytes: u64,
     /// Tables that had dead letters when there was no room for them.
@@ -95,7 +95,7 @@ struct State {
 
 /// What dead letters of one origin have in common.
 #[derive(Clone)]
-struct Known {
+struct SharedOrigin {
     context: Context,
     origin: Arc<Origin>,
 }
@@ -267,7 +267,7 @@ impl DeadLetters {
     fn take_in<L: Incoming>(&self, dead_letter: &L) -> Result<Writing, NotKept> {
         let shared = &self.shared;
         let mut state = shared.lock();
-        let Known { context, origin } = state.known(&shared.log, dead_letter);
+        let SharedOrigin { context, origin } = state.known(&shared.log, dead_letter);
         let identity = dead_letter.identity(&origin);
         if state.index.same(&identity).is_some() {
             return Ok(None);
@@ -332,12 +332,12 @@ impl State {
         self.index.all().bytes + self.pending_bytes
     }
 
-    fn known<L: Incoming>(&mut self, log: &Log, dead_letter: &L) -> Known {
+    fn known<L: Incoming>(&mut self, log: &Log, dead_letter: &L) -> SharedOrigin {
         let key = (L::KIND, dead_letter.context());
         if self.contexts.len() >= MAX_CONTEXTS && !self.contexts.contains_key(&key) {
             self.contexts.clear();
         }
-        let new = |(_, context): &(u8, Vec<u8>)| Known {
+        let new = |(_, context): &(u8, Vec<u8>)| SharedOrigin {
             context: log.context(context.clone()),
             origin: Arc::new(dead_letter.origin()),
         };

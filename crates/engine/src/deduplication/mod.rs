@@ -35,7 +35,7 @@ use claim::{Claim, Flight};
 pub(crate) use inserts::{enter_stored, Claimed};
 pub use keys::{table_by_name, DedupKeys, DeduplicationBounds};
 use record::Record;
-use state::{Known, State};
+use state::{RepeatState, State};
 
 /// A handle of the deduplication index; cheap to clone.
 #[derive(Clone)]
@@ -150,9 +150,9 @@ impl DeduplicationIndex {
             let known = self.shared.lock().look(&keys, durable_will_do, now_micros);
             self.release_free_records();
             match known {
-                Known::Repeat => return Resolved::Repeat,
-                Known::Wait(flight) => flight.wait(durable_will_do).await,
-                Known::New { .. } => {
+                RepeatState::Repeat => return Resolved::Repeat,
+                RepeatState::Wait(flight) => flight.wait(durable_will_do).await,
+                RepeatState::New { .. } => {
                     if let Some(known) = self.claim(&mut keys, durable_will_do, now_micros) {
                         return Resolved::Mine { keys, known };
                     }
@@ -179,7 +179,7 @@ impl DeduplicationIndex {
     /// Claims what of the insert is new, and says which partitions are not. `None`: another was faster.
     fn claim(&self, keys: &mut DedupKeys, durable_will_do: bool, now_micros: u64) -> Option<Vec<u64>> {
         let mut state = self.shared.lock();
-        let Known::New { partitions } = state.look(keys, durable_will_do, now_micros) else { return None };
+        let RepeatState::New { partitions } = state.look(keys, durable_will_do, now_micros) else { return None };
         let new: Vec<u64> = partitions.into_iter().flatten().collect();
         let known = keys.partitions.iter().copied().filter(|partition| !new.contains(partition)).collect();
         keys.partitions = new;

@@ -49,7 +49,7 @@ struct Stored {
 }
 
 /// What is known of an insert that has come.
-pub(super) enum Known {
+pub(super) enum RepeatState {
     /// All of it is stored, or so safe that it may count as that.
     Repeat,
     /// Another insert of this name is on its way.
@@ -60,7 +60,7 @@ pub(super) enum Known {
 
 impl State {
     /// `durable_will_do`: an insert that can't be lost any more counts as stored.
-    pub(super) fn look(&mut self, keys: &DedupKeys, durable_will_do: bool, now_micros: u64) -> Known {
+    pub(super) fn look(&mut self, keys: &DedupKeys, durable_will_do: bool, now_micros: u64) -> RepeatState {
         self.expire(keys.table, keys.bounds, now_micros);
         let entries_of_key = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
         let entries_of_key = entries_of_key.map(Vec::as_slice).unwrap_or_default();
@@ -79,9 +79,9 @@ impl State {
             }
         }
         match under_way {
-            Some(flight) => Known::Wait(flight.clone()),
-            None if new.is_empty() => Known::Repeat,
-            None => Known::New { partitions: new },
+            Some(flight) => RepeatState::Wait(flight.clone()),
+            None if new.is_empty() => RepeatState::Repeat,
+            None => RepeatState::New { partitions: new },
         }
     }
 

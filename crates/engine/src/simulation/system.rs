@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::experience::LONGEST_HOPE;
+use crate::retry_state::LONGEST_HOPE;
 use crate::signal::Signal;
 use crate::sink::{Batch, BatchId, PhysicalTable, Sink, StoreError, Stored};
 use fastrand::Rng;

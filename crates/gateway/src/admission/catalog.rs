@@ -36,7 +36,7 @@ use super::rounds::{Answers, Rounds};
 use super::schema::{self, Mark, Row, Stamp, TableSchema};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
-use super::views::{self, Behind};
+use super::views::{self, TablesBehind};
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 use crate::forward_reason::ForwardReason;
 
@@ -70,14 +70,14 @@ struct Core {
 
 #[derive(Default)]
 struct State {
-    tables: HashMap<TableKey, Known>,
+    tables: HashMap<TableKey, WatchedTable>,
     /// What the last look at each database summed up to.
     sums: HashMap<String, Sum>,
     /// As long as the server has not been away: it may come back with others.
     engine_defaults: Option<EngineDefaults>,
 }
 
-struct Known {
+struct WatchedTable {
     schema: Arc<TableSchema>,
     /// `None`: not watched.
     mark: Option<Mark>,
@@ -241,7 +241,7 @@ impl Core {
         let mut state = self.lock();
         for row in rows {
             let (key, mark) = (row.key(), row.mark());
-            let Behind { fed, reads_request, marks } = behind.remove(&key).unwrap_or_default();
+            let TablesBehind { fed, reads_request, marks } = behind.remove(&key).unwrap_or_default();
             let schema = row.schema(began, self.watch.clone(), defaults);
             let schema = schema.map(|schema| TableSchema { said_by, ..schema.with_behind(fed, reads_request) });
             if let Some(schema) = schema.filter(|schema| schema.is_replicated || !is_first_passed_over) {
@@ -418,7 +418,7 @@ impl State {
     }
 
     fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
-        let is_concerned = |known: &Known| match known.mark {
+        let is_concerned = |known: &WatchedTable| match known.mark {
             Some(_) => known.behind.iter().any(|(key, _)| names.iter().any(|name| is_named(key, name))),
             None => known.schema.has_views,
         };
@@ -450,7 +450,7 @@ impl State {
         // What the sum was summed up over has not been compared with this.
         self.sums.remove(&key.database);
         let schema = Arc::new(schema);
-        self.tables.insert(key, Known { schema: schema.clone(), mark, behind });
+        self.tables.insert(key, WatchedTable { schema: schema.clone(), mark, behind });
         schema
     }
 

@@ -56,7 +56,7 @@ use catalog::Catalog;
 use doubted::{name_of, DoubtedTables};
 pub(crate) use facts::{hostname, BackendFacts, Facts};
 pub(crate) use functions::may_be_asked;
-use on_disk::Kept;
+use on_disk::AdmissionsOnDisk;
 pub(crate) use on_disk::{KeptGrounds, KeptSince, ToKeep};
 pub(crate) use probe::Probe;
 use pulse::Pulse;
@@ -142,7 +142,7 @@ pub(crate) struct Admission {
     pub(crate) windows: Windows,
     /// Where the backend has a cluster whose tables are cut by shards.
     shards: Option<Shards>,
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<AdmissionsOnDisk>>,
     /// By which UUID a replica knew a table last that the deduplication index knows by its name.
     uuids: Mutex<HashMap<Told, u128>>,
 }

@@ -29,7 +29,7 @@ const MOST_NEW_PROOFS: usize = 20;
 /// What a file has at most.
 const MOST_INSERTS: usize = 20_000;
 
-pub(super) struct Kept {
+pub(super) struct AdmissionsOnDisk {
     path: PathBuf,
     /// What was read at the start.
     read: KeptAdmissions,
@@ -78,10 +78,10 @@ pub(crate) struct ToKeep<'a> {
     pub(crate) deduplicates: bool,
 }
 
-impl Kept {
-    pub(super) fn read(path: PathBuf) -> Kept {
+impl AdmissionsOnDisk {
+    pub(super) fn read(path: PathBuf) -> AdmissionsOnDisk {
         let read = KeptAdmissions::read(&path).unwrap_or_default();
-        Kept {
+        AdmissionsOnDisk {
             path,
             read,
             proven: Mutex::default(),
@@ -96,7 +96,11 @@ impl Kept {
     }
 
     pub(super) fn has_some(&self, ttl: Duration) -> bool {
-        self.read.accounts.iter().flat_map(|account| &account.inserts).any(|insert| Kept::is_young(insert, ttl))
+        self.read
+            .accounts
+            .iter()
+            .flat_map(|account| &account.inserts)
+            .any(|insert| AdmissionsOnDisk::is_young(insert, ttl))
     }
 
     fn proven(&self, key: &UserKey) -> Option<Proven> {
@@ -111,7 +115,7 @@ impl Kept {
         let AccountKey { credentials, roles, quota_key } = AccountKey::of(key);
         let is_meant = |account: &&KeptAccount| {
             (&account.user, &account.roles, &account.quota_key) == (&credentials.user, &roles, &quota_key)
-                && account.inserts.iter().any(|insert| Kept::is_young(insert, ttl))
+                && account.inserts.iter().any(|insert| AdmissionsOnDisk::is_young(insert, ttl))
         };
         if !self.read.accounts.iter().any(|account| is_meant(&account)) {
             return false;
@@ -151,7 +155,7 @@ impl Kept {
     /// A table that the account inserted into.
     fn table(&self, key: &UserKey, table: &TableKey, ttl: Duration) -> Option<TableSchema> {
         let Proven { at, .. } = self.proven(key)?;
-        let young = self.read.accounts[at].inserts.iter().filter(|insert| Kept::is_young(insert, ttl));
+        let young = self.read.accounts[at].inserts.iter().filter(|insert| AdmissionsOnDisk::is_young(insert, ttl));
         let mut tables = young.map(|insert| &self.read.tables[insert.table]);
         tables.find(|kept| (&kept.database, &kept.table) == (&table.database, &table.table))?.schema()
     }
@@ -288,12 +292,12 @@ fn may_hold_a_secret((name, value): &(String, String)) -> bool {
 impl Admission {
     /// What was kept of accounts and tables is in this file.
     pub(crate) fn with_kept(mut self, path: PathBuf) -> Admission {
-        self.kept = Some(Arc::new(Kept::read(path)));
+        self.kept = Some(Arc::new(AdmissionsOnDisk::read(path)));
         self
     }
 
     /// What was kept, as long as nothing else is known.
-    fn kept(&self) -> Option<&Arc<Kept>> {
+    fn kept(&self) -> Option<&Arc<AdmissionsOnDisk>> {
         self.kept.as_ref().filter(|_| !self.backend_has_answered())
     }
 

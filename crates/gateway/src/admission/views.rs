@@ -18,7 +18,7 @@ use super::functions;
 use super::schema::{self, Mark, Stamp, TableSchema};
 use super::sharding::Shards;
 use super::user::UserKey;
-use super::windows::{Settled, Window, Windows};
+use super::windows::{Window, WindowOrigin, Windows};
 use super::{Admission, Learnt, TableKey};
 
 /// More views than this hang on nobody's tables.
@@ -54,7 +54,7 @@ impl Fed {
 
 /// What is behind a table.
 #[derive(Debug, Default)]
-pub(super) struct Behind {
+pub(super) struct TablesBehind {
     pub(super) fed: Box<[Fed]>,
     /// Whether some view makes rows of the request.
     pub(super) reads_request: bool,
@@ -97,7 +97,7 @@ pub(super) async fn behind(
     viewer: &UserKey,
     sources: &[(TableKey, Vec<TableKey>)],
     defaults: EngineDefaults,
-) -> Result<HashMap<TableKey, Behind>, CallError> {
+) -> Result<HashMap<TableKey, TablesBehind>, CallError> {
     let mut nodes = HashMap::new();
     let mut asked = BTreeSet::new();
     let mut next: BTreeSet<TableKey> = sources.iter().flat_map(|(_, views)| views).cloned().collect();
@@ -169,7 +169,7 @@ pub(super) fn keys(names: &[(String, String)]) -> Vec<TableKey> {
     names.iter().map(|(database, table)| TableKey { database: database.clone(), table: table.clone() }).collect()
 }
 
-fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> Behind {
+fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> TablesBehind {
     let (mut fed, mut marks, mut reads_request) = (BTreeMap::new(), BTreeMap::new(), false);
     let mut waiting = views.to_vec();
     while let Some(view) = waiting.pop() {
@@ -194,7 +194,7 @@ fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> Behind {
             table.map_or((None, false), |table| (Some(table.window), table.has_replicated_engine));
         fed.entry(target.clone()).or_insert(Fed { table: target.clone(), view, window, has_replicated_engine });
     }
-    Behind { fed: fed.into_values().collect(), reads_request, marks: marks.into_iter().collect() }
+    TablesBehind { fed: fed.into_values().collect(), reads_request, marks: marks.into_iter().collect() }
 }
 
 /// A table that gets rows by a view, and may have those of a batch twice that is sent again.
@@ -243,18 +243,21 @@ impl Admission {
             settled.inspect(|settled| self.forget_if_given(&fed.table, *settled))
         });
         let fed = futures::future::join_all(fed).await;
-        let is_any_given = fed.contains(&Ok(Settled::Given));
+        let is_any_given = fed.contains(&Ok(WindowOrigin::Given));
         let own = match schema.keeps_none && !schema.fed.is_empty() {
-            true => fed.into_iter().collect::<Result<Vec<_>, _>>().map(|_| Settled::Had),
+            true => fed.into_iter().collect::<Result<Vec<_>, _>>().map(|_| WindowOrigin::Had),
             false => self.windows.settle(client, key, schema.window).await,
         };
         // Also that it has others behind it by now.
-        self.forget_if_given(key, if is_any_given { Settled::Given } else { *own.as_ref().unwrap_or(&Settled::Had) });
+        self.forget_if_given(
+            key,
+            if is_any_given { WindowOrigin::Given } else { *own.as_ref().unwrap_or(&WindowOrigin::Had) },
+        );
         own.map(drop)
     }
 
-    fn forget_if_given(&self, key: &TableKey, settled: Settled) {
-        if settled == Settled::Given {
+    fn forget_if_given(&self, key: &TableKey, settled: WindowOrigin) {
+        if settled == WindowOrigin::Given {
             self.forget_table(key);
         }
     }

@@ -35,7 +35,7 @@ pub(crate) enum Window {
 
 /// How a table has come to its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum WindowOrigin {
     Had,
     Given,
 }
@@ -112,13 +112,18 @@ impl Windows {
     }
 
     /// Gives the table a window if it has none and shall have one. Or says why it has none.
-    pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> Result<Settled, String> {
+    pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> Result<WindowOrigin, String> {
         let settled = Self::settled(client, key, window, self.obstacle(window)).await;
         self.told_of(key, None, settled)
     }
 
     /// The same for a table that gets rows by a view; `on_replicas`: of a table on several replicas.
-    pub(super) async fn settle_fed(&self, client: &Client, fed: &Fed, on_replicas: bool) -> Result<Settled, String> {
+    pub(super) async fn settle_fed(
+        &self,
+        client: &Client,
+        fed: &Fed,
+        on_replicas: bool,
+    ) -> Result<WindowOrigin, String> {
         let window = fed.window.unwrap_or(Window::Never);
         let settled = Self::settled(client, &fed.table, window, fed.obstacle(self, on_replicas)).await;
         self.told_of(&fed.table, Some(&fed.view), settled)
@@ -129,11 +134,11 @@ impl Windows {
         key: &TableKey,
         window: Window,
         obstacle: Option<&'static str>,
-    ) -> Result<Settled, String> {
+    ) -> Result<WindowOrigin, String> {
         match obstacle {
             Some(why) => Err(why.to_owned()),
-            None if window.recognises_batches() => Ok(Settled::Had),
-            None => Self::give(client, key).await.map(|()| Settled::Given),
+            None if window.recognises_batches() => Ok(WindowOrigin::Had),
+            None => Self::give(client, key).await.map(|()| WindowOrigin::Given),
         }
     }
 
@@ -141,8 +146,8 @@ impl Windows {
         &self,
         key: &TableKey,
         view: Option<&TableKey>,
-        settled: Result<Settled, String>,
-    ) -> Result<Settled, String> {
+        settled: Result<WindowOrigin, String>,
+    ) -> Result<WindowOrigin, String> {
         match &settled {
             Ok(_) => drop(self.lock().remove(key)),
             Err(why) => self.report(key, view, why),

@@ -18,7 +18,7 @@ use super::body::{Read, ReadError};
 use super::classify::Plan;
 use super::forwarding::Cause;
 use super::insert::{repeat, Repeated};
-use super::known_heads::Latest;
+use super::known_heads::LatestInsert;
 use super::request::{Caller, Request};
 use super::strangers::{Peer, Sender};
 use crate::admission::Moment;
@@ -48,7 +48,7 @@ pub(crate) async fn exchange(
     connection: &mut Connection,
     head: &RequestHead,
     (origin, peer): (Origin<'_>, &Peer),
-    latest: &mut Latest,
+    latest: &mut LatestInsert,
     out: &mut Vec<u8>,
 ) -> After {
     let mut read = Read::nothing();

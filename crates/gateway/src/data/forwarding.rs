@@ -35,16 +35,16 @@ pub(crate) struct Cause<'a> {
 }
 
 /// What came of a request that was sent on.
-struct Passed {
+struct ForwardOutcome {
     after: After,
     exception: Option<Exception>,
     /// The backend did what it was asked, and said so.
     is_done: bool,
 }
 
-impl Passed {
-    fn failed(after: After) -> Passed {
-        Passed { after, exception: None, is_done: false }
+impl ForwardOutcome {
+    fn failed(after: After) -> ForwardOutcome {
+        ForwardOutcome { after, exception: None, is_done: false }
     }
 }
 
@@ -176,7 +176,7 @@ impl Exchange<'_> {
             forwarded.without.push("traceparent");
             forwarded.with.push(("traceparent", trace.context().traceparent()));
         }
-        let Passed { after, exception, is_done } =
+        let ForwardOutcome { after, exception, is_done } =
             self.relay(relay, connection, out, forwarded, changes, purpose).await;
         self.origin.mark("forward");
         if let (Some(trace), Some(exception)) = (self.origin.trace, &exception) {
@@ -211,7 +211,7 @@ impl Exchange<'_> {
         mut forwarded: Forwarded<'_>,
         changes: &Changes,
         purpose: Purpose,
-    ) -> Passed {
+    ) -> ForwardOutcome {
         // A client that leaves doesn't stop such a statement, and whether it was done has to be known.
         let has_to_be_known = changes.any();
         forwarded.cancel_on_close &= !has_to_be_known;
@@ -255,18 +255,18 @@ impl Exchange<'_> {
             _ => {}
         }
         match result {
-            Ok(relayed) => Passed {
+            Ok(relayed) => ForwardOutcome {
                 after: if relayed.keep_alive { after } else { After::Close },
                 is_done: relayed.is_done,
                 exception: relayed.exception,
             },
-            Err(ForwardError::Broken | ForwardError::HalfAnswer) => Passed::failed(After::Close),
+            Err(ForwardError::Broken | ForwardError::HalfAnswer) => ForwardOutcome::failed(After::Close),
             Err(ForwardError::NotSent(error)) => {
-                Passed::failed(self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await)
+                ForwardOutcome::failed(self.refuse(connection, out, &Refusal::unreachable(&error.to_string())).await)
             }
             Err(ForwardError::NoAnswer(cause)) => {
                 self.refuse(connection, out, &Refusal::backend_lost(&cause)).await;
-                Passed::failed(After::Close)
+                ForwardOutcome::failed(After::Close)
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::recent::Recent;
 
 /// What a connection remembers of its latest insert: with the same head again, not even the bytes are looked at.
 #[derive(Default)]
-pub(crate) struct Latest {
+pub(crate) struct LatestInsert {
     head: Option<RequestHead>,
     known: Option<Arc<Prepared>>,
 }
@@ -77,17 +77,17 @@ impl KnownHeads {
     pub(crate) fn get(
         &self,
         head: &RequestHead,
-        latest: &mut Latest,
+        latest: &mut LatestInsert,
         admission: &Admission,
         now: Moment,
     ) -> Option<Arc<Prepared>> {
         if !latest.head.as_ref().is_some_and(|latest| latest.is_same(head)) {
             let known = deciding_bytes(head).and_then(|bytes| self.entries.get(&bytes));
-            *latest = Latest { head: Some(head.clone()), known };
+            *latest = LatestInsert { head: Some(head.clone()), known };
         }
         let known = latest.known.as_ref()?;
         if admission.holds(&known.grounds, now) != Holds::Surely {
-            *latest = Latest::default();
+            *latest = LatestInsert::default();
             return None;
         }
         match admission.renew(&known.grounds, now) {

@@ -17,13 +17,13 @@ use windrow_settings::{GatherSettings, Settings};
 use super::answer::{self, After};
 use super::body::BodyRoom;
 use super::exchange::exchange;
-use super::known_heads::{KnownHeads, Latest};
+use super::known_heads::{KnownHeads, LatestInsert};
 use super::sessions::Sessions;
 use super::strangers::Peer;
 use crate::admission::{Admission, Windows};
 use crate::backend::{Backend, BackendSink};
 use crate::dead_letter_retention::discard_old;
-use crate::insert::{go_on_keeping, keep, Asking, Origin, PreparedInserts, Questions};
+use crate::insert::{go_on_keeping, keep, InflightAdmissions, Origin, PreparedInserts, Questions};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::native;
@@ -144,7 +144,7 @@ impl DataServer {
             backend,
             admission,
             prepared: PreparedInserts::new(),
-            asking: Asking::default(),
+            asking: InflightAdmissions::default(),
             // They go over the connections of forwarded requests, which are to find some free.
             questions: Questions::new(settings.backend_pool.max_connections.div_ceil(4)),
             read_plans: ReadPlans::default(),
@@ -368,7 +368,7 @@ fn parent_of(head: &RequestHead) -> Option<Parent> {
 }
 
 async fn serve(state: &Arc<State>, mut connection: Connection, id: u64, peer: &Peer, mut stop: watch::Receiver<bool>) {
-    let (mut out, mut latest) = (Vec::new(), Latest::default());
+    let (mut out, mut latest) = (Vec::new(), LatestInsert::default());
     // Only gateways of a cluster look at it.
     let mut answered: Option<Instant> = None;
     // One future for the connection's life: making it anew for each request would take a lock each time.

@@ -55,7 +55,8 @@ async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<P
         Some((_, Holds::Unconfirmed)) => known,
         Some((_, Holds::Not)) | None => None,
     };
-    let asking = Asking { state, signature: &signature, request: insert_request(candidate), since: Moment::default() };
+    let asking =
+        PendingAdmission { state, signature: &signature, request: insert_request(candidate), since: Moment::default() };
     match earlier {
         Some(earlier) if asking.may_go_by(&earlier) => asking.or_go_by(earlier).await,
         earlier => asking.patiently(earlier).await,
@@ -73,11 +74,11 @@ pub(super) async fn admit_anew(
     }
     let since = Moment::now().before(Prepared::BELIEVED_FOR);
     let (signature, request) = (signature(candidate), insert_request(candidate));
-    Asking { state, signature: &signature, request, since }.once(Some(doubtful)).await
+    PendingAdmission { state, signature: &signature, request, since }.once(Some(doubtful)).await
 }
 
 /// An insert that is being admitted.
-struct Asking<'a> {
+struct PendingAdmission<'a> {
     state: &'a Arc<State>,
     signature: &'a [u8],
     request: InsertRequest,
@@ -85,7 +86,7 @@ struct Asking<'a> {
     since: Moment,
 }
 
-impl Asking<'_> {
+impl PendingAdmission<'_> {
     /// Who waits for the backend in any case may as well wait for a new answer.
     fn may_go_by(&self, earlier: &Prepared) -> bool {
         let (state, is_kept) = (self.state, earlier.grounds.kept.is_some());

@@ -27,11 +27,11 @@ impl Answer {
 /// statement, would otherwise put the same question a thousand times, at the very moment at which the backend has most
 /// to do.
 #[derive(Default)]
-pub(crate) struct Asking {
+pub(crate) struct InflightAdmissions {
     answers: Mutex<HashMap<Box<[u8]>, Weak<Answer>>>,
 }
 
-impl Asking {
+impl InflightAdmissions {
     /// The answer that everybody with this signature waits for. It is forgotten some time after the last of them has
     /// gone.
     pub(crate) fn join(&self, signature: &[u8]) -> Arc<Answer> {
@@ -56,7 +56,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_ask_together_share_an_answer_and_later_ones_ask_again() {
-        let asking = Asking::default();
+        let asking = InflightAdmissions::default();
         let (one, two) = (asking.join(b"a"), asking.join(b"a"));
         assert!(Arc::ptr_eq(&one, &two));
         assert!(!Arc::ptr_eq(&one, &asking.join(b"b")));

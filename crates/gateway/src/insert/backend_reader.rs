@@ -30,7 +30,7 @@ const NULL_AS_DEFAULT: &str = "input_format_null_as_default";
 
 pub(crate) struct BackendReader {
     pub(super) format: String,
-    pub(super) taken: Taken,
+    pub(super) taken: ReadAs,
     /// With all of the columns.
     pub(super) destination: Arc<Destination>,
     pub(super) settings: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub(crate) struct BackendReader {
 }
 
 /// What is made of ClickHouse's answer.
-pub(super) enum Taken {
+pub(super) enum ReadAs {
     /// A block of the columns that the statement's payloads are parsed into.
     AsParsed,
     /// A block of these columns: no payload of the statement is parsed here.
@@ -62,8 +62,8 @@ impl BackendReader {
     /// What its inserts have in common, if it isn't what all inserts of the statement have.
     pub(crate) fn kind(&self) -> Option<&Arc<InsertKind>> {
         match &self.taken {
-            Taken::AsParsed | Taken::Columns(_) => None,
-            Taken::Blocks { kind, .. } => Some(kind),
+            ReadAs::AsParsed | ReadAs::Columns(_) => None,
+            ReadAs::Blocks { kind, .. } => Some(kind),
         }
     }
 
@@ -93,9 +93,9 @@ impl BackendReader {
             columns.iter().map(|column| (column.name.clone(), column.data_type.to_string())).collect()
         };
         let columns: Cow<'_, [(String, String)]> = match &self.taken {
-            Taken::AsParsed => names_and_types(parsed),
-            Taken::Columns(columns) => names_and_types(columns),
-            Taken::Blocks { columns, .. } => Cow::from(columns),
+            ReadAs::AsParsed => names_and_types(parsed),
+            ReadAs::Columns(columns) => names_and_types(columns),
+            ReadAs::Blocks { columns, .. } => Cow::from(columns),
         };
         let Destination { credentials, roles, quota_key, .. } = &*self.destination;
         let reading = Reading {
@@ -133,9 +133,9 @@ impl BackendReader {
 
     fn rows(&self, parsed: &[ColumnSpec], answer: Answer) -> Option<Rows> {
         match &self.taken {
-            Taken::AsParsed => answer.block(parsed).ok().map(Rows::Parsed),
-            Taken::Columns(columns) => answer.block(columns).ok().map(Rows::Parsed),
-            Taken::Blocks { .. } => {
+            ReadAs::AsParsed => answer.block(parsed).ok().map(Rows::Parsed),
+            ReadAs::Columns(columns) => answer.block(columns).ok().map(Rows::Parsed),
+            ReadAs::Blocks { .. } => {
                 let rows = answer.rows_of_one_block()?;
                 Some(Rows::Passthrough(PassthroughRows::piece(answer.native.to_vec(), rows)))
             }

@@ -70,7 +70,7 @@ pub(crate) async fn hand_over(
         ReadRows::Whole(rows, dedup) => {
             let shape = prepared.shape(&compatibility, None, &state.gatherer);
             let ticket = state.gatherer.push(&shape, insert(rows, dedup, payload_bytes)).await;
-            Taken::Whole(ticket.map_err(|error| Refusal::push(&error))?)
+            Tickets::Whole(ticket.map_err(|error| Refusal::push(&error))?)
         }
         ReadRows::ByShard(parts) => {
             let pushes = parts.into_iter().map(|OfShard { shard, rows, dedup }| {
@@ -80,7 +80,7 @@ pub(crate) async fn hand_over(
                 let insert = insert(rows, dedup, share);
                 async move { state.gatherer.push(&shape, insert).await }
             });
-            Taken::ByShard(all_or_none(join_all(pushes).await).await?)
+            Tickets::ByShard(all_or_none(join_all(pushes).await).await?)
         }
     };
     // At level `disk` it stands in the journal now; else it has its place in a batch.
@@ -100,11 +100,11 @@ pub(crate) async fn hand_over(
         return Ok(if ack == AckLevel::Stored { summary } else { Summary::default() });
     }
     let outcome = match taken {
-        Taken::Whole(None) => Ok(()),
-        Taken::Whole(Some(ticket)) => {
+        Tickets::Whole(None) => Ok(()),
+        Tickets::Whole(Some(ticket)) => {
             wait(ticket, prepared.wait_timeout, &summary, progress).await.map_err(|failure| failure.refusal)
         }
-        Taken::ByShard(tickets) => wait_for_all(tickets, prepared.wait_timeout, &summary, progress).await,
+        Tickets::ByShard(tickets) => wait_for_all(tickets, prepared.wait_timeout, &summary, progress).await,
     };
     origin.mark("wait");
     outcome?;
@@ -114,17 +114,17 @@ pub(crate) async fn hand_over(
 }
 
 /// What the gatherer has given for an insert. No ticket: there is nothing to wait for.
-enum Taken {
+enum Tickets {
     Whole(Option<Ticket>),
     /// Of the parts that are to be waited for.
     ByShard(Vec<Ticket>),
 }
 
-impl Taken {
+impl Tickets {
     fn is_nothing_left(&self) -> bool {
         match self {
-            Taken::Whole(ticket) => ticket.is_none(),
-            Taken::ByShard(tickets) => tickets.is_empty(),
+            Tickets::Whole(ticket) => ticket.is_none(),
+            Tickets::ByShard(tickets) => tickets.is_empty(),
         }
     }
 }

@@ -36,14 +36,14 @@ mod role;
 mod settings_by_role;
 
 pub(crate) use answer_form::AnswerForm;
-pub(crate) use asking::Asking;
+pub(crate) use asking::InflightAdmissions;
 pub(crate) use candidate::{query_id, random_query_id, Candidate, NotGathered, Origin, RowsForm, SentRows};
 pub(crate) use dedup_plan::{identities, DedupPlan};
 pub(crate) use dedup_settings::{is_dedup_setting, is_token, recognised, DedupSettings, DefaultProfile};
 pub(crate) use hand_over::{hand_over, Progress, Silent, Summary};
 pub(crate) use keeping::{go_on as go_on_keeping, keep};
 pub(crate) use not_taken::{not_taken, too_large, unreadable};
-pub(crate) use options::{url_name, StatementOptions, Takes};
+pub(crate) use options::{url_name, Receiver, StatementOptions};
 pub(crate) use own_settings::{RequestedSettings, WAIT_TIMEOUT};
 pub(crate) use parse::{log_unreadable, parse, Parsed};
 pub(crate) use prepared::{Prepared, PreparedInserts};

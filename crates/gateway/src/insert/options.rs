@@ -53,8 +53,8 @@ impl<'a> StatementOptions<'a> {
     }
 
     /// Adds them to a request.
-    pub(crate) fn add_to<'c>(&self, mut call: Call<'c>, takes: Takes) -> Call<'c> {
-        for (name, value) in self.settings().filter(|(name, _)| takes == Takes::Own || role(name) != Role::Windrow) {
+    pub(crate) fn add_to<'c>(&self, mut call: Call<'c>, takes: Receiver) -> Call<'c> {
+        for (name, value) in self.settings().filter(|(name, _)| takes == Receiver::Own || role(name) != Role::Windrow) {
             call = call.param(name, value);
         }
         self.query_parameters().fold(call, |call, (name, value)| call.param(&url_name(name), value))
@@ -69,7 +69,7 @@ impl<'a> StatementOptions<'a> {
 
 /// Receiver of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum Receiver {
     /// A Windrow, which takes settings of its own besides ClickHouse's.
     Own,
     ClickHouses,

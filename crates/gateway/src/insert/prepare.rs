@@ -119,7 +119,7 @@ struct TargetTable {
 }
 
 /// Terms that an insert is gathered on, by its own settings and its table's.
-struct Terms {
+struct GatheringTerms {
     own: OwnSettings,
     /// It is stored before it is acknowledged, though no gathering was asked for.
     at_once: bool,
@@ -284,7 +284,7 @@ impl<'a> Preparation<'a> {
         settings: &SettingsByRole<'_>,
         user: &UserContext,
         table: &TargetTable,
-    ) -> Result<Terms, NotAdmitted> {
+    ) -> Result<GatheringTerms, NotAdmitted> {
         let TargetTable { key, schema, .. } = table;
         let rules = self.with.settings.table_rules(&key.database, &key.table, &self.request.sender.credentials.user);
         let says =
@@ -312,7 +312,7 @@ impl<'a> Preparation<'a> {
         }
         let kept = self.with.kept;
         let deduplicates = kept.map_or_else(|| self.admission.will_recognise_batches(schema), |kept| kept.deduplicates);
-        Ok(Terms { own, at_once, dedup, dedup_by_parts, deduplicates })
+        Ok(GatheringTerms { own, at_once, dedup, dedup_by_parts, deduplicates })
     }
 
     /// Adds what the flush needs to the settings that the insert has.
@@ -321,7 +321,7 @@ impl<'a> Preparation<'a> {
         settings: &mut SettingsByRole<'_>,
         user: &UserContext,
         table: &TargetTable,
-        terms: &Terms,
+        terms: &GatheringTerms,
     ) {
         let schema = &table.schema;
         if !self.alone_here && (terms.deduplicates || schema.has_views) {

@@ -9,7 +9,7 @@ use windrow_engine::{
     InsertKind,
 };
 
-use super::backend_reader::{BackendReader, Taken};
+use super::backend_reader::{BackendReader, ReadAs};
 use super::blocks::BlocksPlan;
 use super::prepare_passthrough::{carried_settings, kind_of_small_batches};
 use super::readers::{JoinPlan, ParsingReader, PassthroughReader};
@@ -77,7 +77,7 @@ impl BackendReaderRequest<'_> {
             return None;
         }
         let (destination, taken) = match &self.parsing {
-            Ok(parsing) => (parsing.destination.clone(), Taken::AsParsed),
+            Ok(parsing) => (parsing.destination.clone(), ReadAs::AsParsed),
             Err(_) => self.untyped(destination)?,
         };
         // Expressions format values, too.
@@ -117,7 +117,7 @@ impl BackendReaderRequest<'_> {
     }
 
     /// Where rows go if no payload of the statement is parsed here, and as what.
-    fn untyped(&self, destination: &Destination) -> Option<(Arc<Destination>, Taken)> {
+    fn untyped(&self, destination: &Destination) -> Option<(Arc<Destination>, ReadAs)> {
         if !self.native_is_plain() {
             return None;
         }
@@ -126,13 +126,13 @@ impl BackendReaderRequest<'_> {
             let types = specs.iter().map(|column| column.data_type.clone()).collect();
             let mut destination = self.own_destination(destination, Form::Native { types });
             refuse_casts(&mut Arc::make_mut(&mut destination).settings, self.targets, self.user.version);
-            return Some((destination, Taken::Columns(specs)));
+            return Some((destination, ReadAs::Columns(specs)));
         }
         if !self.takes_unread_rows || !self.makes_one_block() || !self.targets.iter().all(comes_back_whole) {
             return None;
         }
         let kind = Arc::new(kind_of_small_batches(self.kind));
-        Some((self.own_destination(destination, blocks()), Taken::Blocks { columns: self.columns(), kind }))
+        Some((self.own_destination(destination, blocks()), ReadAs::Blocks { columns: self.columns(), kind }))
     }
 
     /// Under all settings of the request.

@@ -7,8 +7,8 @@ use windrow_clickhouse::Purpose;
 use windrow_sql::{own_table_references, settings_of_set, InsertOutline, OtherStatement, OwnTableUse};
 
 use super::over_http::{Posted, Through};
-use super::relay::{pass_answer, Answered, Ended, Form, Had};
-use super::rows::Beside;
+use super::relay::{pass_answer, Answered, AnsweredPart, Ended, Form};
+use super::rows::ExternalTables;
 use super::session::{Closed, Session};
 use super::upstream::Upstream;
 use super::wire::first_byte;
@@ -143,9 +143,9 @@ impl Session<'_> {
     /// Answers an INSERT whose rows are stored already.
     async fn answer_repeat(&mut self, query: &Query, length: usize) -> Result<(), Closed> {
         match self.tables_beside(query, length).await? {
-            Beside::Whole { end, .. } => self.wire.consume(end),
-            Beside::Unreadable => return Err(Closed),
-            Beside::Cancelled => return Ok(()),
+            ExternalTables::Whole { end, .. } => self.wire.consume(end),
+            ExternalTables::Unreadable => return Err(Closed),
+            ExternalTables::Cancelled => return Ok(()),
         }
         self.tell_success(query, &Summary::default(), false).await
     }
@@ -163,12 +163,12 @@ impl Session<'_> {
         if has_to_be_known {
             // What comes behind it is looked at when its answer is out.
             match self.tables_beside(query, length).await? {
-                Beside::Whole { end: of_tables, .. } => end = of_tables,
-                Beside::Cancelled => {
+                ExternalTables::Whole { end: of_tables, .. } => end = of_tables,
+                ExternalTables::Cancelled => {
                     self.is_changed = was_changed;
                     return Ok(());
                 }
-                Beside::Unreadable => {
+                ExternalTables::Unreadable => {
                     self.state.have_changed(&changes).await;
                     return self.splice().await;
                 }
@@ -215,7 +215,7 @@ impl Session<'_> {
         };
         let answered = tokio::select! {
             biased;
-            answered = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, Had::default()) => answered,
+            answered = pass_answer(&mut back.read, &mut back.input, &mut wire.write, form, AnsweredPart::default()) => answered,
             gone = meanwhile => gone,
         };
         Ok(answered?)

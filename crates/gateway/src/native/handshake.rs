@@ -5,7 +5,7 @@ use std::time::Duration;
 use windrow_clickhouse::native::{revision, Addendum, Answer, Chunked, ClientHello, ServerHello, Setting, Startup};
 use windrow_clickhouse::{Credentials, ErrorCode, Purpose};
 
-use super::relay::{splice, Between};
+use super::relay::{splice, RelayState};
 use super::reply::{exception, misread};
 use super::upstream::{knows_database, NotConnected, Upstream};
 use super::wire::Wire;
@@ -219,7 +219,7 @@ async fn pass_on<T>(
     // What it answers tells whether it knows them.
     tokio::time::timeout(HELLO_TIMEOUT, upstream.fill(1)).await.ok()?.ok()?;
     drop(turn);
-    splice(wire, &mut upstream, &mut Between::default()).await;
+    splice(wire, &mut upstream, &mut RelayState::default()).await;
     None
 }
 

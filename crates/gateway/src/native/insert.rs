@@ -10,7 +10,7 @@ use windrow_sql::{InsertStatement, TableName};
 
 use super::relay::{pass_answer, Answered, Ended, Form};
 use super::reply::{counters, seconds_now};
-use super::rows::{Beside, Come, NoRows};
+use super::rows::{ExternalTables, NoRows, ReceivedRows};
 use super::session::{Closed, Session};
 use crate::admission::{Holds, Moment};
 use crate::error::Refusal;
@@ -23,7 +23,7 @@ use crate::insert::{
 use crate::statement::{outline, Passage, StatementContext, LOOKED_THROUGH_BYTES};
 
 /// An insert, and what was worked out for it: another whose Query packet has the same bytes needs nothing but its rows read.
-pub(super) struct Latest {
+pub(super) struct LatestQuery {
     /// Behind the query id.
     packet: Vec<u8>,
     id_bytes: usize,
@@ -39,7 +39,7 @@ pub(super) struct Latest {
 const MAX_LATEST_BYTES: usize = 16 * 1024;
 
 /// An insert as it came.
-pub(super) struct Sent<'q> {
+pub(super) struct SentInsert<'q> {
     pub(super) query: &'q Query,
     pub(super) context: &'q StatementContext<'q>,
     /// Where its Query packet ends, and the tables beside it, which nobody sends with an insert.
@@ -52,28 +52,28 @@ pub(super) struct Sent<'q> {
 /// Rows in a statement's text, or in the blocks behind it.
 struct RowsOfStatement<'r, 's, 'q> {
     session: &'r mut Session<'s>,
-    sent: &'q Sent<'q>,
+    sent: &'q SentInsert<'q>,
     origin: Origin<'q>,
     /// What its client is told before the rows; of a repeat it is known.
     header: Option<Cow<'q, [u8]>>,
     prepared: Option<Arc<Prepared>>,
-    come: Result<Come, Closed>,
+    come: Result<ReceivedRows, Closed>,
 }
 
 impl<'r, 's, 'q> RowsOfStatement<'r, 's, 'q> {
     fn new(
         session: &'r mut Session<'s>,
-        sent: &'q Sent<'q>,
+        sent: &'q SentInsert<'q>,
         origin: Origin<'q>,
         header: Option<&'q [u8]>,
     ) -> RowsOfStatement<'r, 's, 'q> {
-        let come = if sent.is_text { Come::with_text(sent.length) } else { Come::default() };
+        let come = if sent.is_text { ReceivedRows::with_text(sent.length) } else { ReceivedRows::default() };
         RowsOfStatement { session, sent, origin, header: header.map(Cow::from), prepared: None, come: Ok(come) }
     }
 
     /// Takes the blocks behind the statement.
-    async fn blocks(&mut self, prepared: &Arc<Prepared>) -> Result<Come, NoRows> {
-        let forward = |reason| NoRows::Forward(reason, Come::default());
+    async fn blocks(&mut self, prepared: &Arc<Prepared>) -> Result<ReceivedRows, NoRows> {
+        let forward = |reason| NoRows::Forward(reason, ReceivedRows::default());
         if !prepared.reads_blocks() {
             return Err(forward(ForwardReason::Type));
         }
@@ -133,9 +133,9 @@ impl Session<'_> {
         origin: Origin<'_>,
     ) -> Result<(), Closed> {
         let (length, has_tables) = match self.tables_beside(&query, query_length).await? {
-            Beside::Whole { end, has_tables } => (end, has_tables),
-            Beside::Cancelled => return Ok(()),
-            Beside::Unreadable => {
+            ExternalTables::Whole { end, has_tables } => (end, has_tables),
+            ExternalTables::Cancelled => return Ok(()),
+            ExternalTables::Unreadable => {
                 self.state.metrics.forwarded(ForwardReason::ExternalTable);
                 return self.splice().await;
             }
@@ -145,9 +145,9 @@ impl Session<'_> {
         let resolved = statement.table.resolve(|parameter| context.options.query_parameter(parameter));
         let text = &self.wire.input[query.text.clone()];
         let is_text = !is_blank(&text[statement.data_start..]);
-        let sent = Sent { query: &query, context: &context, length, statement: &statement, is_text };
+        let sent = SentInsert { query: &query, context: &context, length, statement: &statement, is_text };
         let Some(table) = resolved else {
-            return self.relay_insert(&sent, ForwardReason::InsertForm, Come::default()).await;
+            return self.relay_insert(&sent, ForwardReason::InsertForm, ReceivedRows::default()).await;
         };
         let obstacle = match () {
             () if self.is_changed => Some(ForwardReason::Session),
@@ -170,7 +170,7 @@ impl Session<'_> {
             (&outcome, packet, prepared, header, has_token)
         {
             let header = header.into_owned();
-            self.latest = Some(Latest { packet, id_bytes, query, statement, table, prepared, header });
+            self.latest = Some(LatestQuery { packet, id_bytes, query, statement, table, prepared, header });
         }
         outcome
     }
@@ -183,7 +183,7 @@ impl Session<'_> {
     }
 
     /// What was worked out for the insert before, if the next packet is the same as its.
-    pub(super) fn same_again(&mut self) -> Option<Latest> {
+    pub(super) fn same_again(&mut self) -> Option<LatestQuery> {
         let input = &self.wire.input;
         let latest = self.latest.take_if(|latest| {
             let mut packet = Input::new(input);
@@ -198,20 +198,25 @@ impl Session<'_> {
     }
 
     /// The insert before, with other rows.
-    pub(super) async fn repeat(&mut self, mut latest: Latest, origin: Origin<'_>) -> Result<(), Closed> {
+    pub(super) async fn repeat(&mut self, mut latest: LatestQuery, origin: Origin<'_>) -> Result<(), Closed> {
         let mut input = Input::new(&self.wire.input);
         let id = input.varint().and_then(|_| input.text(latest.id_bytes, "the query id"));
         latest.query.id.clear();
         latest.query.id.push_str(id.unwrap_or_default());
         let length = input.at() + latest.packet.len();
         let length = match self.tables_beside(&latest.query, length).await? {
-            Beside::Whole { end, has_tables: false } => end,
-            Beside::Cancelled => return Ok(()),
-            Beside::Whole { .. } | Beside::Unreadable => return self.splice().await,
+            ExternalTables::Whole { end, has_tables: false } => end,
+            ExternalTables::Cancelled => return Ok(()),
+            ExternalTables::Whole { .. } | ExternalTables::Unreadable => return self.splice().await,
         };
         let context = self.context(&latest.query);
-        let sent =
-            Sent { query: &latest.query, context: &context, length, statement: &latest.statement, is_text: false };
+        let sent = SentInsert {
+            query: &latest.query,
+            context: &context,
+            length,
+            statement: &latest.statement,
+            is_text: false,
+        };
         let candidate = sent.candidate(&latest.table);
         let mut source = RowsOfStatement::new(self, &sent, origin, Some(&latest.header));
         let accepted = accept_admitted(&context, &candidate, latest.prepared.clone(), origin, &mut source).await;
@@ -224,9 +229,9 @@ impl Session<'_> {
     /// Ends an insert whose rows have come, or about which it is known that they are not gathered.
     async fn finish(
         &mut self,
-        sent: &Sent<'_>,
+        sent: &SentInsert<'_>,
         accepted: Result<Accepted, NotGathered>,
-        come: Result<Come, Closed>,
+        come: Result<ReceivedRows, Closed>,
         origin: Origin<'_>,
     ) -> Result<(), Closed> {
         let come = come?;
@@ -237,11 +242,11 @@ impl Session<'_> {
     }
 
     /// What tells the client which columns it is to send.
-    fn header(&self, sent: &Sent<'_>, prepared: &Prepared) -> Option<Vec<u8>> {
+    fn header(&self, sent: &SentInsert<'_>, prepared: &Prepared) -> Option<Vec<u8>> {
         Some(self.header_with(sent, &prepared.grounds.schema.description(), &prepared.header()?))
     }
 
-    pub(super) fn header_with(&self, sent: &Sent<'_>, description: &str, columns: &[(&str, &str)]) -> Vec<u8> {
+    pub(super) fn header_with(&self, sent: &SentInsert<'_>, description: &str, columns: &[(&str, &str)]) -> Vec<u8> {
         let mut out = Vec::new();
         let (revision, is_compressed) = (self.client.revision, sent.query.is_compressed);
         let mut answer = Answer { out: &mut out, revision, is_compressed };
@@ -260,9 +265,9 @@ impl Session<'_> {
     /// Hands the rows over, waits for the outcome, and tells it.
     async fn gather(
         &mut self,
-        sent: &Sent<'_>,
+        sent: &SentInsert<'_>,
         accepted: Accepted,
-        come: Come,
+        come: ReceivedRows,
         origin: Origin<'_>,
     ) -> Result<(), Closed> {
         let end = come.end.unwrap_or(sent.length);
@@ -307,7 +312,12 @@ impl Session<'_> {
         .await
     }
 
-    async fn not_gathered(&mut self, sent: &Sent<'_>, why: NotGathered, come: Come) -> Result<(), Closed> {
+    async fn not_gathered(
+        &mut self,
+        sent: &SentInsert<'_>,
+        why: NotGathered,
+        come: ReceivedRows,
+    ) -> Result<(), Closed> {
         let is_alone = !self.state.backend.takes_requests();
         let (reason, unread) = match why {
             NotGathered::Refused(refusal)
@@ -338,7 +348,12 @@ impl Session<'_> {
     }
 
     /// The connection goes on, if nothing of the insert can still come.
-    async fn refuse_insert(&mut self, sent: &Sent<'_>, come: &Come, refusal: &Refusal) -> Result<(), Closed> {
+    async fn refuse_insert(
+        &mut self,
+        sent: &SentInsert<'_>,
+        come: &ReceivedRows,
+        refusal: &Refusal,
+    ) -> Result<(), Closed> {
         self.wire.consume(come.end.unwrap_or(sent.length));
         self.refuse(sent.query.is_compressed, refusal).await?;
         match come.end.is_some() || !come.had.header {
@@ -348,7 +363,12 @@ impl Session<'_> {
     }
 
     /// The insert as it came is the backend's.
-    async fn relay_insert(&mut self, sent: &Sent<'_>, reason: ForwardReason, come: Come) -> Result<(), Closed> {
+    async fn relay_insert(
+        &mut self,
+        sent: &SentInsert<'_>,
+        reason: ForwardReason,
+        come: ReceivedRows,
+    ) -> Result<(), Closed> {
         self.state.metrics.forwarded(reason);
         let query = sent.query;
         let is_whole = sent.is_text || come.end.is_some();
@@ -437,7 +457,12 @@ impl Session<'_> {
     }
 
     /// Takes what has not come yet of an insert that is not passed on as it comes.
-    async fn rest_of(&mut self, sent: &Sent<'_>, come: Come, is_repeat: bool) -> Result<Come, NoRows> {
+    async fn rest_of(
+        &mut self,
+        sent: &SentInsert<'_>,
+        come: ReceivedRows,
+        is_repeat: bool,
+    ) -> Result<ReceivedRows, NoRows> {
         if sent.is_text || come.end.is_some() {
             return Ok(come);
         }
@@ -495,7 +520,7 @@ const UNREADABLE_FOR_OWNER: &str = "Windrow can't read these blocks, or they are
 const UNREADABLE_OVER_HTTP: &str = "Windrow can't read these blocks, or they are too large, and the backend is \
      reached over HTTP alone. Nothing was stored";
 
-impl Sent<'_> {
+impl SentInsert<'_> {
     fn setting(&self, name: &str) -> Option<&str> {
         let in_text = self.statement.settings.iter().rev().find(|(of, _)| of == name).map(|(_, value)| value.as_str());
         in_text.or_else(|| self.context.options.setting(name))

@@ -15,8 +15,8 @@ use windrow_clickhouse::{Begun, Call, CallError, Client, Credentials, ErrorCode,
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 use windrow_sql::{tokens, Dialect, InsertStatement, TableName, TokenKind};
 
-use super::insert::Sent;
-use super::rows::{Beside, Come};
+use super::insert::SentInsert;
+use super::rows::{ExternalTables, ReceivedRows};
 use super::session::{Closed, Session};
 use super::wire::{Stopped, Wire};
 use crate::admission::{TableKey, TableSchema};
@@ -24,7 +24,7 @@ use crate::backend::Backend;
 use crate::cluster::{patience, GatewayId, OtherGateway, FIELD};
 use crate::data::own_tables;
 use crate::error::Refusal;
-use crate::insert::{StatementOptions, Summary, Takes};
+use crate::insert::{Receiver, StatementOptions, Summary};
 use crate::statement::{Changes, Passage, StatementContext};
 
 /// How long a statement may run without a word. The client's own patience is shorter, or endless.
@@ -112,7 +112,7 @@ impl Session<'_> {
         let Posted { context, query, additions, through, purpose, reads_own_tables: _ } = posted;
         let mut call = Call::new(credentials, "").body(body).timeout(SILENCE);
         // Windrow's own settings are for a Windrow.
-        let takes = if through == Through::Backend { Takes::ClickHouses } else { Takes::Own };
+        let takes = if through == Through::Backend { Receiver::ClickHouses } else { Receiver::Own };
         if let Through::Gateway(owner) = through {
             call = call
                 .field(FIELD, &self.owner(owner).map_or(String::new(), |gateway| gateway.hop_value(self.back_after)));
@@ -121,7 +121,7 @@ impl Session<'_> {
         for (name, value) in additions {
             call = call.param(name, value);
         }
-        let in_session = self.is_changed && takes == Takes::ClickHouses;
+        let in_session = self.is_changed && takes == Receiver::ClickHouses;
         let database = &self.client.hello.database;
         // A session keeps the database that it began with, or that USE has named.
         if !(database.is_empty() || in_session && self.http_session_is_at.is_some()) {
@@ -195,7 +195,7 @@ impl Session<'_> {
     }
 
     /// What tells the client which columns it is to send, of an insert that is not admitted.
-    pub(super) async fn header_of_table(&self, sent: &Sent<'_>) -> Option<Vec<u8>> {
+    pub(super) async fn header_of_table(&self, sent: &SentInsert<'_>) -> Option<Vec<u8>> {
         let statement = sent.statement;
         let table = statement.table.resolve(|parameter| sent.context.options.query_parameter(parameter))?;
         let context = sent.context;
@@ -219,8 +219,8 @@ impl Session<'_> {
     /// Sends it over HTTP, and tells what came of it.
     pub(super) async fn insert_over_http(
         &mut self,
-        sent: &Sent<'_>,
-        come: Come,
+        sent: &SentInsert<'_>,
+        come: ReceivedRows,
         (additions, purpose): (&[(&'static str, &'static str)], Purpose),
         passage: Passage,
     ) -> Result<(), Closed> {
@@ -251,9 +251,9 @@ impl Session<'_> {
     async fn statement_alone(&mut self, query: &Query, length: usize) -> Result<Option<Vec<u8>>, Closed> {
         let refusal = || Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned());
         let (end, has_tables) = match self.tables_beside(query, length).await? {
-            Beside::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
-            Beside::Cancelled => return Ok(None),
-            Beside::Unreadable => {
+            ExternalTables::Whole { end, has_tables } => (end, has_tables || query.stage != STAGE_COMPLETE),
+            ExternalTables::Cancelled => return Ok(None),
+            ExternalTables::Unreadable => {
                 self.refuse(query.is_compressed, &refusal()).await?;
                 return Err(Closed);
             }

@@ -26,13 +26,13 @@ pub(super) enum Ended {
 
 /// What lies between a client and the backend, in each direction.
 #[derive(Default)]
-pub(super) struct Between {
+pub(super) struct RelayState {
     pub(super) up: Pass,
     pub(super) down: Pass,
 }
 
 /// Both directions, until one of them ends.
-pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire, between: &mut Between) {
+pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire, between: &mut RelayState) {
     if client.send(&std::mem::take(&mut upstream.input)).await.is_err() {
         return;
     }
@@ -44,12 +44,12 @@ pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire, between: &mut
 
 /// What of an answer the client has had already, from the gateway.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Had {
+pub(super) struct AnsweredPart {
     pub(super) header: bool,
     pub(super) profile_events: usize,
 }
 
-impl Had {
+impl AnsweredPart {
     /// Whether the packet is one of those.
     fn it(&mut self, kind: u64) -> bool {
         match kind {
@@ -84,7 +84,7 @@ pub(super) async fn pass_answer(
     input: &mut Vec<u8>,
     to: &mut WriteHalf,
     form: Form,
-    mut had: Had,
+    mut had: AnsweredPart,
 ) -> io::Result<Answered> {
     let mut out = Vec::new();
     let mut in_rows = had.header;

@@ -2,8 +2,8 @@
 
 use windrow_clickhouse::native::{client, BlockEnd, DataReader, Fault, Input, Query, RowShape};
 
-use super::insert::Sent;
-use super::relay::Had;
+use super::insert::SentInsert;
+use super::relay::AnsweredPart;
 use super::reply::{misread, seconds_now};
 use super::session::{Closed, Session};
 use crate::data::Room;
@@ -12,8 +12,8 @@ use crate::forward_reason::ForwardReason;
 
 /// What has come of an insert's rows, and what the client has been told meanwhile.
 #[derive(Default)]
-pub(super) struct Come {
-    pub(super) had: Had,
+pub(super) struct ReceivedRows {
+    pub(super) had: AnsweredPart,
     /// Where the last packet of it ends, if all of it has come.
     pub(super) end: Option<usize>,
     /// The blocks, as a payload in the format Native.
@@ -21,10 +21,10 @@ pub(super) struct Come {
     _room: Room,
 }
 
-impl Come {
+impl ReceivedRows {
     /// Of an insert whose rows stand in its text.
-    pub(super) fn with_text(end: usize) -> Come {
-        Come { end: Some(end), ..Come::default() }
+    pub(super) fn with_text(end: usize) -> ReceivedRows {
+        ReceivedRows { end: Some(end), ..ReceivedRows::default() }
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) enum NoRows {
     /// The client has changed its mind, or has been told why not.
     Ended,
     /// They can't be kept or read here. The backend gets what has come, and what still comes.
-    Forward(ForwardReason, Come),
+    Forward(ForwardReason, ReceivedRows),
 }
 
 impl From<Closed> for NoRows {
@@ -72,7 +72,7 @@ impl Reading {
 }
 
 /// What came between a statement and the empty block behind it.
-pub(super) enum Beside {
+pub(super) enum ExternalTables {
     Whole {
         end: usize,
         has_tables: bool,
@@ -103,20 +103,20 @@ impl Session<'_> {
     }
 
     /// Reads up to the empty block that says that no more tables come with a statement.
-    pub(super) async fn tables_beside(&mut self, query: &Query, length: usize) -> Result<Beside, Closed> {
+    pub(super) async fn tables_beside(&mut self, query: &Query, length: usize) -> Result<ExternalTables, Closed> {
         let mut reading = Reading::new(self.client.revision, query.is_compressed, length, self.max_insert_bytes());
         let mut has_tables = false;
         loop {
             match self.step(&mut reading).await? {
-                Step::Block(end) if end.is_last() => return Ok(Beside::Whole { end: reading.at, has_tables }),
+                Step::Block(end) if end.is_last() => return Ok(ExternalTables::Whole { end: reading.at, has_tables }),
                 Step::Block(_) | Step::Scalar => {
                     has_tables = true;
                     reading.out.clear();
                 }
-                Step::Unreadable(_) | Step::NoRoom => return Ok(Beside::Unreadable),
+                Step::Unreadable(_) | Step::NoRoom => return Ok(ExternalTables::Unreadable),
                 step => {
                     return match self.without_rows(query.is_compressed, step, reading.at).await? {
-                        NoRows::Ended => Ok(Beside::Cancelled),
+                        NoRows::Ended => Ok(ExternalTables::Cancelled),
                         NoRows::Closed | NoRows::Forward(..) => Err(Closed),
                     };
                 }
@@ -127,22 +127,22 @@ impl Session<'_> {
     /// Takes the client's blocks up to the empty one.
     pub(super) async fn rows(
         &mut self,
-        sent: &Sent<'_>,
+        sent: &SentInsert<'_>,
         limit: usize,
         shape: RowShape,
         header: &[u8],
-    ) -> Result<Come, NoRows> {
+    ) -> Result<ReceivedRows, NoRows> {
         // A client that does not wait for it has sent its rows already.
         self.wire.queue(header);
         let is_compressed = sent.query.is_compressed;
-        let mut had = Had { header: true, profile_events: 0 };
+        let mut had = AnsweredPart { header: true, profile_events: 0 };
         let mut reading = Reading::new(self.client.revision, is_compressed, sent.length, limit);
         reading.reader = reading.reader.expecting(shape);
         loop {
             match self.step(&mut reading).await? {
                 Step::Block(end) if end.is_last() => {
                     let Reading { at, out: payload, room, .. } = reading;
-                    return Ok(Come { had, end: Some(at), payload, _room: room });
+                    return Ok(ReceivedRows { had, end: Some(at), payload, _room: room });
                 }
                 Step::Block(_) => {
                     if self.tells_events(sent.query) {
@@ -151,10 +151,13 @@ impl Session<'_> {
                     }
                 }
                 Step::Unreadable(Fault::TooLarge(_)) => {
-                    return Err(NoRows::Forward(ForwardReason::TooLarge, Come { had, ..Come::default() }));
+                    return Err(NoRows::Forward(
+                        ForwardReason::TooLarge,
+                        ReceivedRows { had, ..ReceivedRows::default() },
+                    ));
                 }
                 Step::Unreadable(Fault::Unsupported(_)) => {
-                    return Err(NoRows::Forward(ForwardReason::Type, Come { had, ..Come::default() }));
+                    return Err(NoRows::Forward(ForwardReason::Type, ReceivedRows { had, ..ReceivedRows::default() }));
                 }
                 step => return Err(self.without_rows(is_compressed, step, reading.at).await?),
             }
@@ -206,13 +209,19 @@ impl Session<'_> {
     }
 
     /// Takes the rows of an insert that is stored already, however many they are. `had` is what the client was told of them.
-    pub(super) async fn pass_over(&mut self, sent: &Sent<'_>, mut had: Had) -> Result<Come, NoRows> {
+    pub(super) async fn pass_over(
+        &mut self,
+        sent: &SentInsert<'_>,
+        mut had: AnsweredPart,
+    ) -> Result<ReceivedRows, NoRows> {
         let is_compressed = sent.query.is_compressed;
         self.wire.consume(sent.length);
         let mut reading = Reading::passing_over(self.client.revision, is_compressed, self.max_insert_bytes());
         loop {
             match self.step(&mut reading).await? {
-                Step::Block(end) if end.is_last() => return Ok(Come { had, end: Some(0), ..Come::default() }),
+                Step::Block(end) if end.is_last() => {
+                    return Ok(ReceivedRows { had, end: Some(0), ..ReceivedRows::default() })
+                }
                 Step::Block(_) if had.profile_events > 0 => had.profile_events -= 1,
                 Step::Block(_) if self.tells_events(sent.query) => {
                     self.queue(is_compressed, |answer| answer.profile_events("", seconds_now(), &[]));

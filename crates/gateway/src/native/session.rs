@@ -12,10 +12,10 @@ use windrow_http::Stream;
 use windrow_sql::{classify, unquote_string, Statement, TableName};
 
 use super::handshake::{shake_hands, upstream_of, Client};
-use super::insert::Latest;
-use super::relay::{splice, Between};
+use super::insert::LatestQuery;
+use super::relay::{splice, RelayState};
 use super::reply::{exception, misread};
-use super::rows::Beside;
+use super::rows::ExternalTables;
 use super::upstream::{NotConnected, Upstream};
 use super::wire::{read_more, Wire};
 use crate::admission::UserKey;
@@ -49,11 +49,11 @@ pub(crate) struct Session<'s> {
     pub(super) is_changed: bool,
     /// What SET has said.
     pub(super) settings: Vec<(String, String)>,
-    pub(super) between: Between,
+    pub(super) between: RelayState,
     /// Over HTTP, where the session has begun.
     pub(super) http_session_is_at: Option<windrow_clickhouse::ReplicaId>,
     /// The insert before this one.
-    pub(super) latest: Option<Latest>,
+    pub(super) latest: Option<LatestQuery>,
     /// Over HTTP, where the connection is no session.
     pub(super) http_session: String,
     /// Whether the statement that the backend answers has its data compressed.
@@ -92,7 +92,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
         addendum: None,
         is_changed: false,
         settings: Vec::new(),
-        between: Between::default(),
+        between: RelayState::default(),
         http_session_is_at: None,
         latest: None,
         http_session: format!("windrow-native-{:032x}", fastrand::u128(..)),
@@ -363,7 +363,7 @@ impl<'s> Session<'s> {
         let is_as_begun = !self.is_changed && self.settings.is_empty();
         if is_as_begun && !self.is_forwarding && self.client.upstream.as_mut().is_some_and(is_gone) {
             self.client.upstream = None;
-            self.between = Between::default();
+            self.between = RelayState::default();
         }
         if is_as_begun {
             self.move_upstream(purpose).await?;
@@ -394,7 +394,7 @@ impl<'s> Session<'s> {
         let key = self.user_key(&Query::default());
         if let Ok(moved) = upstream_of(clickhouse, &self.client, &key, &addendum, purpose).await {
             self.client.upstream = Some(moved);
-            self.between = Between::default();
+            self.between = RelayState::default();
         }
         if let Some(upstream) = &mut self.client.upstream {
             upstream.tried = Some(better);
@@ -517,16 +517,16 @@ impl<'s> Session<'s> {
         refusal: &Refusal,
     ) -> Result<(), Closed> {
         let beside = self.tables_beside(query, length).await?;
-        if let Beside::Cancelled = beside {
+        if let ExternalTables::Cancelled = beside {
             return Ok(());
         }
         self.refuse(query.is_compressed, refusal).await?;
         match beside {
-            Beside::Whole { end, .. } => {
+            ExternalTables::Whole { end, .. } => {
                 self.wire.consume(end);
                 Ok(())
             }
-            Beside::Unreadable | Beside::Cancelled => Err(Closed),
+            ExternalTables::Unreadable | ExternalTables::Cancelled => Err(Closed),
         }
     }
 

@@ -8,7 +8,7 @@ use windrow_clickhouse::native::{
     read_server_packet, revision, server, Addendum, ClientHello, Fault, Input, ServerHello,
 };
 use windrow_clickhouse::{
-    CallError, Client, Credentials, Dialer, Endpoint, Purpose, ReplicaId, Replicas, TlsError, Use,
+    CallError, Client, Credentials, Dialer, Endpoint, InflightRequest, Purpose, ReplicaId, Replicas, TlsError,
 };
 
 use super::wire::Wire;
@@ -65,7 +65,7 @@ impl NotConnected {
 pub(super) struct Upstream {
     pub(super) wire: Wire,
     pub(super) hello: Arc<ServerHello>,
-    in_use: Use,
+    in_use: InflightRequest,
     /// A replica that was to be asked in its place.
     pub(super) tried: Option<ReplicaId>,
 }
@@ -164,14 +164,14 @@ impl NativeBackend {
     }
 
     /// To the replica that is next for this. It has the client's session, and so the connection as long as that lasts.
-    pub(super) async fn dial(&self, purpose: Purpose) -> Result<(Wire, Use), NotConnected> {
+    pub(super) async fn dial(&self, purpose: Purpose) -> Result<(Wire, InflightRequest), NotConnected> {
         let mut last = io::Error::other("all replicas are drained");
         for replica in self.replicas.order(purpose) {
             let connecting = async { self.dialer(replica)?.connect().await };
             match tokio::time::timeout(self.replicas.patience(self.connect_timeout), connecting).await {
                 Ok(Ok(stream)) => {
                     stream.keep_alive();
-                    return Ok((Wire::new(stream, SILENCE), Use::begin(self.replicas.clone(), replica)));
+                    return Ok((Wire::new(stream, SILENCE), InflightRequest::begin(self.replicas.clone(), replica)));
                 }
                 Ok(Err(error)) => last = error,
                 Err(_) => last = io::ErrorKind::TimedOut.into(),

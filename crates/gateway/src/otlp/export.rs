@@ -18,7 +18,7 @@ use windrow_otlp::{decode, Block, DecodeError, Encoding, Kind, Layout, Limits, R
 use windrow_settings::{AckRule, Settings};
 
 use super::dead_letters::{self, Rejected};
-use super::metrics::{signal_name, Taken};
+use super::metrics::{signal_name, AcceptedRows};
 use super::refused::{Refused, Why};
 use super::sender::Sender;
 use super::tables::{Search, Table};
@@ -51,7 +51,7 @@ pub(super) struct Export<'e> {
 }
 
 /// The rows of a request for one table.
-struct Part {
+struct TableRows {
     tenant: Option<String>,
     kind: Kind,
     rows: usize,
@@ -86,7 +86,7 @@ pub(super) async fn export(
     match outcome {
         Ok((outcome, last_time)) => {
             let (rows, rejected) = (outcome.rows as u64, outcome.rejected as u64);
-            metrics.taken(signal, Taken { rows, rejected, bytes, age: last_time.map(age) });
+            metrics.taken(signal, AcceptedRows { rows, rejected, bytes, age: last_time.map(age) });
             let message = outcome.because.unwrap_or_default();
             Ok((rejected > 0).then_some(PartialSuccess { rejected: outcome.rejected, message }))
         }
@@ -120,7 +120,7 @@ async fn taken(
                 (TableKey { database, table }, Err(Refused::new(Why::Unavailable, "not looked for yet")));
             let (tenant, request, payload_bytes) = (tenant.clone(), request.clone(), share(rows));
             let gathering = Gathering::of(&settings, &key, sender);
-            parts.push(Part { tenant, kind, rows, key, table, request, token, gathering, payload_bytes });
+            parts.push(TableRows { tenant, kind, rows, key, table, request, token, gathering, payload_bytes });
         }
     }
     // The tables of a new installation are made together.
@@ -133,7 +133,7 @@ async fn taken(
     }
     parts.iter_mut().zip(tables).for_each(|(part, table)| part.table = table);
     origin.mark("admit");
-    let blocks: Vec<_> = parts.iter().map(Part::made).collect();
+    let blocks: Vec<_> = parts.iter().map(TableRows::made).collect();
     let is_some_unfit = blocks.iter().flatten().any(|(_, block)| block.rejected > 0);
     let is_some_for_nothing = blocks.iter().any(Result::is_err) && blocks.iter().any(Result::is_ok);
     if is_some_unfit || is_some_for_nothing {
@@ -295,7 +295,7 @@ impl RowSource for RowsOfPart<'_> {
     }
 }
 
-impl Part {
+impl TableRows {
     async fn find(&self, state: &Arc<State>, sender: &Sender) -> Result<Arc<Table>, Refused> {
         let (gathering, token) = (self.gathering.requested(), self.token.as_deref());
         Search { state, sender, kind: self.kind, key: &self.key, gathering: &gathering, token }.find().await

@@ -107,7 +107,7 @@ struct Call {
 }
 
 /// A call of which the message has come.
-struct Whole {
+struct ReceivedCall {
     sender: Sender,
     signal: Signal,
     payload: Bytes,
@@ -163,9 +163,9 @@ impl Call {
     }
 
     /// In a task of its own: a client that leaves drops its call, and what has been begun is to come to its end.
-    async fn export(self, whole: Whole) -> Result<Vec<u8>, Refused> {
+    async fn export(self, whole: ReceivedCall) -> Result<Vec<u8>, Refused> {
         let task = tokio::spawn(async move {
-            let Whole { sender, signal, payload, fields, _read } = whole;
+            let ReceivedCall { sender, signal, payload, fields, _read } = whole;
             let Call { state, connection_id, arrived, .. } = self;
             let trace = trace(&state, &fields, arrived);
             let origin = Origin { connection_id, arrived, back_after: None, trace: trace.as_ref() };
@@ -181,14 +181,14 @@ impl Call {
         task.await.unwrap_or_else(|_| Err(Refused::new(Why::Unavailable, "the request came to no end; try again")))
     }
 
-    async fn read(&self, request: Request<Incoming>, signal: Signal) -> Result<Whole, Refused> {
+    async fn read(&self, request: Request<Incoming>, signal: Signal) -> Result<ReceivedCall, Refused> {
         let (head, body) = request.into_parts();
         let packing = packing(&head.headers)?;
         let sender = sender(&self.state, &self.peer, &head.headers).await?;
         self.peer.permit.is_of_user();
         let limit = self.state.options.settings.get().otlp.max_grpc_message_bytes;
         let (payload, _read) = message(&self.state, body, packing, limit).await?;
-        Ok(Whole { sender, signal, payload, fields: head.headers, _read })
+        Ok(ReceivedCall { sender, signal, payload, fields: head.headers, _read })
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) const SIGNALS: [Signal; 3] = [Signal::Logs, Signal::Traces, Signal::M
 
 /// What was taken of a request.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct AcceptedRows {
     pub(super) rows: u64,
     pub(super) rejected: u64,
     pub(super) bytes: u64,
@@ -99,7 +99,7 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn taken(&self, signal: Signal, taken: Taken) {
+    pub(super) fn taken(&self, signal: Signal, taken: AcceptedRows) {
         let of = OfSignal { signal: signal_name(signal) };
         self.requests.get_or_create(&of).inc();
         self.rows.get_or_create(&of).inc_by(taken.rows);

@@ -62,7 +62,7 @@ pub(super) struct Answer<'a> {
 }
 
 /// What is known of a statement before it is taken apart.
-pub(super) struct Asking<'a> {
+pub(super) struct StatementTerms<'a> {
     pub(super) access: Access,
     /// Of which tables it takes rows away, if it is done.
     pub(super) gone: Option<&'a RowRemoval>,
@@ -73,7 +73,7 @@ impl Exchange<'_> {
     pub(super) async fn answer_by_sql(
         &self,
         backend: &SqlBackend,
-        Asking { access, gone }: Asking<'_>,
+        StatementTerms { access, gone }: StatementTerms<'_>,
         connection: &mut Connection,
         out: &mut Vec<u8>,
         read: Read,

@@ -6,7 +6,7 @@
 
 use windrow_http::Connection;
 
-use super::answering::Asking;
+use super::answering::StatementTerms;
 use super::users::Access;
 use super::SqlBackend;
 use crate::data::{After, Cause, Exchange, Read};
@@ -23,7 +23,7 @@ impl Exchange<'_> {
         out: &mut Vec<u8>,
     ) -> After {
         self.state.metrics.forwarded(ForwardReason::NotAQuery);
-        let asking = Asking { access: Access { readonly: true }, gone: None };
+        let asking = StatementTerms { access: Access { readonly: true }, gone: None };
         self.answer_by_sql(backend, asking, connection, out, Read::nothing()).await
     }
 
@@ -55,7 +55,7 @@ impl Exchange<'_> {
             Some((statement, text)) => self.context().row_removal(statement, &text.joined()).await,
             None => None,
         };
-        let asking = Asking { access, gone: gone.as_ref() };
+        let asking = StatementTerms { access, gone: gone.as_ref() };
         self.answer_by_sql(backend, asking, connection, out, read).await
     }
 }

@@ -26,17 +26,17 @@ pub(crate) struct FileKey {
 
 #[derive(Clone, Default)]
 pub(crate) struct KeptFiles {
-    files: Arc<Mutex<Vec<Kept>>>,
+    files: Arc<Mutex<Vec<KeptFile>>>,
 }
 
-struct Kept {
+struct KeptFile {
     key: FileKey,
     file: Arc<Whole>,
     used: Instant,
 }
 
 impl KeptFiles {
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<KeptFile>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,7 +55,7 @@ impl KeptFiles {
             let oldest = files.iter().enumerate().min_by_key(|(_, kept)| kept.used).map(|(at, _)| at);
             oldest.map(|at| files.swap_remove(at));
         }
-        files.push(Kept { key: key.clone(), file, used: Instant::now() });
+        files.push(KeptFile { key: key.clone(), file, used: Instant::now() });
         drop(files);
         let kept = self.clone();
         tokio::spawn(async move {

@@ -19,7 +19,7 @@ fn subquery(own: OwnRows) -> String {
     let OwnRows { columns, rows, .. } = own;
     let (mut shown, mut structure) = (Vec::new(), Vec::new());
     for (name, data_type) in columns {
-        let Kept { storage, conversion } = kept(data_type);
+        let StoredForm { storage, conversion } = kept(data_type);
         let quoted = format!("r.\"{name}\"");
         shown.push(format!("{} AS \"{name}\"", conversion.replace('?', &quoted)));
         structure.push(format!("\"{name}\":\"{storage}\""));
@@ -34,12 +34,12 @@ fn subquery(own: OwnRows) -> String {
 }
 
 /// How a value of a type stands in the JSON, and what makes the value of it.
-struct Kept {
+struct StoredForm {
     storage: &'static str,
     conversion: &'static str,
 }
 
-fn kept(data_type: &str) -> Kept {
+fn kept(data_type: &str) -> StoredForm {
     let (storage, conversion) = match data_type {
         "UInt64" => ("UBIGINT", "?"),
         "UInt32" => ("UINTEGER", "?"),
@@ -54,7 +54,7 @@ fn kept(data_type: &str) -> Kept {
         "Array(UInt64)" => ("UBIGINT[]", "?"),
         _ => ("VARCHAR", "?"),
     };
-    Kept { storage, conversion }
+    StoredForm { storage, conversion }
 }
 
 /// DuckDB reads no JSON with a zero byte in a string.

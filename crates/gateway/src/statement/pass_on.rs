@@ -10,7 +10,7 @@ use super::deduplication::{outline, Passage};
 use crate::cluster::{patience, GatewayId, FIELD};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
-use crate::insert::{not_taken, Origin, Takes};
+use crate::insert::{not_taken, Origin, Receiver};
 
 /// An INSERT whose rows are one Native block.
 pub(crate) struct NativeInsert<'a> {
@@ -58,7 +58,7 @@ impl StatementContext<'_> {
         }
         self.state.metrics.forwarded(reason);
         let body = [statement.as_bytes(), insert.block];
-        let call = self.call(&self.user_key.credentials, &body, Takes::ClickHouses);
+        let call = self.call(&self.user_key.credentials, &body, Receiver::ClickHouses);
         let call = additions.iter().fold(call, |call, (name, value)| call.param(name, value));
         let purpose = Purpose::forwarded_into(insert.database(), &insert.table.table);
         let stored = clickhouse.relay.call(call.purpose(purpose)).await.map(drop).map_err(Refusal::call);
@@ -76,12 +76,12 @@ impl StatementContext<'_> {
         let Some(cluster) = &self.state.cluster else { return Err(Refusal::unreachable("it has no owner")) };
         let (owner, statement) = (cluster.gateway(owner), insert.statement());
         let body = [statement.as_bytes(), insert.block];
-        let call = self.call(insert.given, &body, Takes::Own).purpose(Purpose::Statement);
+        let call = self.call(insert.given, &body, Receiver::Own).purpose(Purpose::Statement);
         let call = call.field(FIELD, &owner.hop_value(origin.back_after));
         owner.post(self.state, patience(self.state, &self.options), call).await
     }
 
-    fn call<'c>(&self, credentials: &'c Credentials, body: &'c [&'c [u8]], takes: Takes) -> Call<'c> {
+    fn call<'c>(&self, credentials: &'c Credentials, body: &'c [&'c [u8]], takes: Receiver) -> Call<'c> {
         let timeout = patience(self.state, &self.options) + GRACE;
         self.options.add_to(Call::new(credentials, "").body(body).timeout(timeout), takes)
     }

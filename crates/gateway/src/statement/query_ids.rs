@@ -14,10 +14,10 @@ use tokio::sync::watch;
 
 #[derive(Clone, Default)]
 pub(crate) struct QueryIds {
-    uses: Arc<Mutex<HashMap<Arc<str>, Use>>>,
+    uses: Arc<Mutex<HashMap<Arc<str>, IdUse>>>,
 }
 
-enum Use {
+enum IdUse {
     /// By an insert of this user. Who wants to know of its end leaves a receiver; the sender goes with the entry.
     Insert { user: String, ended: Option<watch::Sender<()>> },
     /// By so many forwarded requests. Between them, ClickHouse decides.
@@ -47,7 +47,7 @@ impl Ended {
 }
 
 impl QueryIds {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, IdUse>> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +57,7 @@ impl QueryIds {
             Some(using) => Err(using.in_use()),
             None => {
                 let id: Arc<str> = Arc::from(id);
-                uses.insert(id.clone(), Use::Insert { user: user.to_owned(), ended: None });
+                uses.insert(id.clone(), IdUse::Insert { user: user.to_owned(), ended: None });
                 Ok(Claim { ids: self.clone(), id })
             }
         }
@@ -66,14 +66,14 @@ impl QueryIds {
     pub(crate) fn claim_for_forwarded(&self, id: &str) -> Result<Claim, InUse> {
         let mut uses = self.lock();
         let id: Arc<str> = match uses.get_mut(id) {
-            Some(using @ Use::Insert { .. }) => return Err(using.in_use()),
-            Some(Use::Forwarded(requests)) => {
+            Some(using @ IdUse::Insert { .. }) => return Err(using.in_use()),
+            Some(IdUse::Forwarded(requests)) => {
                 *requests += 1;
                 Arc::from(id)
             }
             None => {
                 let id: Arc<str> = Arc::from(id);
-                uses.insert(id.clone(), Use::Forwarded(1));
+                uses.insert(id.clone(), IdUse::Forwarded(1));
                 id
             }
         };
@@ -81,11 +81,11 @@ impl QueryIds {
     }
 }
 
-impl Use {
+impl IdUse {
     fn in_use(&mut self) -> InUse {
         match self {
-            Use::Forwarded(_) => InUse::ByForwarded,
-            Use::Insert { user, ended } => {
+            IdUse::Forwarded(_) => InUse::ByForwarded,
+            IdUse::Insert { user, ended } => {
                 let sender = ended.get_or_insert_with(|| watch::Sender::new(()));
                 InUse::ByInsert { user: user.clone(), ended: Ended(sender.subscribe()) }
             }
@@ -97,7 +97,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let mut uses = self.ids.lock();
         match uses.get_mut(&self.id) {
-            Some(Use::Forwarded(requests)) if *requests > 1 => *requests -= 1,
+            Some(IdUse::Forwarded(requests)) if *requests > 1 => *requests -= 1,
             _ => {
                 uses.remove(&self.id);
             }

@@ -120,14 +120,14 @@ pub struct BlockReader {
     columns_left: usize,
     rows: u64,
     /// The columns of this block and of earlier ones: the next block has the same.
-    seen: Vec<Seen>,
+    seen: Vec<KnownColumn>,
     /// What stood in front of the present column, as far as its values have not begun.
     opened: VecDeque<Opened>,
     /// Bytes of the names of types in the present column.
     named_bytes: usize,
 }
 
-struct Seen {
+struct KnownColumn {
     name: Box<[u8]>,
     type_text: Box<str>,
     shape: Arc<Shape>,
@@ -409,7 +409,7 @@ impl BlockReader {
         let (_, shape) = Shape::named(type_text)?;
         self.seen.truncate(column);
         if self.seen.len() == column {
-            self.seen.push(Seen { name: name.into(), type_text: type_text.into(), shape: shape.clone() });
+            self.seen.push(KnownColumn { name: name.into(), type_text: type_text.into(), shape: shape.clone() });
         }
         Ok(shape)
     }

@@ -37,7 +37,7 @@ impl From<Reply> for Answer {
 }
 
 /// A batch that is on its way in.
-struct Coming {
+struct IncomingBatch {
     id: AppendId,
     number: u64,
     form: Form,
@@ -74,7 +74,7 @@ impl Exchange<'_> {
             Call::Put(id, number) => {
                 let opening = self.append_opening(credentials, Some(id)).await?;
                 let form = call::form(&self.request)?;
-                self.put_batch(connection, appends, user, Coming { id, number, form, opening }).await
+                self.put_batch(connection, appends, user, IncomingBatch { id, number, form, opening }).await
             }
             Call::Open => {
                 let opening = self.append_opening(credentials, call::given_id(&self.request)?).await?;
@@ -120,9 +120,9 @@ impl Exchange<'_> {
         connection: &mut Connection,
         appends: &Appends,
         user: &str,
-        coming: Coming,
+        coming: IncomingBatch,
     ) -> Result<Answer, Refusal> {
-        let Coming { id, number, form, opening } = coming;
+        let IncomingBatch { id, number, form, opening } = coming;
         let encoding = payload::encoding(&self.request)?;
         let announced = match self.request.head.framing() {
             BodyFraming::Length(bytes) => Some(bytes),

@@ -37,7 +37,7 @@ const MOST_UNKNOWN: u32 = 4;
 const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
-pub(crate) struct Experience {
+pub(crate) struct RetryState {
     began: Instant,
     trouble: Option<Trouble>,
     /// When it failed first, or the piece that it was cut from, and how many inserts had been stored then.
@@ -109,9 +109,9 @@ pub(crate) struct Evidence {
     pub(crate) is_asked: bool,
 }
 
-impl Experience {
-    pub(crate) fn new(surely_not_stored: bool) -> Experience {
-        Experience {
+impl RetryState {
+    pub(crate) fn new(surely_not_stored: bool) -> RetryState {
+        RetryState {
             began: Instant::now(),
             trouble: None,
             first_failure: None,
@@ -127,11 +127,11 @@ impl Experience {
 
     /// Of a part of the piece, which is another piece. Whether this part is to blame has to be shown anew: the backend
     /// may have gone away since.
-    pub(crate) fn of_part(&self) -> Experience {
+    pub(crate) fn of_part(&self) -> RetryState {
         let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
         let (unknown, first_failure) = (self.unknown, self.first_failure);
         let was_proven = self.was_proven || self.is_proven();
-        Experience { unknown, first_failure, cut_for, was_proven, ..Experience::new(self.surely_not_stored) }
+        RetryState { unknown, first_failure, cut_for, was_proven, ..RetryState::new(self.surely_not_stored) }
     }
 
     pub(crate) fn is_over(&self, retry_for: Option<Duration>) -> bool {
