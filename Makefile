@@ -66,6 +66,7 @@ lint: ## Formatting, clippy, that the fuzz targets compile, licences and known w
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo clippy --release --bin windrow --no-default-features -- -D warnings
+	cargo clippy --release --bin windrow --no-default-features --features kafka,otlp -- -D warnings
 	cargo check --manifest-path fuzz/Cargo.toml
 	@scripts/deny
 	@scripts/tidy

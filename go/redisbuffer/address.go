@@ -21,6 +21,7 @@ type address struct {
 	// isCluster: each of the places knows which one has a bucket.
 	isCluster bool
 	isSecured bool
+	caFile    string
 	// authorities are those that a server's certificate has to come from; nil are those that the system trusts.
 	authorities *x509.CertPool
 	user        string
@@ -81,7 +82,12 @@ func parseAddress(text string) (address, error) {
 			return parsed, err
 		}
 	}
-	return parsed, parsed.check()
+	if err := parsed.check(); err != nil || parsed.caFile == "" {
+		return parsed, err
+	}
+	var err error
+	parsed.authorities, err = authoritiesIn(parsed.caFile)
+	return parsed, err
 }
 
 func (a *address) check() error {
@@ -93,7 +99,7 @@ func (a *address) check() error {
 			"cluster (&cluster=true)")
 	case a.isCluster && a.database != 0:
 		return errors.New("a cluster of Redis has database 0 alone")
-	case a.authorities != nil && !a.isSecured:
+	case a.caFile != "" && !a.isSecured:
 		return errors.New("ca_file of the Redis buffer is for rediss://")
 	}
 	return nil
@@ -193,7 +199,7 @@ func (a *address) set(name, value string) (err error) {
 			return errors.New("cluster of the Redis buffer is true, or left out")
 		}
 	case "ca_file":
-		a.authorities, err = authoritiesIn(value)
+		a.caFile = value
 	default:
 		if strings.Contains(name+value, "@") {
 			name = "of this name"

@@ -32,7 +32,7 @@
 // lane. Writers in Rust, Python and Go take over each other's lanes.
 //
 // It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much
-// survives the end of Redis itself is Redis's to say (appendonly, appendfsync). It speaks no TLS.
+// survives the end of Redis itself is Redis's to say (appendonly, appendfsync).
 package redisbuffer
 
 import (

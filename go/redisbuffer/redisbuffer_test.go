@@ -47,10 +47,10 @@ func TestMistakesAreNamedAndPasswordsAreNot(t *testing.T) {
 	for address, word := range map[string]string{
 		"rediss:/h": "redis://host", "redis://a,b": "several hosts", "redis://a?sentinel=": "name of a master",
 		"redis://a?sentinel=m&cluster=true": "not both", "redis://a/1?cluster=true": "database 0",
-		"redis://a?cluster=yes": "true", "redis://a?ca_file=/nowhere": "/nowhere", "http://h": "redis://host", "redis://h:x": "the port", "redis://h/x": "database",
+		"redis://a?cluster=yes": "true", "redis://a?ca_file=x": "rediss", "rediss://a?ca_file=/nowhere": "/nowhere", "http://h": "redis://host", "redis://h:x": "the port", "redis://h/x": "database",
 		"redis://h?bucket=": "needs a name", "redis://h?bucket=a{b": "braces", "redis://h?lease=0": "lease",
 		"redis://h?leese=1": "it has bucket", "redis://h?bucket=%zz": "percent",
-		"redis://:se/cret@h": "", "redis://:se?cret@h/0": "", "redis://joe:secret": "", "redis://:se?lease=cret@h": "",
+		"redis://:se/cret@h": "", "redis://:se?cret@h/0": "", "redis://joe:secret": "", "redis://:se?lease=cret@h": "", "redis://:se?ca_file=cret@h": "",
 	} {
 		_, err := parseAddress(address)
 		if err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "cret") {

@@ -50,7 +50,7 @@ pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piec
         {
             InsertError::Unreachable(format!("Windrow's own account is refused: {}", exception.line))
         }
-        Err(StoreError::Refused(exception)) if may_get_its_table(context, &piece, &exception) => {
+        Err(StoreError::Refused(exception)) if may_get_its_table(context, &mut piece, &exception) => {
             report_stale(context, &exception);
             InsertError::Exception(exception)
         }
@@ -95,7 +95,7 @@ pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piec
 }
 
 /// A shard's table that was there for others may be attached again in a moment, or be made soon on a shard that is new.
-fn may_get_its_table<S: Sink>(context: &FlushContext<'_, S>, piece: &Piece, exception: &Exception) -> bool {
+fn may_get_its_table<S: Sink>(context: &FlushContext<'_, S>, piece: &mut Piece, exception: &Exception) -> bool {
     let is_of_shard = context.sealed.shape.destination.shard.is_some();
     is_of_shard && exception.code.says_no_such_table() && piece.retry_state.may_get_its_table()
 }

@@ -42,6 +42,8 @@ pub(crate) struct RetryState {
     trouble: Option<Trouble>,
     /// When it failed first, or the piece that it was cut from, and how many inserts had been stored then.
     first_failure: Option<(Instant, u64)>,
+    /// There has been no such table since then, in the sink's words each time.
+    without_table_since: Option<Instant>,
     /// With which error the piece failed that this one was cut from, and how many had been stored then.
     cut_for: Option<(Option<ErrorCode>, u64)>,
     /// It was cut since it was proven that a part of it is to blame.
@@ -115,6 +117,7 @@ impl RetryState {
             began: Instant::now(),
             trouble: None,
             first_failure: None,
+            without_table_since: None,
             cut_for: None,
             was_proven: false,
             waits_for_few: false,
@@ -129,9 +132,17 @@ impl RetryState {
     /// may have gone away since.
     pub(crate) fn of_part(&self) -> RetryState {
         let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
-        let (unknown, first_failure) = (self.unknown, self.first_failure);
+        let (unknown, first_failure, without_table_since) =
+            (self.unknown, self.first_failure, self.without_table_since);
         let was_proven = self.was_proven || self.is_proven();
-        RetryState { unknown, first_failure, cut_for, was_proven, ..RetryState::new(self.surely_not_stored) }
+        RetryState {
+            unknown,
+            first_failure,
+            without_table_since,
+            cut_for,
+            was_proven,
+            ..RetryState::new(self.surely_not_stored)
+        }
     }
 
     pub(crate) fn is_over(&self, retry_for: Option<Duration>) -> bool {
@@ -191,8 +202,8 @@ impl RetryState {
     }
 
     /// Whether a table that is not there is still waited for.
-    pub(crate) fn may_get_its_table(&self) -> bool {
-        self.first_failure.is_none_or(|(since, _)| since.elapsed() < LONGEST_HOPE_ALONE)
+    pub(crate) fn may_get_its_table(&mut self) -> bool {
+        self.without_table_since.get_or_insert_with(Instant::now).elapsed() < LONGEST_HOPE_ALONE
     }
 
     /// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would
@@ -224,6 +235,9 @@ impl RetryState {
     /// An attempt has failed with an error that may pass.
     pub(crate) fn failed(&mut self, error: &InsertError, evidence: &Evidence) -> Judgement {
         self.too_large += u32::from(is_too_large(error));
+        if !matches!(error, InsertError::Exception(exception) if exception.code.says_no_such_table()) {
+            self.without_table_since = None;
+        }
         if let InsertError::OutcomeUnknown(_) = error {
             self.surely_not_stored = false;
             self.unknown += u32::from(!evidence.deduplicates);

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
@@ -11,6 +12,11 @@ use windrow_settings::Settings;
 use crate::backend::RunningBackend;
 
 pub(crate) use windrow_flight::{FlightServer, MAX_CONNECTIONS};
+
+/// Where it is to be served. `None`: nowhere.
+pub(crate) fn listen(settings: &Settings) -> Result<Option<SocketAddr>, String> {
+    Ok(settings.flight.listen)
+}
 
 /// Arrow Flight SQL for the users of the data port, under its certificate. `None`: this backend has none.
 pub(crate) fn start(

@@ -86,7 +86,7 @@ impl Gateway {
         let http_listener = bind(settings.http.listen, "http.listen").map_err(|error| error.to_string())?;
         let admin_listener = bind(settings.admin.listen, "admin.listen").map_err(|error| error.to_string())?;
         let (native, otlp) = (native_listeners(&settings)?, otlp_listeners(&settings)?);
-        let flight_listener = settings.flight.listen.map(|address| bind(address, "flight.listen")).transpose();
+        let flight_listener = flight::listen(&settings)?.map(|address| bind(address, "flight.listen")).transpose();
         let flight_listener = flight_listener.map_err(|error| error.to_string())?;
         let address = |listener: &tokio::net::TcpListener| listener.local_addr().map_err(|error| error.to_string());
         let (http, admin) = (address(&http_listener)?, address(&admin_listener)?);

@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windrow_clickhouse::{Cluster, Shard, Topology};
 use windrow_columns::{cut_by_shard, Block, DataType, Rows, ShardingKey};
@@ -25,8 +25,15 @@ use super::{Admission, NotAdmitted, Probe, TableKey, Unprotected, UserKey, Windo
 use crate::backend::{Backend, ClickHouse};
 use crate::forward_reason::ForwardReason;
 
+/// For so long a shard without the table is taken to get it. After that it is another cluster than the Distributed table's.
+const MAY_GET_ITS_TABLE: Duration = Duration::from_secs(60);
+/// Of tables that shards lack; beyond so many, the time is counted anew.
+const MOST_MISSING: usize = 10_000;
+
 /// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
 const OTHERS_MAY_TAKE: Duration = Duration::from_millis(500);
+
+type TableOfShard = (Arc<[String]>, TableKey);
 
 /// The shards of the backend's cluster, with what is known of each.
 pub(super) struct Shards {
@@ -38,6 +45,8 @@ pub(super) struct Shards {
     admissions: Mutex<HashMap<Arc<[String]>, Arc<Admission>>>,
     /// By the table at each shard, the Distributed ones whose rows were cut for it.
     distributed: Mutex<HashMap<TableKey, HashSet<TableKey>>>,
+    /// Since when a shard, by its replicas, has been found without a table that others have.
+    missing: Mutex<HashMap<TableOfShard, Instant>>,
 }
 
 impl Shards {
@@ -49,6 +58,7 @@ impl Shards {
             windows: windows.clone(),
             admissions: Mutex::default(),
             distributed: Mutex::default(),
+            missing: Mutex::default(),
         }
     }
 
@@ -75,6 +85,20 @@ impl Shards {
     fn note(&self, local: &TableKey, distributed: &TableKey) {
         let mut known = self.distributed.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(local.clone()).or_default().insert(distributed.clone());
+    }
+
+    /// Notes whether the shard has the table. False: it has lacked it for too long to be waited for.
+    fn is_waited_for(&self, shard: &Shard, table: &TableKey, is_there: bool) -> bool {
+        let key = (shard.replicas.clone(), table.clone());
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_there {
+            missing.remove(&key);
+            return true;
+        }
+        if missing.len() >= MOST_MISSING {
+            missing.clear();
+        }
+        missing.entry(key).or_insert_with(Instant::now).elapsed() < MAY_GET_ITS_TABLE
     }
 
     /// Whose rows are in this table of the shards.
@@ -118,6 +142,14 @@ impl NotAdmitted {
             self,
             NotAdmitted::Unreachable(_) | NotAdmitted::Busy | NotAdmitted::Forward(ForwardReason::UnknownTable)
         )
+    }
+
+    /// Of the failures of two shards the one that says less: who is away may have the table.
+    fn or_away(self, other: Option<NotAdmitted>) -> NotAdmitted {
+        match other {
+            Some(away @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => away,
+            _ => self,
+        }
     }
 }
 
@@ -224,9 +256,13 @@ impl Admission {
         let mut answered: Vec<Answered> = Vec::new();
         let mut failure = None;
         for ((shard, admission), answer) in topology.shards.iter().zip(admissions).zip(answers) {
+            let lacks_it = matches!(answer, Some(Err(NotAdmitted::Forward(ForwardReason::UnknownTable))));
+            if answer.is_some() && !shards.is_waited_for(shard, &local, !lacks_it) {
+                return Ok(Cutting::NONE);
+            }
             match answer {
                 Some(Ok(schema)) => answered.push(Answered { number: shard.number, admission, schema }),
-                Some(Err(error)) if error.may_pass_at_shard() => failure = Some(error),
+                Some(Err(error)) if error.may_pass_at_shard() => failure = Some(error.or_away(failure)),
                 Some(Err(_)) => return Ok(Cutting::NONE),
                 None => {}
             }
@@ -445,7 +481,7 @@ impl Sharding {
             match answer {
                 Ok(()) => is_admitted = true,
                 // Who is away is taken to be like the others, and says so itself when it has rows to store.
-                Err(error) if error.may_pass_at_shard() => failure = Some(error),
+                Err(error) if error.may_pass_at_shard() => failure = Some(error.or_away(failure)),
                 Err(_) => return Ok(false),
             }
         }

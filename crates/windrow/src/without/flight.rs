@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use windrow_settings::Settings;
+use windrow_settings::{Origin, Settings};
 
 use crate::appends::Appends;
 use crate::backend::RunningBackend;
@@ -25,16 +25,19 @@ impl FlightServer {
     }
 }
 
-pub(crate) fn start(
-    _: TcpListener,
-    settings: &Settings,
-    _: &RunningBackend,
-    _: Appends,
-    _: &mut Registry,
-) -> Result<Option<FlightServer>, String> {
-    use windrow_settings::Origin;
+pub(crate) fn listen(settings: &Settings) -> Result<Option<SocketAddr>, String> {
     match settings.origin("flight.listen") {
         Some(Origin::Default) | None => Ok(None),
         Some(_) => Err(missing("flight", "`flight.listen`")),
     }
+}
+
+pub(crate) fn start(
+    _: TcpListener,
+    _: &Settings,
+    _: &RunningBackend,
+    _: Appends,
+    _: &mut Registry,
+) -> Result<Option<FlightServer>, String> {
+    Ok(None)
 }

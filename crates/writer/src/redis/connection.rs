@@ -5,12 +5,12 @@
 //! the right place.
 
 use std::fmt;
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
 use redis::{
-    Client, ConnectionAddr, ConnectionLike, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
-    TlsCertificates, Value,
+    Client, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError, TlsCertificates, Value,
 };
 
 use super::address::{Host, RedisAddress, Topology};
@@ -44,7 +44,7 @@ impl Connection {
         let mut last = ConnectionError("the address names no host".to_owned());
         for host in &address.hosts {
             match open_through(address, host, key) {
-                Ok(inner) => return Ok(Connection { inner }),
+                Ok(connection) => return Ok(connection),
                 Err(error) => last = error,
             }
         }
@@ -53,28 +53,30 @@ impl Connection {
 
     /// Sends a pipeline and reads its replies, `count` of them. Errors of single commands are among the replies.
     pub(super) fn exchange(&mut self, commands: &[u8], count: usize) -> Result<Vec<Value>, ConnectionError> {
-        Ok(self.inner.req_packed_commands(commands, 0, count)?)
+        self.inner.send_packed_command(commands)?;
+        // The library's own way reads on after an error: for each reply that is left it would wait once more.
+        (0..count).map(|_| Ok(self.inner.recv_response()?)).collect()
     }
 }
 
-fn open_through(address: &RedisAddress, host: &Host, key: &str) -> Result<redis::Connection, ConnectionError> {
+fn open_through(address: &RedisAddress, host: &Host, key: &str) -> Result<Connection, ConnectionError> {
     match &address.topology {
-        Topology::Single => connect(address, host, own_database(address)),
+        Topology::Single => log_in(address, connect(address, host)?),
         Topology::Sentinel { master } => {
-            let mut sentinel = connect(address, host, RedisConnectionInfo::default())?;
+            let mut sentinel = connect(address, host)?;
             let mut question = redis::cmd("SENTINEL");
             let found: Option<Host> = question.arg("get-master-addr-by-name").arg(master).query(&mut sentinel)?;
             let host = found.ok_or_else(|| ConnectionError(format!("Sentinel knows no master called {master}")))?;
-            let mut connection = connect(address, &host, own_database(address))?;
+            let mut connection = log_in(address, connect(address, &host)?)?;
             // One that was the master a moment ago still answers.
-            let role: Vec<Value> = redis::cmd("ROLE").query(&mut connection)?;
+            let role: Vec<Value> = redis::cmd("ROLE").query(&mut connection.inner)?;
             match role.first().and_then(text) {
                 Some("master") => Ok(connection),
                 _ => Err(ConnectionError(format!("{}:{} is no master any more", host.0, host.1))),
             }
         }
         Topology::Cluster => {
-            let mut node = connect(address, host, own_database(address))?;
+            let mut node = log_in(address, connect(address, host)?)?.inner;
             let slot: u16 = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).query(&mut node)?;
             let slots: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query(&mut node)?;
             let owner = slots.into_iter().find_map(|range| owner_of(range, slot));
@@ -82,7 +84,7 @@ fn open_through(address: &RedisAddress, host: &Host, key: &str) -> Result<redis:
                 owner.ok_or_else(|| ConnectionError(format!("the cluster has no node for slot {slot}")))?;
             // A node that does not know its own name is the one that was asked.
             let owner = if owner.is_empty() { host.0.clone() } else { owner };
-            connect(address, &(owner, port), own_database(address))
+            log_in(address, connect(address, &(owner, port))?)
         }
     }
 }
@@ -97,33 +99,56 @@ fn owner_of(range: Vec<Value>, slot: u16) -> Option<Host> {
     Some((host, u16::from_redis_value(node.into_iter().nth(1)?).ok()?))
 }
 
-fn own_database(address: &RedisAddress) -> RedisConnectionInfo {
-    let mut info = RedisConnectionInfo::default().set_db(address.database.into());
-    if let Some(user) = &address.user {
-        info = info.set_username(user);
-    }
+/// As the account, in the database that the address names. What Redis has against it is told in its own words.
+fn log_in(address: &RedisAddress, inner: redis::Connection) -> Result<Connection, ConnectionError> {
+    let mut connection = Connection { inner };
+    let mut out = Vec::new();
+    let mut commands = 1;
     if let Some(password) = &address.password {
-        info = info.set_password(password);
+        redis::cmd("AUTH").arg(address.user.as_deref()).arg(password).write_packed_command(&mut out);
+        commands += 1;
     }
-    info
+    redis::cmd("SELECT").arg(address.database).write_packed_command(&mut out);
+    for reply in connection.exchange(&out, commands)? {
+        if let Value::ServerError(error) = reply {
+            return Err(ConnectionError(error_text(&error)));
+        }
+    }
+    Ok(connection)
 }
 
-fn connect(
-    address: &RedisAddress,
-    (host, port): &Host,
-    info: RedisConnectionInfo,
-) -> Result<redis::Connection, ConnectionError> {
+fn connect(address: &RedisAddress, (host, port): &Host) -> Result<redis::Connection, ConnectionError> {
+    if address.tls {
+        // The name is needed for the certificate.
+        return connect_to(address, host, *port);
+    }
+    let addresses =
+        (host.as_str(), *port).to_socket_addrs().map_err(|error| ConnectionError(format!("{host}: {error}")))?;
+    let mut last = ConnectionError(format!("{host} has no address"));
+    for at in addresses {
+        match connect_to(address, &at.ip().to_string(), at.port()) {
+            Ok(connection) => return Ok(connection),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn connect_to(address: &RedisAddress, host: &str, port: u16) -> Result<redis::Connection, ConnectionError> {
     let at = match address.tls {
-        false => ConnectionAddr::Tcp(host.clone(), *port),
-        true => ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None },
+        false => ConnectionAddr::Tcp(host.to_owned(), port),
+        true => ConnectionAddr::TcpTls { host: host.to_owned(), port, insecure: false, tls_params: None },
     };
-    let info = at.into_connection_info()?.set_redis_settings(info.set_skip_set_lib_name());
+    let info = at.into_connection_info()?.set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name());
     let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
     let client = match &address.ca_file {
         None => Client::open(info)?,
         Some(path) => {
-            let read = std::fs::read(path);
-            let root_cert = read.map_err(|error| ConnectionError(format!("{}: {error}", path.display())))?;
+            let wrong = |what: &dyn fmt::Display| ConnectionError(format!("{}: {what}", path.display()));
+            let root_cert = std::fs::read(path).map_err(|error| wrong(&error))?;
+            if memchr::memmem::find(&root_cert, b"BEGIN CERTIFICATE").is_none() {
+                return Err(wrong(&"there is no certificate in it"));
+            }
             Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(root_cert) })?
         }
     };
