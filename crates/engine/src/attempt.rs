@@ -94,7 +94,7 @@ pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piec
     failed(context, piece, error)
 }
 
-/// A shard's table that was there for others may be attached again in a moment, or be made soon on a shard that is new.
+/// Says whether a shard's table may still come: attached again in a moment, or made soon on a shard that is new.
 fn may_get_its_table<S: Sink>(context: &FlushContext<'_, S>, piece: &mut Piece, exception: &Exception) -> bool {
     let is_of_shard = context.sealed.shape.destination.shard.is_some();
     is_of_shard && exception.code.says_no_such_table() && piece.retry_state.may_get_its_table()

@@ -42,7 +42,7 @@ pub(crate) struct RetryState {
     trouble: Option<Trouble>,
     /// When it failed first, or the piece that it was cut from, and how many inserts had been stored then.
     first_failure: Option<(Instant, u64)>,
-    /// There has been no such table since then, in the sink's words each time.
+    /// Time of the first of the errors in a row that said that the table is missing.
     without_table_since: Option<Instant>,
     /// With which error the piece failed that this one was cut from, and how many had been stored then.
     cut_for: Option<(Option<ErrorCode>, u64)>,
@@ -201,7 +201,7 @@ impl RetryState {
         self.own_refusals >= HOPELESS_AFTER && self.began.elapsed() >= LONGEST_HOPE_ALONE
     }
 
-    /// Whether a table that is not there is still waited for.
+    /// Says whether a table that is missing is still waited for, and begins to count the time.
     pub(crate) fn may_get_its_table(&mut self) -> bool {
         self.without_table_since.get_or_insert_with(Instant::now).elapsed() < LONGEST_HOPE_ALONE
     }

@@ -1,4 +1,4 @@
-//! What stands behind the gateway: a ClickHouse, or a database that takes SQL and no requests (`sql_backend/`).
+//! Backend of the gateway: a ClickHouse, or a database that takes SQL and no requests (`sql_backend/`).
 //!
 //! ClickHouse says itself who may do what, and answers whatever is not gathered. Before the others the gateway decides,
 //! and answers.
@@ -34,7 +34,7 @@ pub struct ClickHouse {
 }
 
 impl Backend {
-    /// For what a ClickHouse alone has: replicas, shards, formats that only it reads, what is forwarded.
+    /// Gives the ClickHouse, for what it alone has: replicas, shards, formats that only it reads, forwarding.
     pub(crate) fn clickhouse(&self) -> Option<&ClickHouse> {
         match self {
             Backend::ClickHouse(clickhouse) => Some(clickhouse),
@@ -42,7 +42,7 @@ impl Backend {
         }
     }
 
-    /// As it is called in the settings, on the dashboard and in traces.
+    /// Name of its kind in the settings, on the dashboard and in traces.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Backend::ClickHouse(_) => "clickhouse",
@@ -50,7 +50,7 @@ impl Backend {
         }
     }
 
-    /// Whose account a request uses that says who it is from.
+    /// Finds the account of a request that says who it is from.
     pub(crate) fn caller(&self, identity: Identity, default_user: Option<&DefaultUser>) -> Caller {
         match self {
             Backend::ClickHouse(_) => caller(identity, default_user),

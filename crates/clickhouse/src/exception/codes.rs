@@ -191,7 +191,7 @@ impl ErrorCode {
         self.means(Meaning::Identity)
     }
 
-    /// Whether the table, or its database, is not there.
+    /// Says whether the table, or its database, is missing.
     pub fn says_no_such_table(self) -> bool {
         matches!(self, ErrorCode::UNKNOWN_TABLE | ErrorCode::UNKNOWN_DATABASE)
     }

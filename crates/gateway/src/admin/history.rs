@@ -10,8 +10,9 @@ use windrow_engine::{Gatherer, JournalUsage, LatencyCounts, TableFigures};
 
 use super::process::{process_usage, ProcessUsage};
 use crate::backend::BackendSink;
+use crate::metrics::SignalCounts;
 use crate::metrics::TallyCounts;
-use crate::otlp::{SignalCounts, SIGNALS};
+use crate::otlp::SIGNALS;
 use crate::state::State;
 
 const STEP: Duration = Duration::from_secs(1);

@@ -640,7 +640,7 @@ impl Admission {
         }
     }
 
-    /// Asks for a table without rows for it, as the gateway's own account. Nothing is asked of a database that takes SQL.
+    /// Probes an INSERT of no rows as the gateway's own account. A database that takes SQL is not asked.
     pub(crate) async fn ask_for_own(&self, probe: &Probe<'_>) -> Result<(), CallError> {
         match &self.learnt {
             Learnt::ClickHouse(it) => probe.ask(&it.client).await,

@@ -25,9 +25,9 @@ use super::{Admission, NotAdmitted, Probe, TableKey, Unprotected, UserKey, Windo
 use crate::backend::{Backend, ClickHouse};
 use crate::forward_reason::ForwardReason;
 
-/// For so long a shard without the table is taken to get it. After that it is another cluster than the Distributed table's.
+/// Time for which a shard without the table is taken to get it. After that, rows go through the Distributed table.
 const MAY_GET_ITS_TABLE: Duration = Duration::from_secs(60);
-/// Of tables that shards lack; beyond so many, the time is counted anew.
+/// Bound of the tables that shards are known to lack; beyond it, the time is counted anew.
 const MOST_MISSING: usize = 10_000;
 
 /// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
@@ -136,7 +136,7 @@ impl Shards {
 }
 
 impl NotAdmitted {
-    /// Whether the shard that says this may be like the others in a moment.
+    /// Says whether the shard that answers this may be like the others in a moment.
     fn may_pass_at_shard(&self) -> bool {
         matches!(
             self,
@@ -144,7 +144,7 @@ impl NotAdmitted {
         )
     }
 
-    /// Of the failures of two shards the one that says less: who is away may have the table.
+    /// Chooses, of the failures of two shards, the one that says less: a shard that is away may have the table.
     fn or_away(self, other: Option<NotAdmitted>) -> NotAdmitted {
         match other {
             Some(away @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) => away,

@@ -7,10 +7,11 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
-use windrow_engine::{LatencyCounts, LatencyHistogram};
+use windrow_engine::LatencyHistogram;
 use windrow_otlp::Signal;
 
 use super::refused::Why;
+use crate::metrics::SignalCounts;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfSignal {
@@ -51,17 +52,6 @@ pub(super) struct AcceptedRows {
     pub(super) bytes: u64,
     /// Of its last record.
     pub(super) age: Option<Duration>,
-}
-
-/// What was counted of a signal up to one moment.
-#[derive(Default, Clone)]
-pub(crate) struct SignalCounts {
-    pub(crate) requests: u64,
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rejected: u64,
-    pub(crate) refused: u64,
-    pub(crate) ages: LatencyCounts,
 }
 
 impl Metrics {

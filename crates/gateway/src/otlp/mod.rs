@@ -27,8 +27,9 @@ use prometheus_client::registry::Registry;
 
 use self::metrics::Metrics;
 use self::tables::Tables;
+use crate::metrics::SignalCounts;
 
-pub(crate) use self::metrics::{signal_name, SignalCounts, SIGNALS};
+pub(crate) use self::metrics::{signal_name, SIGNALS};
 pub(crate) use self::{grpc::serve as serve_grpc, http::serve as serve_http};
 
 /// What all connections share.

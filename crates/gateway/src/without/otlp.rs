@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
-use windrow_engine::LatencyCounts;
 use windrow_http::{Connection, Stream};
 
 use crate::data::Peer;
+use crate::metrics::SignalCounts;
 use crate::state::State;
 
 pub(crate) enum Signal {}
@@ -16,16 +16,6 @@ pub(crate) const SIGNALS: [Signal; 0] = [];
 
 pub(crate) fn signal_name(signal: Signal) -> &'static str {
     match signal {}
-}
-
-#[derive(Default, Clone)]
-pub(crate) struct SignalCounts {
-    pub(crate) requests: u64,
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rejected: u64,
-    pub(crate) refused: u64,
-    pub(crate) ages: LatencyCounts,
 }
 
 pub(crate) struct Otlp;
