@@ -13,6 +13,9 @@ import (
 // adoptAll takes over every lane of the same table whose owner is dead, or has been silent for longer than
 // its lease; also one that is ours already and that we don't have: the connection broke before its contents
 // were read.
+//
+// Not one that we have and another had since, who is gone as well: what we have still to say of it would be
+// taken as said of what it is now. First we have to hear that it was lost.
 func (b *buffer) adoptAll(link *link) error {
 	lanes, err := link.survey(b.bucket)
 	if err != nil {
@@ -22,7 +25,7 @@ func (b *buffer) adoptAll(link *link) error {
 		isOurs := surveyed.owner == b.owner
 		dead := isOurs || isDead(surveyed.process)
 		isLeft := dead || surveyed.leaseLeftMS <= 0
-		if isLeft && !(isOurs && b.hasLane(surveyed.name)) && surveyed.destination.IsSameTable(b.destination) {
+		if isLeft && !b.hasLane(surveyed.name) && surveyed.destination.IsSameTable(b.destination) {
 			if err := b.adopt(link, surveyed, dead); err != nil {
 				return err
 			}

@@ -92,6 +92,10 @@ func (w *worker) turn() (turn, error) {
 	if err := w.keepHouse(now, closed); err != nil {
 		return pause, err
 	}
+	if w.replacement != nil {
+		// What is queued is meant for a lane that is not ours any more.
+		return goOn, nil
+	}
 	next, hasFlown, err := w.fly()
 	if err != nil || hasFlown {
 		return next, err
@@ -329,7 +333,7 @@ func (w *worker) keepHouse(now time.Time, closed bool) error {
 		}
 		w.renewAt = now.Add(w.address.lease / 3)
 	}
-	if now.Before(w.adoptAt) || closed {
+	if now.Before(w.adoptAt) || closed || w.replacement != nil {
 		return nil
 	}
 	if err := w.adoptAll(w.link); err != nil {

@@ -160,3 +160,22 @@ def test_who_was_stopped_for_longer_than_its_lease(
     assert went_on.completed >= 5000
     all_are_there_once(table, [went_on])
     assert not [key for key in redis.keys() if key.endswith((":rows", ":batches"))], "everything is released"
+
+
+@pytest.mark.parametrize(("stopped", "other"), [("Go", "Go"), ("Go", "Python"), ("Python", "Go")])
+def test_who_took_over_was_killed_before_the_stopped_one_went_on(
+    both: Both, table: Endpoint, redis: Redis, stopped: str, other: str
+) -> None:
+    """The stopped one takes back what it had, with what the other has made of it."""
+    buffer = f"{redis.address}/0?bucket=shared&lease=1"
+    wrote = []
+    for number in range(0, 2 * ROUNDS, 2):
+
+        def meanwhile(number: int = number) -> None:
+            eventually(lambda: lanes_are_left(redis), "its lease has run out")
+            wrote.append(both.writing(other, buffer, **ALWAYS).run_and_kill(number + 1, 30))
+
+        wrote.append(both.writing(stopped, buffer, **ALWAYS, call_rows=7).stop_and_go_on(number, 1000, meanwhile))
+    both.writing("Go", buffer, **ALWAYS).drain()
+    all_are_there_once(table, wrote)
+    assert not [key for key in redis.keys() if key.endswith((":rows", ":batches"))], "everything is released"

@@ -1,7 +1,7 @@
 //! Inserts that are in the journal and not in memory: of an earlier life, or parked since memory was full.
 //!
-//! A table with a backlog takes its inserts in the order in which they came: first what an earlier life left, the
-//! batches that had been attempted before all else; when all of that has come to its end, what was parked since. The
+//! A table with a backlog takes its inserts in the order in which they came: first what an earlier life left, batches
+//! that had been attempted as they were; when all of that has come to its end, what was parked since. The
 //! feeder (`feeder.rs`) puts them into buffers as memory allows. Until then who wants to be kept on disk only is parked
 //! behind them, and all others wait for their turn: until what came before them is in the buffers.
 //!
@@ -59,12 +59,19 @@ impl Ids {
         self.count
     }
 
-    fn is_empty(&self) -> bool {
-        self.count == 0
+    fn first(&self) -> Option<RecordId> {
+        let run = self.runs.front()?;
+        Some(RecordId(run.base + u64::from(*run.offsets.front()?)))
     }
 
-    fn take(&mut self, most: usize) -> Vec<RecordId> {
-        std::iter::from_fn(|| self.pop()).take(most).collect()
+    /// Whether the next one is before `end`. `None`: any is.
+    fn has_one_until(&self, end: Option<RecordId>) -> bool {
+        self.first().is_some_and(|first| end.is_none_or(|end| first < end))
+    }
+
+    fn take_until(&mut self, end: Option<RecordId>) -> Vec<RecordId> {
+        let next = || if self.has_one_until(end) { self.pop() } else { None };
+        std::iter::from_fn(next).take(MOST_AT_ONCE).collect()
     }
 }
 
@@ -77,6 +84,13 @@ pub(crate) struct LeftPiece {
     pub(crate) members: Vec<RecordId>,
 }
 
+impl LeftPiece {
+    /// The piece's place among what is left.
+    pub(crate) fn first_member(&self) -> Option<RecordId> {
+        self.members.iter().min().copied()
+    }
+}
+
 /// Whose a parked insert is: what the journal doesn't keep.
 #[derive(Clone)]
 pub(crate) struct Sender {
@@ -87,12 +101,20 @@ pub(crate) struct Sender {
 /// What an earlier life left of one table.
 #[derive(Default)]
 pub(crate) struct Leftover {
+    /// In the order of their first members.
     pub(crate) pieces: VecDeque<LeftPiece>,
-    /// Those that are in no piece.
+    /// Those that are in no piece, in order.
     pub(crate) inserts: Ids,
     /// With those in pieces.
     pub(crate) count: u64,
     pub(crate) bytes: u64,
+}
+
+impl Leftover {
+    /// Where the next piece stands: inserts before it go first.
+    fn end_of_run(&self) -> Option<RecordId> {
+        self.pieces.front().and_then(LeftPiece::first_member)
+    }
 }
 
 #[derive(Default)]
@@ -116,7 +138,7 @@ pub(crate) struct Backlog {
 /// What the feeder is to do.
 pub(crate) enum ToFeed {
     Piece(LeftPiece),
-    /// In this order. Said to be the last of an earlier life: nothing follows until they have come to their end.
+    /// In this order.
     Inserts(Vec<RecordId>),
     /// Ask again when told.
     Nothing,
@@ -174,15 +196,17 @@ impl Backlog {
     }
 
     pub(crate) fn next(&mut self) -> ToFeed {
-        if let Some(piece) = self.left.pieces.pop_front() {
-            self.feeding += piece.members.len() as u64;
-            return ToFeed::Piece(piece);
+        let end = self.left.end_of_run();
+        let mut ids = self.left.inserts.take_until(end);
+        if ids.is_empty() {
+            if let Some(piece) = self.left.pieces.pop_front() {
+                self.feeding += piece.members.len() as u64;
+                return ToFeed::Piece(piece);
+            }
+            if self.unsettled == 0 {
+                ids = self.parked.take_until(None);
+            }
         }
-        let ids = match self.left.inserts.is_empty() {
-            false => self.left.inserts.take(MOST_AT_ONCE),
-            true if self.unsettled == 0 => self.parked.take(MOST_AT_ONCE),
-            true => Vec::new(),
-        };
         if !ids.is_empty() {
             self.feeding += ids.len() as u64;
             return ToFeed::Inserts(ids);
@@ -193,9 +217,9 @@ impl Backlog {
         }
     }
 
-    /// Whether more of an earlier life is to be fed.
-    pub(crate) fn has_left(&self) -> bool {
-        !self.left.pieces.is_empty() || !self.left.inserts.is_empty()
+    /// Whether more inserts of an earlier life are to be fed that belong together with the last ones.
+    pub(crate) fn has_more_of_run(&self) -> bool {
+        self.left.inserts.has_one_until(self.left.end_of_run())
     }
 
     pub(crate) fn fed(&mut self, inserts: u64, bytes: u64) {
@@ -253,6 +277,34 @@ mod tests {
         }
         assert_eq!(ids.pop(), None);
         assert!(ids.runs.is_empty());
+    }
+
+    #[test]
+    fn what_is_in_no_piece_goes_in_its_place_between_the_pieces() {
+        let mut left = Leftover { count: 7, ..Leftover::default() };
+        let piece = |record: u64, members: [u64; 2]| LeftPiece {
+            record: RecordId(record),
+            batch: BatchId(u128::from(record)),
+            members: members.map(RecordId).to_vec(),
+        };
+        left.pieces.extend([piece(20, [3, 2]), piece(21, [5, 9])]);
+        [1, 4, 10].into_iter().for_each(|id| left.inserts.push(RecordId(id)));
+        let mut backlog = Backlog::of_leftover(left);
+        let mut met = Vec::new();
+        loop {
+            match backlog.next() {
+                ToFeed::Piece(piece) => met.push(piece.members),
+                ToFeed::Inserts(ids) => {
+                    met.push(ids);
+                    assert!(!backlog.has_more_of_run(), "they are sent before the next piece is fed");
+                }
+                ToFeed::Nothing | ToFeed::Over => break,
+            }
+        }
+        assert_eq!(
+            met,
+            [&[1][..], &[3, 2], &[4], &[5, 9], &[10]].map(|ids| ids.iter().copied().map(RecordId).collect::<Vec<_>>())
+        );
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl<S: Sink> Feeder<S> {
             self.table.fed(damaged, 0);
             ids = rest;
         }
-        if !self.table.has_left() {
+        if !self.table.has_more_of_run() {
             self.seal();
         }
     }

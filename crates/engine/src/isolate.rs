@@ -67,6 +67,21 @@ impl Piece {
     }
 }
 
+/// Behind the last that it has to stay behind; or else before the first that has to stay behind it. Pieces of a batch are
+/// put off in another order than that of their inserts.
+fn insert_in_order(pieces: &mut Vec<Piece>, piece: Piece) {
+    let waiting_of = |piece: &Piece| {
+        let mut waiting = WaitingMembers::default();
+        piece.contents.members.iter().for_each(|member| waiting.add(member, Reach::Clients));
+        waiting
+    };
+    let waiting = waiting_of(&piece);
+    let last_before = pieces.iter().rposition(|other| waiting_of(other).are_before_any(&piece.contents.members));
+    let first_behind = || pieces.iter().position(|other| waiting.are_before_any(&other.contents.members));
+    let place = last_before.map(|last| last + 1).or_else(first_behind).unwrap_or(pieces.len());
+    pieces.insert(place, piece);
+}
+
 fn piece_id(batch: BatchId, members: &[Member]) -> BatchId {
     batch.derived(members.iter().flat_map(Member::lasting_id))
 }
@@ -213,7 +228,7 @@ impl Pieces {
         if let (Some(behind), Some(least)) = (&mut behind, least) {
             behind.retry_state.stays_behind(least);
         }
-        self.held.extend(behind);
+        behind.into_iter().for_each(|behind| insert_in_order(&mut self.held, behind));
         rest
     }
 
@@ -246,7 +261,7 @@ impl Pieces {
 
     /// Puts a piece off until the next round.
     pub(crate) fn hold(&mut self, piece: Piece, goes_on: bool) {
-        self.held.push(piece);
+        insert_in_order(&mut self.held, piece);
         self.is_round_over |= !goes_on;
     }
 
@@ -287,8 +302,9 @@ impl Pieces {
         // In the order in which they came.
         let mut suspects: Vec<Piece> = self.suspects.drain(..).map(|suspects| suspects.piece).collect();
         suspects.sort_unstable_by_key(|piece| piece.contents.members.first().map(|member| member.id));
-        suspects.reverse();
-        self.waiting.append(&mut suspects);
+        let mut in_order = Vec::with_capacity(suspects.len());
+        suspects.into_iter().for_each(|piece| insert_in_order(&mut in_order, piece));
+        self.waiting.extend(in_order.into_iter().rev());
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -3,6 +3,10 @@
 //!
 //! Left is each insert of which no record says that it is done. The latest piece that names an insert is the one that
 //! it was last sent with, or was about to be: it goes again with that piece, under the same id.
+//!
+//! A piece is void when a later one has some of its inserts: it was cut up, since nothing of it was stored, or since its
+//! repeat would not be recognised. Its other inserts go as if they had never been sent, each run of them in its place
+//! between the pieces.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -106,7 +110,7 @@ impl Scan {
     /// left.
     pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> FoundRecords {
         let mut found = FoundRecords { unreadable: self.unreadable, ..FoundRecords::default() };
-        let mut last_piece = latest_pieces(&self.pieces, &self.done);
+        let mut last_piece = latest_pieces(&self.pieces);
         let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
         let mut table_of_piece: Vec<Option<PhysicalTable>> = self.pieces.iter().map(|_| None).collect();
         for (name, met) in self.tables {
@@ -153,19 +157,21 @@ impl Scan {
     }
 }
 
-/// Which piece each insert was last sent with, by the piece's place.
-fn latest_pieces(pieces: &[LeftPiece], done: &IdSet) -> HashMap<u64, usize> {
+/// Which piece each insert was last sent with, by the piece's place; without those of void pieces.
+fn latest_pieces(pieces: &[LeftPiece]) -> HashMap<u64, usize> {
     let mut latest = HashMap::new();
     for (place, piece) in pieces.iter().enumerate() {
-        let left = piece.members.iter().filter(|member| !done.contains(member.0));
-        latest.extend(left.map(|member| (member.0, place)));
+        latest.extend(piece.members.iter().map(|member| (member.0, place)));
     }
+    let is_void = |(place, piece): (usize, &LeftPiece)| piece.members.iter().any(|member| latest[&member.0] != place);
+    let void: Vec<bool> = pieces.iter().enumerate().map(is_void).collect();
+    latest.retain(|_, place| !void[*place]);
     latest
 }
 
 /// Pieces of a batch that was narrowed down were written as they were tried, not in the order of their inserts.
 fn in_order(pieces: &mut VecDeque<LeftPiece>) {
-    pieces.make_contiguous().sort_by_key(|piece| piece.members.iter().min().copied());
+    pieces.make_contiguous().sort_by_key(LeftPiece::first_member);
 }
 
 /// Numbers that mostly lie close together.
@@ -181,5 +187,48 @@ impl IdSet {
 
     fn contains(&self, id: u64) -> bool {
         self.words.get(&(id / 64)).is_some_and(|word| word >> (id % 64) & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::{BatchId, TableKey};
+
+    /// Of an insert the journal has; those in `pieces` were sent in this order.
+    fn sorted(inserts: &[u64], done: &[u64], pieces: &[&[u64]]) -> (Vec<Vec<u64>>, Vec<u64>) {
+        let mut scan = Scan::default();
+        let name = TableKey { database: "d".into(), table: "t".into() };
+        let met = inserts.iter().map(|id| Met { id: RecordId(*id), bytes: 1 }).collect();
+        scan.tables.insert(PhysicalTable { name: name.clone(), shard: 0 }, met);
+        scan.pieces = (100..)
+            .zip(pieces)
+            .map(|(record, members)| LeftPiece {
+                record: RecordId(record),
+                batch: BatchId(u128::from(record)),
+                members: members.iter().copied().map(RecordId).collect(),
+            })
+            .collect();
+        done.iter().for_each(|id| scan.done.insert(*id));
+        let mut found = scan.sort(|_, _| false);
+        let Leftover { pieces, mut inserts, .. } = found.tables.pop_first().expect("something is left").1;
+        let numbers = |ids: Vec<RecordId>| ids.into_iter().map(|id| id.0).collect::<Vec<u64>>();
+        let pieces = pieces.into_iter().map(|piece| numbers(piece.members)).collect();
+        (pieces, std::iter::from_fn(|| inserts.pop()).map(|id| id.0).collect())
+    }
+
+    #[test]
+    fn a_piece_goes_as_it_was_sent_last() {
+        assert_eq!(sorted(&[1, 2, 3, 4], &[], &[&[2, 3]]), (vec![vec![2, 3]], vec![1, 4]));
+        assert_eq!(sorted(&[1, 2, 3, 4], &[2], &[&[2, 3]]), (vec![vec![3]], vec![1, 4]));
+    }
+
+    #[test]
+    fn what_is_left_of_a_piece_that_was_cut_up_goes_as_if_it_had_not_been_sent() {
+        let whole: &[u64] = &[1, 2, 3, 4, 5, 6];
+        assert_eq!(sorted(whole, &[], &[whole, &[3, 4]]), (vec![vec![3, 4]], vec![1, 2, 5, 6]));
+        // What shows that it was is done.
+        assert_eq!(sorted(whole, &[3, 4], &[whole, &[3, 4]]), (vec![], vec![1, 2, 5, 6]));
+        assert_eq!(sorted(whole, &[3], &[whole, &[4, 5, 6], &[3], &[4]]), (vec![vec![4]], vec![1, 2, 5, 6]));
     }
 }

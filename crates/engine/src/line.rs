@@ -100,6 +100,10 @@ impl WaitingMembers {
         [of_writer, acknowledged, self.of_anybody].into_iter().flatten().any(|first| first < member.id)
     }
 
+    pub(crate) fn are_before_any(&self, members: &[Member]) -> bool {
+        members.iter().any(|member| self.is_before(member))
+    }
+
     /// Those who were picked, and what has to stay behind them or behind what waits already. What stays behind holds up
     /// others in its turn, as far as what it waits for does.
     pub(crate) fn with_followers(mut self, members: &[Member], mut picked: Vec<bool>) -> Vec<bool> {

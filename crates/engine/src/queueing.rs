@@ -122,9 +122,9 @@ impl Table {
         self.moved.notify_waiters();
     }
 
-    /// Whether more is to be fed of what an earlier life left.
-    pub(crate) fn has_left(&self) -> bool {
-        self.lock().backlog.as_ref().is_some_and(|backlog| backlog.has_left())
+    /// Whether more inserts of an earlier life are to be fed that belong together with the last ones.
+    pub(crate) fn has_more_of_run(&self) -> bool {
+        self.lock().backlog.as_ref().is_some_and(|backlog| backlog.has_more_of_run())
     }
 
     /// Inserts that an earlier life left have come to their end. True: these were the last.

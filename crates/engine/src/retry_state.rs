@@ -8,7 +8,7 @@
 //!   what comes behind it.
 //! - It is *suspected* when others were stored while it was stuck, and is narrowed down without waiting.
 //! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up, if at least as many
-//!   inserts were stored meanwhile as fail.
+//!   inserts were stored meanwhile as fail. Not while the backend says that an attempt of it has not ended.
 //! - How far a piece that fails holds up others is its *reach*, which shrinks with time.
 //!
 //! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them may have
@@ -33,7 +33,7 @@ const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
 /// Nothing else may come than what is sent on the same connection: only by that can it be seen who is to blame.
 const PATIENCE_OF_A_CONNECTION: Duration = Duration::from_secs(60);
-const MOST_UNKNOWN: u32 = 4;
+pub(crate) const MOST_UNKNOWN: u32 = 4;
 const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
@@ -62,6 +62,8 @@ pub(crate) struct RetryState {
 struct Trouble {
     since: Instant,
     failures: u32,
+    /// Those of them that only found an earlier attempt under way.
+    still_running: u32,
     /// Code of the last one. `None`: there was no error of the sink's system.
     code: Option<ErrorCode>,
     /// So many pieces of the shape were stored before it.
@@ -109,6 +111,8 @@ pub(crate) struct Evidence {
     pub(crate) deduplicates: bool,
     /// Whether everybody who has an insert in it waits for the outcome.
     pub(crate) is_asked: bool,
+    /// The sink's system says that an earlier attempt of it has not ended.
+    pub(crate) is_running: bool,
 }
 
 impl RetryState {
@@ -259,6 +263,7 @@ impl RetryState {
         let trouble = self.trouble.get_or_insert(Trouble {
             since: Instant::now(),
             failures: 0,
+            still_running: 0,
             code,
             stored_before: evidence.stored,
             is_proven: false,
@@ -270,7 +275,10 @@ impl RetryState {
         (trouble.code, trouble.stored_before) = (code, evidence.stored);
         trouble.is_of_the_server = is_of_the_server(error);
         trouble.failures += 1;
-        let is_hopeless = trouble.failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE;
+        trouble.still_running += u32::from(evidence.is_running);
+        // What is being stored has failed with nothing yet, however slow it is.
+        let failures = trouble.failures - trouble.still_running;
+        let is_hopeless = failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE && !evidence.is_running;
         // A backend that comes and goes lets some through as well, but not most. Who waits hears its error, and loses
         // nothing by that.
         let are_most_stored = evidence.stored_inserts - stored_at_first >= evidence.failing_inserts;

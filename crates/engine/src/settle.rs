@@ -155,7 +155,8 @@ impl Ends {
     }
 }
 
-/// Tells whoever waits that its insert is not stored, when a crash can't bring it back any more.
+/// Tells whoever waits that its insert is not stored, when a crash can't bring it back any more; or that this isn't
+/// certain.
 fn refuse<S: Sink>(
     core: &Arc<Core<S>>,
     table: &Arc<Table>,
@@ -165,13 +166,23 @@ fn refuse<S: Sink>(
 ) {
     let (core, table) = (core.clone(), table.clone());
     tokio::spawn(async move {
-        if let Some(journal) = &core.journal {
-            // If it can't be written now, it is tried again; whoever waits should not have to wait for a disk that
-            // fails.
-            journal.done_for_sure(&table, journaled).await;
-        }
+        let outcome = match &core.journal {
+            // It is tried again; whoever waits should not have to wait for a disk that fails.
+            Some(journal) if !journal.done_for_sure(&table, journaled).await => outcome.map_err(may_come_back),
+            _ => outcome,
+        };
         let _ = sender.send(outcome);
     });
+}
+
+/// What is told of an insert that the journal can't forget now.
+fn may_come_back(error: InsertError) -> InsertError {
+    match error {
+        InsertError::OutcomeUnknown(_) => error,
+        _ => InsertError::OutcomeUnknown(format!(
+            "{error}; the journal could not be written: a restart may send the insert again"
+        )),
+    }
 }
 
 /// An insert that can't be stored.

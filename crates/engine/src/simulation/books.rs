@@ -216,9 +216,10 @@ impl Books {
         let mut complaints = Vec::new();
         for StoredInsert { place, insert } in &system.stored {
             let Some(sent) = self.sent.get(*insert as usize) else { continue };
-            // Of one whose outcome was left open nobody knows when it was stored; and one that was refused for good,
-            // and is tried again because its dead letter came too late, has lost its place.
-            let is_open = fates[*insert as usize].doubtful_dead_letters > 0 || system.has_refused(*insert);
+            // Of one whose outcome was left open nobody knows when it was stored; and one that was refused for good or
+            // given up, and is tried again because its dead letter came too late, has lost its place.
+            let was_ended = system.has_refused(*insert) || system.may_be_given_up(*insert);
+            let is_open = fates[*insert as usize].doubtful_dead_letters > 0 || was_ended;
             // Nor has one a place that is sent again.
             let is_open = is_open || sent.has_token || system.fails_for_long_after(place, sent.sent_at_ms);
             if is_open || !self.is_promised(sent) || std::mem::replace(&mut seen[*insert as usize], true) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::retry_state::LONGEST_HOPE;
+use crate::retry_state::{LONGEST_HOPE, MOST_UNKNOWN};
 use crate::signal::Signal;
 use crate::sink::{Batch, BatchId, PhysicalTable, Sink, StoreError, Stored};
 use fastrand::Rng;
@@ -70,6 +70,8 @@ pub(super) struct System {
     revoked: BTreeSet<u64>,
     /// When a batch with this insert was first refused for now.
     failing_since_ms: BTreeMap<u64, u64>,
+    /// How often the outcome of a batch with this insert was unknown, where a repeat isn't recognised.
+    unknown: BTreeMap<u64, u32>,
     /// Of each table: until when an insert was refused for now again and again.
     failing_long_until_ms: BTreeMap<PhysicalTable, u64>,
 }
@@ -121,6 +123,7 @@ impl System {
             lost_calls: 0,
             revoked: BTreeSet::new(),
             failing_since_ms: BTreeMap::new(),
+            unknown: BTreeMap::new(),
             failing_long_until_ms: BTreeMap::new(),
         }
     }
@@ -136,6 +139,11 @@ impl System {
     /// Whether an insert was ever refused for good.
     pub(super) fn has_refused(&self, insert: u64) -> bool {
         self.is_poison(insert) || self.revoked.contains(&insert)
+    }
+
+    /// Whether an insert's outcome was unknown so often that it may have been given up.
+    pub(super) fn may_be_given_up(&self, insert: u64) -> bool {
+        self.unknown.get(&insert).is_some_and(|times| *times >= MOST_UNKNOWN)
     }
 
     /// Whether an insert of the table failed then or later for so long that what may be somebody else's goes before it.
@@ -165,6 +173,10 @@ impl System {
         let course = self.course(&call);
         if !matches!(course, Course::Stores | Course::NotSent) {
             self.failed_for_now(&call, now_ms);
+        }
+        let is_unknown = !matches!(course, Course::Stores | Course::NotSent | Course::Refused(_));
+        if is_unknown && !self.deduplicates(&call.place) {
+            call.inserts.iter().for_each(|insert| *self.unknown.entry(*insert).or_default() += 1);
         }
         self.say(now_ms, &call, &course);
         (call, course)

@@ -162,6 +162,29 @@ async fn what_is_stored_once_however_often_it_is_sent_is_not_sent_for_ever_eithe
     assert!(told.len() == 1 && told[0].contains("may or may not be stored"), "{told:?}");
 }
 
+/// A view that takes minutes for these rows: while ClickHouse is at work on them, they are neither given up nor in
+/// anybody's way.
+#[tokio::test(start_paused = true)]
+async fn what_is_still_being_stored_is_waited_for() {
+    let world = World::sealing_at(PER_BATCH);
+    let shape = world.deduplicating_shape("t");
+    let ends = Instant::now() + Duration::from_secs(300);
+    let mut was_sent = false;
+    world.sink.answer(move |_, call| match call.rows.contains(&CULPRIT) {
+        true if !std::mem::replace(&mut was_sent, true) => Answer::LostAfterStoring,
+        true if Instant::now() < ends => Answer::StillRunning,
+        _ => Answer::Ok,
+    });
+    let alone = Insert { at_once: true, ..world.insert(&shape, &[CULPRIT], false) };
+    assert!(world.gatherer.push(&shape, alone).await.expect("there is room").is_none());
+    others_come(&world, &shape, "a slow view").await;
+    tokio::time::sleep_until(ends + Duration::from_secs(5)).await;
+    world.flush().await;
+    assert_eq!(copies(&world, CULPRIT), 1);
+    assert_eq!(world.dead_letters.kept(|dead_letter| dead_letter.error.to_string()), [""; 0]);
+    assert_eq!(world.gatherer.held_bytes(), 0);
+}
+
 /// An outage is nobody's fault: whatever its error, and however long it lasts, all is stored in the end, in order.
 #[tokio::test(start_paused = true)]
 async fn in_an_outage_nothing_is_given_up_and_order_is_kept() {

@@ -3,7 +3,7 @@
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::{InsertError, InsertStatus, PushError, Withdrawal};
 
-use crate::support::{numbers_of, outcomes, Answer, Gate, Machine};
+use crate::support::{numbers_of, outcomes, Answer, Gate, Machine, Told};
 
 #[test]
 fn it_is_acknowledged_when_it_is_on_the_disk() {
@@ -146,6 +146,22 @@ fn what_the_journal_can_not_forget_is_not_said_to_be_taken_back() {
         life.world.settle_down().await;
         machine.faults.fail_to_sync(true);
         assert_eq!(ticket.withdraw().await, Withdrawal::InFlight, "a crash would bring it back");
+        machine.faults.fail_to_sync(false);
+    });
+}
+
+#[test]
+fn what_the_journal_can_not_forget_is_not_said_to_be_refused() {
+    let machine = Machine::new(1);
+    machine.live(async |life| {
+        let shape = life.world.deduplicating_shape("t");
+        life.world.sink.set_gate(Gate::Closed);
+        life.world.sink.answer_first([Answer::Refused(ErrorCode::ACCESS_DENIED)]);
+        let ticket = life.world.push_keyed(&shape, 1, 7).await;
+        life.world.sink.begun(1).await;
+        machine.faults.fail_to_sync(true);
+        life.world.sink.open_gate();
+        assert_eq!(outcomes(vec![ticket]).await, [Err(Told::OutcomeUnknown)], "a crash may bring it back");
         machine.faults.fail_to_sync(false);
     });
 }

@@ -363,3 +363,40 @@ async fn a_lone_insert_too_large_for_the_memory_is_tried_on() {
     assert_eq!(world.sink.call_count(), 5);
     assert_eq!(world.sink.stored(), [7]);
 }
+
+/// Who waits behind a piece that comes again keeps his place among those who do.
+#[tokio::test(start_paused = true)]
+async fn suspects_that_wait_for_others_of_the_batch_keep_their_order() {
+    const TRUSTED: u64 = 100;
+    const CULPRIT: u64 = 6;
+    let world = World::sealing_at(13);
+    let shape = world.shape("t", "a");
+    let mut comes_later = vec![vec![4, 5, CULPRIT], vec![4]];
+    world.sink.answer(move |_, call| match comes_later.iter().position(|rows| *rows == call.rows) {
+        Some(index) => {
+            comes_later.remove(index);
+            Answer::Refused(ErrorCode::TABLE_IS_READ_ONLY)
+        }
+        None if call.rows.contains(&CULPRIT) => Answer::Refused(ErrorCode::CANNOT_PARSE_TEXT),
+        None => Answer::Ok,
+    });
+    let leave = |writer: u64, row: u64, at_once: bool| {
+        let insert = Insert { writer, at_once, ..world.insert(&shape, &[row], false) };
+        world.gatherer.push(&shape, insert)
+    };
+    assert!(leave(TRUSTED, 100, true).await.expect("there is room").is_none());
+    world.sink.ended(1).await;
+    for row in 0..13 {
+        let writer = match row {
+            0 => TRUSTED,
+            // Trusted as soon as the first of his is stored.
+            4 => 1,
+            row => row,
+        };
+        assert!(leave(writer, row, false).await.expect("there is room").is_none());
+    }
+    world.flush().await;
+    let innocent: Vec<u64> = [100].into_iter().chain((0..13).filter(|row| *row != CULPRIT)).collect();
+    assert_eq!(world.sink.stored(), innocent);
+    assert_eq!(world.dead_letters.kept(|_| ()).len(), 1);
+}

@@ -36,6 +36,9 @@ pub(super) struct Adopter<'a> {
 impl Adopter<'_> {
     /// Takes over every lane of the same table whose owner is dead, or has been silent for longer than its lease; also one
     /// that is ours already and not among those that `has`: the connection broke before its contents were read.
+    ///
+    /// Not one that we have and another had since, who is gone as well: what we have still to say of it would be taken
+    /// as said of what it is now. First we have to hear that it was lost.
     pub(super) fn adopt_all(
         &self,
         link: &mut Link,
@@ -46,8 +49,7 @@ impl Adopter<'_> {
             let is_dead = surveyed.owner == self.owner || process::is_dead(&surveyed.process);
             let is_left = is_dead || surveyed.lease_left_ms <= 0;
             let Some(destination) = Destination::from_bytes(&surveyed.destination) else { continue };
-            let is_known = surveyed.owner == self.owner && has(&surveyed.name);
-            if is_left && !is_known && destination.is_same_table(self.destination) {
+            if is_left && !has(&surveyed.name) && destination.is_same_table(self.destination) {
                 adopted.extend(self.adopt(link, &surveyed, is_dead, destination)?);
             }
         }

@@ -206,6 +206,10 @@ impl Worker {
         }
         self.replace_lane()?;
         self.keep_house(now)?;
+        if self.replacement.is_some() {
+            // What is queued is meant for a lane that is not ours any more.
+            return Ok(Turn::Again);
+        }
         if let Some(turn) = self.fly()? {
             return Ok(turn);
         }
@@ -378,7 +382,7 @@ impl Worker {
             self.renew()?;
             self.renew_at = now + self.shared.address.lease / 3;
         }
-        if now >= self.adopt_at && !self.shared.lock().is_closed {
+        if now >= self.adopt_at && self.replacement.is_none() && !self.shared.lock().is_closed {
             self.adopt()?;
             self.look_after_given_away()?;
             self.adopt_at = now + self.shared.address.lease / 2;
