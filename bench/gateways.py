@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests .venv/bin/python bench/gateways.py
 
-The simulation of the flush policy has the parts at every rate, and asserts them (`crates/engine/tests/engine/policy/several_gateways.rs`);
+The simulation of the flush policy has the parts at every rate, and asserts them (`core/engine/tests/engine/policy/several_gateways.rs`);
 this is the whole system at one rate, which a busy machine can upset.
 """
 

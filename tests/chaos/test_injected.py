@@ -1,6 +1,6 @@
 """An error that comes again and again for one insert, for each code: nothing else waits, nothing is lost, nothing is stored twice.
 
-A sink that is scripted does the same in crates/engine/tests/engine/injected.rs, with all that the sender is told.
+A sink that is scripted does the same in core/engine/tests/engine/injected.rs, with all that the sender is told.
 """
 
 from __future__ import annotations

@@ -174,7 +174,8 @@ def members() -> list[Path]:
 def included() -> list[Path]:
     """What is compiled into the program from elsewhere."""
     found = []
-    for path in (ROOT / "crates").glob("*/src/**/*.rs"):
+    paths = [path for folder in ("core", "optional") for path in (ROOT / folder).glob("*/src/**/*.rs")]
+    for path in paths:
         for named in re.findall(r'include_(?:str|bytes)!\(\s*(?:concat!\()?"((?:\.\./)+[^"]+)"', path.read_text()):
             found.append((path.parent / named).resolve())
     assert ROOT / "docs" / "compatibility.md" in found

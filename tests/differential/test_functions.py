@@ -13,7 +13,7 @@ from harness.eventually import eventually
 from harness.gateway import Gateway
 from harness.paths import ROOT
 
-TRUSTED = ROOT / "crates" / "gateway" / "src" / "admission" / "clickhouse_functions.txt"
+TRUSTED = ROOT / "core" / "gateway" / "src" / "admission" / "clickhouse_functions.txt"
 
 # What depends on the time, on chance or on what other tables hold is computed when the batch is stored.
 OF_TIME = set("curdate current_date current_timestamp localtime localtimestamp now now64 nowInBlock nowInBlock64 today "

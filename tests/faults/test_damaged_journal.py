@@ -1,6 +1,6 @@
 """A journal that somebody damaged, through the gateway: the start says so, repairing keeps what can be read, and that is stored.
 
-Every byte changed and every length cut is in crates/log/tests/log/damage.rs. What stands here is that the whole program keeps its word.
+Every byte changed and every length cut is in core/log/tests/log/damage.rs. What stands here is that the whole program keeps its word.
 """
 
 from __future__ import annotations

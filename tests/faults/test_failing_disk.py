@@ -1,6 +1,6 @@
 """A disk that fails at each of its calls in turn: who asks for `disk` is refused, nothing that was acknowledged is lost, service resumes.
 
-A disk that fills up under load is in chaos/test_full_disk.py. Every call of the journal fails in crates/log's simulation.
+A disk that fills up under load is in chaos/test_full_disk.py. Every call of the journal fails in core/log's simulation.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_it_shares_with_the_rust_writer_is_the_same() -> None:
-    rust = ROOT / "crates" / "writer"
+    rust = ROOT / "clients" / "writer"
     assert files_in(GO / "redisbuffer" / "scripts") == files_in(rust / "src" / "redis" / "scripts")
     assert files_in(GO / "diskbuffer" / "testdata" / "disk-1") == files_in(rust / "tests" / "golden" / "disk-1")
 

@@ -78,8 +78,8 @@ def ask(gateway: Gateway, path: str, fields: tuple[tuple[str, str], ...] = (), m
 
 def in_source() -> set[str]:
     """What the two matches over paths name."""
-    admin = (ROOT / "crates" / "gateway" / "src" / "admin" / "mod.rs").read_text()
-    letters = (ROOT / "crates" / "gateway" / "src" / "admin" / "dead_letters" / "mod.rs").read_text()
+    admin = (ROOT / "core" / "gateway" / "src" / "admin" / "mod.rs").read_text()
+    letters = (ROOT / "core" / "gateway" / "src" / "admin" / "dead_letters" / "mod.rs").read_text()
     plain = set(re.findall(r'^ +"(/[a-z0-9/-]+)"(?: if .*)? =>', admin, re.MULTILINE)) | {LETTERS}
     arms = re.findall(r"^ +\[([^\]]*)\] if .*=>|^ +\[([^\]]*)\] if \w+ =>", letters, re.MULTILINE)
     segments = [(one or other).replace("id", "1").replace('"', "").split(", ") for one, other in arms]

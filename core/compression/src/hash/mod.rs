@@ -1,7 +1,7 @@
 //! Hash functions that ClickHouse uses for good: of its compressed blocks, and of rows, whose shards are found by them.
 //!
 //! Pure functions on bytes and numbers. That they are ClickHouse's own is checked against what it made
-//! (`crates/compression/tests/golden`, `tests/cluster/test_sharding_keys.py`).
+//! (`core/compression/tests/golden`, `tests/cluster/test_sharding_keys.py`).
 
 mod city;
 mod murmur;
