@@ -1,6 +1,6 @@
 # `make` alone lists the recipes. CI calls the same ones.
 .DEFAULT_GOAL := help
-.PHONY: dist release-check package docs help setup setup-test build demo test python differential chaos fuzz simulate bench pictures lint tidy fmt clean
+.PHONY: dist release-check package docs help setup setup-test build demo test test-core python differential chaos fuzz simulate bench pictures lint tidy fmt clean
 
 help: ## List the recipes
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -27,8 +27,12 @@ demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECOND
 	@target/release/windrow demo $(if $(BACKEND),--backend $(if $(filter duckdb,$(BACKEND)),duckdb::memory:,$(BACKEND))) \
 	  $(if $(DEMO_SECONDS),--for $(DEMO_SECONDS)) $(ARGS)
 
-test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package; FAST=1 only what shows most
-	@FAST=$(FAST) scripts/test
+test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package
+	@scripts/test
+
+test-core: ## What a change in core/ needs first: tidy, its Rust tests, ClickHouse's protocols through a gateway without optional parts
+	@scripts/setup core
+	@CORE=1 scripts/test
 
 python: setup-test ## Build the Python package and install it into target/python-env
 	@scripts/python-package

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from harness.endpoint import Endpoint
-from harness.gateway import Gateway
+from harness.gateway import FREE_PORTS, Gateway
 from harness.paths import ROOT, gateway_binary
 
 # Who may only read.
@@ -37,9 +37,8 @@ class DuckDbGateway(Gateway):
         super().__init__(folder, config + USERS, environment={**library, **(environment or {})})
 
     def command(self) -> list[str]:
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0", "--native", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", self.place, "--data-dir", str(self.data_dir)]
-        return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
+        return [str(gateway_binary()), "serve", *where, *FREE_PORTS, "--log-format", "json"]
 
     def direct_endpoint(self) -> Endpoint:
         """There is no other way in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -16,6 +17,10 @@ from harness.process import Child, children_of
 from harness.users import ALL, TESTER
 
 READY = "windrow is ready"
+FREE_PORTS = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--native", "127.0.0.1:0"]
+if not os.environ.get("WINDROW_TEST_CORE"):
+    # A program without its optional parts has no such port.
+    FREE_PORTS += ["--flight", "127.0.0.1:0"]
 
 
 class Ready(NamedTuple):
@@ -65,12 +70,8 @@ class Gateway:
         return users_toml()
 
     def command(self) -> list[str]:
-        ports = [
-            *("--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
-            *("--flight", "127.0.0.1:0", "--native", "127.0.0.1:0"),
-        ]
         where = ["--config", str(self.config_path), "--backend", "embedded", "--data-dir", str(self.data_dir)]
-        return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json", *self.arguments]
+        return [str(gateway_binary()), "serve", *where, *FREE_PORTS, "--log-format", "json", *self.arguments]
 
     def direct_endpoint(self) -> Endpoint:
         known = json.loads((self.data_dir / "embedded" / "endpoint.json").read_text())

@@ -6,7 +6,7 @@ import urllib.parse
 from pathlib import Path
 
 from harness.endpoint import Endpoint
-from harness.gateway import Gateway
+from harness.gateway import FREE_PORTS, Gateway
 from harness.paths import gateway_binary
 from harness.users import User
 
@@ -26,9 +26,8 @@ class RemoteGateway(Gateway):
         super().__init__(folder, config, environment=environment)
 
     def command(self) -> list[str]:
-        ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--flight", "127.0.0.1:0", "--native", "127.0.0.1:0"]
         where = ["--config", str(self.config_path), "--backend", self.backend_url, "--data-dir", str(self.data_dir)]
-        return [str(gateway_binary()), "serve", *where, *ports, "--log-format", "json"]
+        return [str(gateway_binary()), "serve", *where, *FREE_PORTS, "--log-format", "json"]
 
     def users(self) -> str:
         """Those of the backend."""

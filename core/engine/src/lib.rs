@@ -61,7 +61,9 @@ mod schedule;
 mod settle;
 mod shape;
 mod signal;
+// Beside the other tests: it is none of the engine, and needs what only the engine sees.
 #[cfg(test)]
+#[path = "../tests/simulation/mod.rs"]
 mod simulation;
 pub mod sink;
 mod stores;

@@ -22,6 +22,7 @@ mod request;
 mod room;
 mod service;
 #[cfg(test)]
+#[path = "../tests/simulated/mod.rs"]
 mod simulated;
 mod size;
 mod spool;

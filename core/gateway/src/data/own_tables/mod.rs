@@ -260,6 +260,11 @@ mod tests {
         let dead_letter =
             json!({"id": 1, "code": -1, "error": "no\n", "arrived": 1_700_000_000_123_456u64, "ack": "disk"});
         assert!(native(dead_letters::COLUMNS, std::iter::once(dead_letter)).len() > 100);
+    }
+
+    #[cfg(feature = "kafka")]
+    #[test]
+    fn rows_of_pipelines_can_be_written() {
         let pipelines = kafka::rows(&[crate::pipelines::example()], &Visible::Everybodys);
         assert!(native(kafka::COLUMNS, pipelines.into_iter()).len() > 100);
     }
