@@ -173,6 +173,14 @@ func (q *queue) forgetRecords(of int) {
 	})
 }
 
+// hasRecords says whether Redis has still to be told something of a lane's batches.
+func (q *queue) hasRecords(of int) bool {
+	return slices.ContainsFunc(q.records, func(queued op) bool {
+		record, isRecord := queued.(*recordOp)
+		return isRecord && record.lane == of
+	})
+}
+
 func (q *queue) discards(of int) bool {
 	return slices.ContainsFunc(q.again, func(queued op) bool {
 		discard, isDiscard := queued.(*discardOp)

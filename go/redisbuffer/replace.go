@@ -3,6 +3,7 @@ package redisbuffer
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	windrow "windrow.dev/go"
 )
@@ -93,6 +94,8 @@ func (w *worker) replaceLane() error {
 	keptBefore, hasKept := w.state.moveTo(wanted.lane, wanted.loss)
 	w.mu.Unlock()
 	w.replacement = nil
+	// Whoever has a batch that was given away now hears so first: another may bring it back.
+	w.adoptAt = time.Now().Add(w.address.lease / 2)
 	if hasKept {
 		w.events.Kept(keptBefore)
 	}

@@ -380,7 +380,7 @@ func (w *worker) leaveEmpty() error {
 	var empty []int
 	w.mu.Lock()
 	for number, of := range w.state.lanes {
-		if w.state.queue.isEmpty() && number != w.state.own && !of.isGone && of.index.isEmpty() {
+		if number != w.state.own && !of.isGone && of.index.isEmpty() && !w.state.queue.hasRecords(number) {
 			empty = append(empty, number)
 		}
 	}

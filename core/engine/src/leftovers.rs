@@ -110,7 +110,7 @@ impl Scan {
     /// left.
     pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> FoundRecords {
         let mut found = FoundRecords { unreadable: self.unreadable, ..FoundRecords::default() };
-        let mut last_piece = latest_pieces(&self.pieces);
+        let mut last_piece = latest_pieces(&self.pieces, &self.done);
         let mut left_of_pieces: Vec<Vec<RecordId>> = self.pieces.iter().map(|_| Vec::new()).collect();
         let mut table_of_piece: Vec<Option<PhysicalTable>> = self.pieces.iter().map(|_| None).collect();
         for (name, met) in self.tables {
@@ -157,14 +157,23 @@ impl Scan {
     }
 }
 
-/// Which piece each insert was last sent with, by the piece's place; without those of void pieces.
-fn latest_pieces(pieces: &[LeftPiece]) -> HashMap<u64, usize> {
-    let mut latest = HashMap::new();
+/// Which piece each insert was last sent with, by the piece's place; without those of void pieces. Pieces of which nothing
+/// is left take no memory.
+fn latest_pieces(pieces: &[LeftPiece], done: &IdSet) -> HashMap<u64, usize> {
+    let is_left = |piece: &&LeftPiece| piece.members.iter().any(|member| !done.contains(member.0));
+    let of_left = pieces.iter().filter(is_left).flat_map(|piece| &piece.members);
+    let mut latest: HashMap<u64, usize> = of_left.map(|member| (member.0, 0)).collect();
     for (place, piece) in pieces.iter().enumerate() {
-        latest.extend(piece.members.iter().map(|member| (member.0, place)));
+        for member in &piece.members {
+            latest.entry(member.0).and_modify(|latest| *latest = place);
+        }
     }
-    let is_void = |(place, piece): (usize, &LeftPiece)| piece.members.iter().any(|member| latest[&member.0] != place);
-    let void: Vec<bool> = pieces.iter().enumerate().map(is_void).collect();
+    // The next life writes a piece down again, under the same id.
+    let is_void = |piece: &LeftPiece| {
+        let later = piece.members.iter().filter_map(|member| latest.get(&member.0));
+        later.into_iter().any(|later| pieces[*later].batch != piece.batch)
+    };
+    let void: Vec<bool> = pieces.iter().map(is_void).collect();
     latest.retain(|_, place| !void[*place]);
     latest
 }

@@ -54,6 +54,8 @@ pub(crate) struct RetryState {
     own_refusals: u32,
     /// Attempts of unknown outcome, where a repeat isn't recognised.
     unknown: u32,
+    /// The last attempt found an earlier one under way.
+    is_running: bool,
     pub(crate) surely_not_stored: bool,
 }
 
@@ -128,6 +130,7 @@ impl RetryState {
             too_large: 0,
             own_refusals: 0,
             unknown: 0,
+            is_running: false,
             surely_not_stored,
         }
     }
@@ -216,9 +219,9 @@ impl RetryState {
         exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED && self.too_large >= 2 && self.may_be_cut(deduplicates)
     }
 
-    /// Whether a part may go under another id.
+    /// Whether a part may go under another id. Not of what is being stored: all of it would be there twice.
     pub(crate) fn may_be_cut(&self, deduplicates: bool) -> bool {
-        self.surely_not_stored || !deduplicates
+        !self.is_running && (self.surely_not_stored || !deduplicates)
     }
 
     /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values
@@ -238,6 +241,7 @@ impl RetryState {
 
     /// An attempt has failed with an error that may pass.
     pub(crate) fn failed(&mut self, error: &InsertError, evidence: &Evidence) -> Judgement {
+        self.is_running = evidence.is_running;
         self.too_large += u32::from(is_too_large(error));
         if !matches!(error, InsertError::Exception(exception) if exception.code.says_no_such_table()) {
             self.without_table_since = None;

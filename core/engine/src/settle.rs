@@ -134,7 +134,7 @@ impl Ends {
         let untold = match (member.outcome.take(), journaled) {
             (Some(sender), Some(journaled)) if outcome.is_err() && member.waits() => {
                 self.free_bytes += held_bytes;
-                refuse(core, table, journaled, sender, outcome);
+                refuse(core, table, Refused { member, journaled, sender, outcome });
                 return;
             }
             // Its client may have gone; an insert at level `stored` is settled all the same.
@@ -157,22 +157,27 @@ impl Ends {
 
 /// Tells whoever waits that its insert is not stored, when a crash can't bring it back any more; or that this isn't
 /// certain.
-fn refuse<S: Sink>(
-    core: &Arc<Core<S>>,
-    table: &Arc<Table>,
-    journaled: Journaled,
-    sender: oneshot::Sender<Outcome>,
-    outcome: Outcome,
-) {
+fn refuse<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>, refused: Refused) {
     let (core, table) = (core.clone(), table.clone());
     tokio::spawn(async move {
+        let Refused { member, journaled, sender, outcome } = refused;
         let outcome = match &core.journal {
             // It is tried again; whoever waits should not have to wait for a disk that fails.
             Some(journal) if !journal.done_for_sure(&table, journaled).await => outcome.map_err(may_come_back),
             _ => outcome,
         };
+        // With its keys: until here a repeat waits.
+        drop(member);
         let _ = sender.send(outcome);
     });
+}
+
+/// An insert in the journal that is not stored, and whose sender waits.
+struct Refused {
+    member: Member,
+    journaled: Journaled,
+    sender: oneshot::Sender<Outcome>,
+    outcome: Outcome,
 }
 
 /// What is told of an insert that the journal can't forget now.

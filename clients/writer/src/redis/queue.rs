@@ -120,6 +120,11 @@ impl Queue {
         self.records.retain(|op| !matches!(op, Op::Record { lane, .. } if *lane == of));
     }
 
+    /// Whether Redis has still to be told something of a lane's batches.
+    pub(super) fn has_records(&self, of: LaneNumber) -> bool {
+        self.records.iter().any(|op| matches!(op, Op::Record { lane, .. } if *lane == of))
+    }
+
     pub(super) fn discards(&self, of: LaneNumber) -> bool {
         self.again.iter().any(|op| matches!(op, Op::Discard(lane) if *lane == of))
     }

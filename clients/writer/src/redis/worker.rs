@@ -412,10 +412,11 @@ impl Worker {
 
     /// Adopted lanes of which everything is done.
     fn leave_empty(&mut self) -> Result<(), ConnectionError> {
-        let is_idle = self.shared.lock().queue.is_empty();
         let mut lanes = self.live_lanes();
         let state = self.shared.lock();
-        lanes.retain(|(number, _)| is_idle && *number != state.own && state.lanes[*number].index.is_empty());
+        lanes.retain(|(number, _)| {
+            *number != state.own && state.lanes[*number].index.is_empty() && !state.queue.has_records(*number)
+        });
         drop(state);
         self.leave(&lanes)
     }
@@ -468,6 +469,8 @@ impl Worker {
         let outcome = self.replace(&wanted);
         match outcome {
             Ok(kept_before) => {
+                // Whoever has a batch that was given away now hears so first: another may bring it back.
+                self.adopt_at = Instant::now() + self.shared.address.lease / 2;
                 if let Some(before) = kept_before {
                     self.shared.tell(|events| events.kept(before));
                 }

@@ -185,6 +185,31 @@ async fn what_is_still_being_stored_is_waited_for() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
+/// Where a repeat isn't recognised, nothing of it goes under another id meanwhile: it would be there twice.
+#[tokio::test(start_paused = true)]
+async fn what_is_still_being_stored_is_not_cut_up() {
+    let world = World::sealing_at(PER_BATCH);
+    let shape = world.shape("t", "a");
+    let mut running = None;
+    world.sink.answer(move |_, call| match call.rows.contains(&CULPRIT) {
+        true if running.is_none() => {
+            running = Some(call.id);
+            Answer::LostAfterStoring
+        }
+        true if running == Some(call.id) => Answer::StillRunning,
+        _ => Answer::Ok,
+    });
+    for row in FIRST {
+        world.leave(&shape, row).await;
+    }
+    others_come(&world, &shape, "a slow view").await;
+    assert!(FIRST.clone().all(|row| copies(&world, row) == 1), "{:?}", world.sink.stored());
+    let told = world.dead_letters.kept(|dead_letter| dead_letter.error.to_string());
+    assert_eq!(told.len(), FIRST.count());
+    assert!(told.iter().all(|told| told.contains("may or may not be stored")), "{told:?}");
+    assert_eq!(world.gatherer.held_bytes(), 0);
+}
+
 /// An outage is nobody's fault: whatever its error, and however long it lasts, all is stored in the end, in order.
 #[tokio::test(start_paused = true)]
 async fn in_an_outage_nothing_is_given_up_and_order_is_kept() {
