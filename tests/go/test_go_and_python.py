@@ -23,6 +23,8 @@ CALLS = 200
 # Rows of a call, at most.
 CALL_ROWS = 300
 ROUNDS = int(os.environ.get("WINDROW_CHAOS_ROUNDS", "4"))
+# Each waits for a lease to end.
+TAKEOVERS = max(ROUNDS // 5, 2)
 LANGUAGES = ("Go", "Python")
 # Nothing is sent before the program is killed.
 NEVER = {"rows": 1_000_000, "seconds": 3600.0}
@@ -169,7 +171,7 @@ def test_who_took_over_was_killed_before_the_stopped_one_went_on(
     """The stopped one takes back what it had, with what the other has made of it."""
     buffer = f"{redis.address}/0?bucket=shared&lease=1"
     wrote = []
-    for number in range(0, 2 * ROUNDS, 2):
+    for number in range(0, 2 * TAKEOVERS, 2):
 
         def meanwhile(number: int = number) -> None:
             eventually(lambda: lanes_are_left(redis), "its lease has run out")

@@ -8,7 +8,8 @@
 //!   what comes behind it.
 //! - It is *suspected* when others were stored while it was stuck, and is narrowed down without waiting.
 //! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up, if at least as many
-//!   inserts were stored meanwhile as fail. Not while the backend says that an attempt of it has not ended.
+//!   inserts were stored meanwhile as fail. While the backend says that an attempt of it has not ended, it is neither
+//!   given up nor cut.
 //! - How far a piece that fails holds up others is its *reach*, which shrinks with time.
 //!
 //! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them may have
