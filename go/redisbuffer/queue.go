@@ -167,18 +167,19 @@ func (q *queue) firstPosition() (uint64, bool) {
 
 // forgetRecords: a lane that is not ours any more hears nothing of us.
 func (q *queue) forgetRecords(of int) {
-	q.records = slices.DeleteFunc(q.records, func(queued op) bool {
-		record, isRecord := queued.(*recordOp)
-		return isRecord && record.lane == of
-	})
+	q.records = slices.DeleteFunc(q.records, isRecordOf(of))
 }
 
 // hasRecords says whether Redis has still to be told something of a lane's batches.
 func (q *queue) hasRecords(of int) bool {
-	return slices.ContainsFunc(q.records, func(queued op) bool {
+	return slices.ContainsFunc(q.records, isRecordOf(of))
+}
+
+func isRecordOf(lane int) func(op) bool {
+	return func(queued op) bool {
 		record, isRecord := queued.(*recordOp)
-		return isRecord && record.lane == of
-	})
+		return isRecord && record.lane == lane
+	}
 }
 
 func (q *queue) discards(of int) bool {

@@ -37,8 +37,7 @@ pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piec
         Ok(()) => send(context, &mut piece).await,
         Err(error) => Err(StoreError::NotSent(format!("the journal can't be written: {error}"))),
     };
-    // Where no attempt of this batch can be meant, an id in use says nothing of it.
-    let is_running = matches!(sent, Err(StoreError::StillRunning(_))) && !piece.retry_state.surely_not_stored;
+    piece.retry_state.answered(matches!(sent, Err(StoreError::StillRunning(_))));
     let error = match sent {
         Ok(()) => {
             context.sealed.shape.line.was_stored(&piece.contents.members);
@@ -93,7 +92,7 @@ pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piec
         Err(StoreError::NotSent(text)) => InsertError::Unreachable(text),
         Err(StoreError::Unknown(text) | StoreError::StillRunning(text)) => InsertError::OutcomeUnknown(text),
     };
-    failed(context, piece, error, is_running)
+    failed(context, piece, error)
 }
 
 /// Says whether a shard's table may still come: attached again in a moment, or made soon on a shard that is new.
@@ -165,12 +164,7 @@ fn refused<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, excepti
 }
 
 /// It may be stored later.
-fn failed<S: Sink>(
-    context: &mut FlushContext<'_, S>,
-    mut piece: Piece,
-    error: InsertError,
-    is_running: bool,
-) -> Attempted {
+fn failed<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, error: InsertError) -> Attempted {
     piece.contents.count_attempt();
     if let Some(source) = &context.sealed.source {
         source.attempt_failed(&error);
@@ -179,7 +173,7 @@ fn failed<S: Sink>(
         return give_up(context, piece, error);
     }
     report_retry(context, &piece, &error);
-    let judgement = judge(context, &mut piece, &error, is_running);
+    let judgement = judge(context, &mut piece, &error);
     // What is to blame itself shows nothing of the others.
     if shows_overload(&error) && !piece.retry_state.is_proven() {
         context.core.schedule.overloaded();
@@ -200,12 +194,7 @@ fn failed<S: Sink>(
     Attempted::Failed(piece, judgement)
 }
 
-fn judge<S: Sink>(
-    context: &FlushContext<'_, S>,
-    piece: &mut Piece,
-    error: &InsertError,
-    is_running: bool,
-) -> Judgement {
+fn judge<S: Sink>(context: &FlushContext<'_, S>, piece: &mut Piece, error: &InsertError) -> Judgement {
     let is_pushed = context.sealed.source.is_some();
     let line = &context.sealed.shape.line;
     let evidence = Evidence {
@@ -216,7 +205,6 @@ fn judge<S: Sink>(
         // Its source would send it again anyway.
         deduplicates: context.sealed.shape.destination.deduplicates || is_pushed,
         is_asked: piece.contents.members.iter().all(Member::is_asked),
-        is_running,
     };
     match piece.retry_state.failed(error, &evidence) {
         // Its source waits for it, and what comes behind is to stay behind.

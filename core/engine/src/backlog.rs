@@ -64,7 +64,7 @@ impl Ids {
         Some(RecordId(run.base + u64::from(*run.offsets.front()?)))
     }
 
-    /// Whether the next one is before `end`. `None`: any is.
+    /// Says whether there is a next one, and it is before `end` if there is an end.
     fn has_one_until(&self, end: Option<RecordId>) -> bool {
         self.first().is_some_and(|first| end.is_none_or(|end| first < end))
     }
@@ -101,9 +101,9 @@ pub(crate) struct Sender {
 /// What an earlier life left of one table.
 #[derive(Default)]
 pub(crate) struct Leftover {
-    /// In the order of their first members.
+    /// Pieces in the order of their first members.
     pub(crate) pieces: VecDeque<LeftPiece>,
-    /// Those that are in no piece, in order.
+    /// Inserts that are in no piece, in order.
     pub(crate) inserts: Ids,
     /// With those in pieces.
     pub(crate) count: u64,
@@ -111,7 +111,7 @@ pub(crate) struct Leftover {
 }
 
 impl Leftover {
-    /// Where the next piece stands: inserts before it go first.
+    /// Gives the place of the next piece: inserts before it go first.
     fn end_of_run(&self) -> Option<RecordId> {
         self.pieces.front().and_then(LeftPiece::first_member)
     }
@@ -217,7 +217,7 @@ impl Backlog {
         }
     }
 
-    /// Whether more inserts of an earlier life are to be fed that belong together with the last ones.
+    /// Says whether more inserts of an earlier life are to be fed that belong together with the last ones.
     pub(crate) fn has_more_of_run(&self) -> bool {
         self.left.inserts.has_one_until(self.left.end_of_run())
     }

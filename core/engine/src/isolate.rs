@@ -67,7 +67,7 @@ impl Piece {
     }
 }
 
-/// Behind the last that it has to stay behind; or else before the first that has to stay behind it. Pieces of a batch are
+/// Puts the piece behind the last that it has to stay behind; or else before the first that has to stay behind it. Pieces of a batch are
 /// put off in another order than that of their inserts.
 fn insert_in_order(pieces: &mut Vec<Piece>, piece: Piece) {
     let waiting_of = |piece: &Piece| {
@@ -75,9 +75,11 @@ fn insert_in_order(pieces: &mut Vec<Piece>, piece: Piece) {
         piece.contents.members.iter().for_each(|member| waiting.add(member, Reach::Clients));
         waiting
     };
-    let waiting = waiting_of(&piece);
     let last_before = pieces.iter().rposition(|other| waiting_of(other).are_before_any(&piece.contents.members));
-    let first_behind = || pieces.iter().position(|other| waiting.are_before_any(&other.contents.members));
+    let first_behind = || {
+        let waiting = waiting_of(&piece);
+        pieces.iter().position(|other| waiting.are_before_any(&other.contents.members))
+    };
     let place = last_before.map(|last| last + 1).or_else(first_behind).unwrap_or(pieces.len());
     pieces.insert(place, piece);
 }

@@ -170,8 +170,8 @@ fn latest_pieces(pieces: &[LeftPiece], done: &IdSet) -> HashMap<u64, usize> {
     }
     // The next life writes a piece down again, under the same id.
     let is_void = |piece: &LeftPiece| {
-        let later = piece.members.iter().filter_map(|member| latest.get(&member.0));
-        later.into_iter().any(|later| pieces[*later].batch != piece.batch)
+        let mut last = piece.members.iter().filter_map(|member| latest.get(&member.0));
+        last.any(|last| pieces[*last].batch != piece.batch)
     };
     let void: Vec<bool> = pieces.iter().map(is_void).collect();
     latest.retain(|_, place| !void[*place]);
@@ -204,7 +204,8 @@ mod tests {
     use super::*;
     use crate::sink::{BatchId, TableKey};
 
-    /// Of an insert the journal has; those in `pieces` were sent in this order.
+    /// Sorts a journal that has these inserts, of which `pieces` were sent in this order. Gives the pieces that are left,
+    /// and the inserts that are in none.
     fn sorted(inserts: &[u64], done: &[u64], pieces: &[&[u64]]) -> (Vec<Vec<u64>>, Vec<u64>) {
         let mut scan = Scan::default();
         let name = TableKey { database: "d".into(), table: "t".into() };

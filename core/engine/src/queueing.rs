@@ -122,7 +122,7 @@ impl Table {
         self.moved.notify_waiters();
     }
 
-    /// Whether more inserts of an earlier life are to be fed that belong together with the last ones.
+    /// Says whether more inserts of an earlier life are to be fed that belong together with the last ones.
     pub(crate) fn has_more_of_run(&self) -> bool {
         self.lock().backlog.as_ref().is_some_and(|backlog| backlog.has_more_of_run())
     }

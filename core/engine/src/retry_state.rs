@@ -8,8 +8,8 @@
 //!   what comes behind it.
 //! - It is *suspected* when others were stored while it was stuck, and is narrowed down without waiting.
 //! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up, if at least as many
-//!   inserts were stored meanwhile as fail. While the backend says that an attempt of it has not ended, it is neither
-//!   given up nor cut.
+//!   inserts were stored meanwhile as fail. While the backend says that an attempt of it has not ended, it is not
+//!   cut, nor given up for that.
 //! - How far a piece that fails holds up others is its *reach*, which shrinks with time.
 //!
 //! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them may have
@@ -65,7 +65,7 @@ pub(crate) struct RetryState {
 struct Trouble {
     since: Instant,
     failures: u32,
-    /// Those of them that only found an earlier attempt under way.
+    /// Count of those that only found an earlier attempt under way.
     still_running: u32,
     /// Code of the last one. `None`: there was no error of the sink's system.
     code: Option<ErrorCode>,
@@ -114,8 +114,6 @@ pub(crate) struct Evidence {
     pub(crate) deduplicates: bool,
     /// Whether everybody who has an insert in it waits for the outcome.
     pub(crate) is_asked: bool,
-    /// The sink's system says that an earlier attempt of it has not ended.
-    pub(crate) is_running: bool,
 }
 
 impl RetryState {
@@ -220,7 +218,7 @@ impl RetryState {
         exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED && self.too_large >= 2 && self.may_be_cut(deduplicates)
     }
 
-    /// Whether a part may go under another id. Not of what is being stored: all of it would be there twice.
+    /// Says whether a part may go under another id. Not of what is being stored: all of it would be there twice.
     pub(crate) fn may_be_cut(&self, deduplicates: bool) -> bool {
         !self.is_running && (self.surely_not_stored || !deduplicates)
     }
@@ -240,9 +238,14 @@ impl RetryState {
         }
     }
 
+    /// An attempt was answered: `still_running` if an earlier one has not ended. Where none of this piece can be meant,
+    /// that says nothing of it.
+    pub(crate) fn answered(&mut self, still_running: bool) {
+        self.is_running = still_running && !self.surely_not_stored;
+    }
+
     /// An attempt has failed with an error that may pass.
     pub(crate) fn failed(&mut self, error: &InsertError, evidence: &Evidence) -> Judgement {
-        self.is_running = evidence.is_running;
         self.too_large += u32::from(is_too_large(error));
         if !matches!(error, InsertError::Exception(exception) if exception.code.says_no_such_table()) {
             self.without_table_since = None;
@@ -280,10 +283,10 @@ impl RetryState {
         (trouble.code, trouble.stored_before) = (code, evidence.stored);
         trouble.is_of_the_server = is_of_the_server(error);
         trouble.failures += 1;
-        trouble.still_running += u32::from(evidence.is_running);
+        trouble.still_running += u32::from(self.is_running);
         // What is being stored has failed with nothing yet, however slow it is.
         let failures = trouble.failures - trouble.still_running;
-        let is_hopeless = failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE && !evidence.is_running;
+        let is_hopeless = failures >= HOPELESS_AFTER && trouble.since.elapsed() >= LONGEST_HOPE && !self.is_running;
         // A backend that comes and goes lets some through as well, but not most. Who waits hears its error, and loses
         // nothing by that.
         let are_most_stored = evidence.stored_inserts - stored_at_first >= evidence.failing_inserts;

@@ -180,7 +180,7 @@ struct Refused {
     outcome: Outcome,
 }
 
-/// What is told of an insert that the journal can't forget now.
+/// Turns a refusal into what is told of an insert that the journal can't forget now.
 fn may_come_back(error: InsertError) -> InsertError {
     match error {
         InsertError::OutcomeUnknown(_) => error,

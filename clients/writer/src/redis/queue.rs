@@ -117,17 +117,21 @@ impl Queue {
 
     /// A lane that is not ours any more hears nothing of us.
     pub(super) fn forget_records(&mut self, of: LaneNumber) {
-        self.records.retain(|op| !matches!(op, Op::Record { lane, .. } if *lane == of));
+        self.records.retain(|op| !is_record_of(op, of));
     }
 
-    /// Whether Redis has still to be told something of a lane's batches.
+    /// Says whether Redis has still to be told something of a lane's batches.
     pub(super) fn has_records(&self, of: LaneNumber) -> bool {
-        self.records.iter().any(|op| matches!(op, Op::Record { lane, .. } if *lane == of))
+        self.records.iter().any(|op| is_record_of(op, of))
     }
 
     pub(super) fn discards(&self, of: LaneNumber) -> bool {
         self.again.iter().any(|op| matches!(op, Op::Discard(lane) if *lane == of))
     }
+}
+
+fn is_record_of(op: &Op, of: LaneNumber) -> bool {
+    matches!(op, Op::Record { lane, .. } if *lane == of)
 }
 
 struct Flight {

@@ -70,7 +70,7 @@ pub(super) struct System {
     revoked: BTreeSet<u64>,
     /// When a batch with this insert was first refused for now.
     failing_since_ms: BTreeMap<u64, u64>,
-    /// How often the outcome of a batch with this insert was unknown, where a repeat isn't recognised.
+    /// Count of the times that the outcome of a batch with this insert was unknown, where a repeat isn't recognised.
     unknown: BTreeMap<u64, u32>,
     /// Of each table: until when an insert was refused for now again and again.
     failing_long_until_ms: BTreeMap<PhysicalTable, u64>,
@@ -141,7 +141,7 @@ impl System {
         self.is_poison(insert) || self.revoked.contains(&insert)
     }
 
-    /// Whether an insert's outcome was unknown so often that it may have been given up.
+    /// Says whether an insert's outcome was unknown so often that it may have been given up.
     pub(super) fn may_be_given_up(&self, insert: u64) -> bool {
         self.unknown.get(&insert).is_some_and(|times| *times >= MOST_UNKNOWN)
     }

@@ -10,8 +10,7 @@ use windrow_engine::{Gatherer, JournalUsage, LatencyCounts, TableFigures};
 
 use super::process::{process_usage, ProcessUsage};
 use crate::backend::BackendSink;
-use crate::metrics::SignalCounts;
-use crate::metrics::TallyCounts;
+use crate::metrics::{SignalCounts, TallyCounts};
 use crate::otlp::SIGNALS;
 use crate::state::State;
 
