@@ -161,6 +161,22 @@ def test_a_column_that_has_another_type_by_then_gets_nothing(tested: Endpoint, d
     assert direct.sql("SELECT count() FROM t") == "0"
 
 
+@pytest.mark.parametrize("change", ["DROP COLUMN a", "MODIFY COLUMN a Float64", "MODIFY COLUMN a Int16"])
+def test_a_table_that_is_altered_before_the_first_batch_gets_nothing(
+    tested: Endpoint, direct: Endpoint, change: str
+) -> None:
+    """Batches are read for the types that the table had when the append was opened; its staging table comes later."""
+    direct.sql("CREATE TABLE t (a Int64, b Int64) ENGINE = MergeTree ORDER BY tuple()")
+    append = Append(tested, "t")
+    assert append.open().status == 201
+    direct.sql(f"ALTER TABLE t {change}")
+    append.put(0, native(a=[2**53 + 1], b=[1]))
+    reply = append.commit(1)
+    assert (reply.status, reply.code) == (400, 53), reply.text
+    assert "Column a of" in reply.text and "windrow_append" not in reply.text, reply.text
+    assert direct.sql("SELECT count() FROM t") == "0"
+
+
 def test_nothing_is_left_when_a_failure_is_told(tested: Endpoint, direct: Endpoint) -> None:
     """Whoever drops the database next must not meet a staging table that is just being made or dropped."""
     direct.sql("CREATE TABLE t (a Int64) ENGINE = MergeTree ORDER BY tuple()")

@@ -110,6 +110,18 @@ def test_another_schema_than_the_first(endpoint: Endpoint) -> None:
     assert append.status()["state"] == "failed"
 
 
+def test_a_table_that_is_made_anew_before_the_first_batch(endpoint: Endpoint) -> None:
+    """Batches are read for the types that the table had when the append was opened."""
+    endpoint.sql("CREATE TABLE anew (n BIGINT)")
+    append = Append(endpoint, "anew")
+    assert append.open().status == 201
+    endpoint.sql("DROP TABLE anew")
+    endpoint.sql("CREATE TABLE anew (n DOUBLE PRECISION)")
+    append.put(0, native(n=[2**53 + 1]))
+    assert append.commit(1).status != 200
+    assert count(endpoint, "anew") == 0
+
+
 def test_who_may_not(endpoint: Endpoint, gateway: Gateway) -> None:
     endpoint.sql("CREATE TABLE mine (n BIGINT)")
     append = Append(endpoint, "mine")

@@ -56,9 +56,11 @@ class Append:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def ask(self, method: str, path: str = "", body: bytes = b"", **parameters: object) -> Reply:
+        return self._ask(method, f"{PATH}/{self.id}{path}?{urllib.parse.urlencode(parameters)}", body)
+
+    def _ask(self, method: str, target: str, body: bytes = b"") -> Reply:
         """On a connection that this thread keeps; it is given up when an answer is lost."""
         connection = kept_connection(self.endpoint)
-        target = f"{PATH}/{self.id}{path}?{urllib.parse.urlencode(parameters)}"
         try:
             connection.request(method, target, body, self.endpoint.with_auth())
             answer = connection.getresponse()
@@ -67,6 +69,10 @@ class Append:
             connection.close()
             raise
         return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
+
+    def open(self) -> Reply:
+        opening = {"id": self.id, "table": f"{self.endpoint.database}.{self.table}"}
+        return self._ask("POST", f"{PATH}?{urllib.parse.urlencode(opening)}")
 
     def put(self, number: int, payload: bytes, **parameters: object) -> Reply:
         """Opens the append if it isn't known."""

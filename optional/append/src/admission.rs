@@ -1,9 +1,9 @@
-//! Lets a batch in: first it is found room for, then it may be received, then it is kept.
+//! The admission of a batch: first room is found for it, then it may be received, then it is kept.
 //!
-//! Room is found before the body is read, so that a body never waits in memory for others to go. Memory comes first.
-//! While something of the append is being applied, room will come free, and a batch waits for that; only when its
-//! append can't go on, or too slowly, is it put into a file. The lowest missing batch is then let in whatever the
-//! bounds say, since nothing else would ever go.
+//! Room is found before the body is read, so that a body never waits in memory for others to go. Memory comes
+//! first. While something of the append is being applied, room will come free, and a batch waits for that;
+//! only when its append can't go on, or too slowly, is it put into a file. The lowest missing batch is then
+//! let in whatever the bounds say, since nothing else would ever go.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::room::{Grant, Medium};
 use crate::service::{Found, Service};
 use crate::target::{Read, Target};
 
-/// What is to be done with a batch that is announced.
+/// The decision on a batch that is announced.
 pub(crate) enum Admitted<T: Target> {
-    /// It is here already: the body is not wanted.
+    /// The batch is here already: its body is not wanted.
     Repeated(Put),
     Take(Admission<T>),
 }
 
-/// There is room for a batch.
+/// Room for a batch.
 pub(crate) struct Admission<T: Target> {
     pub(crate) service: Arc<Service<T>>,
     pub(crate) append: Arc<Append<T>>,
@@ -40,7 +40,7 @@ pub(crate) struct Admission<T: Target> {
     _receiving: Receiving<T>,
 }
 
-/// Payloads from this size on step out of the way of the other tasks while they are read.
+/// The size from which on payloads step out of the way of the other tasks while they are read.
 const LARGE_BYTES: usize = 256 << 10;
 
 impl<T: Target> Service<T> {
@@ -109,7 +109,8 @@ impl<T: Target> Service<T> {
         }
     }
 
-    /// Without `may_overflow` there is room in memory only: what is there gets less by itself, also for the lowest.
+    /// Grants room if there is some. Without `may_overflow` that is in memory only, also for the lowest
+    /// batch: the batches that are there get fewer by themselves.
     fn grant(&self, append: &Append<T>, bytes: u64, is_lowest: bool, may_overflow: bool) -> Option<Grant> {
         let granted = self.room.try_grant(&append.window, Medium::Memory, bytes);
         if granted.is_some() || !may_overflow {
@@ -119,8 +120,8 @@ impl<T: Target> Service<T> {
         spooled.or_else(|| is_lowest.then(|| self.room.grant_memory(&append.window, bytes)))
     }
 
-    /// Unpacked a batch may be more than was announced. It waits for room for that, as others do for theirs. False: it
-    /// has to go to a file.
+    /// Resizes the grant, since a batch may be more than was announced once it is unpacked. Waits for room
+    /// for that, as others do for theirs. Returns false if the batch has to go to a file.
     async fn grow(&self, append: &Append<T>, grant: &mut Grant, bytes: u64) -> bool {
         let spools_from = Instant::now() + self.options.room_wait / 4;
         loop {
@@ -147,12 +148,13 @@ impl<T: Target> Service<T> {
 }
 
 impl<T: Target> Admission<T> {
-    /// What the body may have, unpacked.
+    /// Returns the most bytes that the body may have, unpacked.
     pub(crate) fn max_bytes(&self) -> u64 {
         self.service.options.max_batch_bytes
     }
 
-    /// The body can't be read: the append ends here, since a client that sends such batches has nothing better to come.
+    /// Refuses a body that can't be read. The append ends here, since a client that sends such batches has
+    /// nothing better to come.
     pub(crate) async fn refuse(self, error: AppendError) -> AppendError {
         let error = error.at(self.number, None);
         self.service.end(&self.append, End::Failed(error.clone()), false);

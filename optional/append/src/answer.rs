@@ -1,4 +1,4 @@
-//! What an append answers. Serialized, these are the bodies of the HTTP interface.
+//! The answers of an append. Serialized, these are the bodies of the HTTP interface.
 
 use serde::Serialize;
 
@@ -9,18 +9,18 @@ use crate::id::AppendId;
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Open,
-    /// It was decided that it be stored; it is not certain yet that all of it is.
+    /// The append is decided to be stored; it is not certain yet that all of it is.
     Committing,
     Committed,
     Aborted,
     Failed,
-    /// There is none: nothing of it is stored.
+    /// The append does not exist: nothing of it is stored.
     Gone,
-    /// This gateway knows nothing of it; another one before the same database may have stored it.
+    /// The append is not known to this gateway; another gateway before the same database may have stored it.
     Unknown,
 }
 
-/// How much of an append becomes visible at one moment.
+/// The part of an append that becomes visible at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Atomicity {
@@ -34,19 +34,19 @@ pub enum Atomicity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
     pub name: String,
-    /// ClickHouse's name of it.
+    /// ClickHouse's name of the type.
     #[serde(rename = "type")]
     pub data_type: String,
 }
 
-/// An append that is open.
+/// The progress of an append that is open.
 #[derive(Clone, Debug, Serialize)]
 pub struct Progress {
     pub id: AppendId,
     pub state: State,
     /// Database and table, as they were given.
     pub table: String,
-    /// As it was given at the opening.
+    /// The source as it was given at the opening.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     pub columns: Vec<Column>,
@@ -62,7 +62,7 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub id: AppendId,
-    /// Whether this request opened it.
+    /// True if this request opened the append.
     pub is_new: bool,
     pub status: Status,
 }
@@ -72,7 +72,7 @@ pub struct Opened {
 pub struct Put {
     pub id: AppendId,
     pub batch: u64,
-    /// It was here before; this one was thrown away.
+    /// True if the batch was here before; this one was thrown away.
     pub repeated: bool,
     pub next: u64,
 }
@@ -83,15 +83,15 @@ pub struct Committed {
     pub id: AppendId,
     pub state: State,
     pub rows: u64,
-    /// Of the payloads as they came, unpacked.
+    /// Bytes of the payloads as they came, unpacked.
     pub bytes: u64,
     pub batches: u64,
-    /// From its opening to its end.
+    /// The time from the append's opening to its end.
     pub seconds: f64,
     pub atomic: Atomicity,
 }
 
-/// What became of an append, or how far it is.
+/// The end of an append, or how far it is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Status {

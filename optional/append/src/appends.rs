@@ -1,4 +1,5 @@
-//! The handle that all protocols share: HTTP, Flight SQL. Behind it, one service for the kind of store there is.
+//! The handle that all protocols share: HTTP, Flight SQL. It stands before one service for the kind of store
+//! there is.
 
 use std::sync::Arc;
 
@@ -27,15 +28,16 @@ pub struct Appends {
     service: Arc<dyn AppendService>,
 }
 
-/// A batch that was announced.
+/// The answer to a batch that was announced.
 pub enum Announced {
-    /// It is here already: its body is not wanted.
+    /// The batch is here already: its body is not wanted.
     Repeated(Put),
-    /// There is room for it.
+    /// The batch has room.
     Wanted(Reservation),
 }
 
-/// Somebody who sends an append's batches is there, until this is dropped: so long it isn't idle, however little comes.
+/// A client that sends an append's batches and is there until this is dropped: so long the append isn't idle,
+/// however little comes.
 pub struct Attended {
     _receiving: Box<dyn Send>,
 }
@@ -46,8 +48,11 @@ pub struct Reservation {
 }
 
 impl Appends {
-    /// Clears what an earlier process left in the directory, and finishes what that one had decided, beside everything
-    /// else. To be called on a runtime.
+    /// Starts the service. Clears the files that an earlier process left in the directory, and finishes the
+    /// appends that it had decided, beside everything else. To be called on a runtime.
+    ///
+    /// # Errors
+    /// Fails where the directory can't be read or written, or the state log can't be opened.
     pub fn start(options: AppendOptions, store: Store, registry: &mut Registry) -> Result<Appends, String> {
         let fault = |error: std::io::Error| format!("{}: {error}", options.directory.display());
         let spool = Spool::open(&options.directory).map_err(fault)?;
@@ -70,16 +75,27 @@ impl Appends {
     }
 
     /// Opens an append, or tells how far a known one is, or how it ended.
+    ///
+    /// # Errors
+    /// Fails where the user may not append to the table, too many appends are open, or it was opened
+    /// otherwise before.
     pub async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError> {
         self.service.open(request).await
     }
 
     /// Opens an append for a client whose connection says by itself whether it is still there.
+    ///
+    /// # Errors
+    /// Fails where `open` fails, and where the append has ended or is being committed.
     pub async fn attend(&self, request: OpenRequest) -> Result<Attended, AppendError> {
         self.service.attend(request).await
     }
 
-    /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if it isn't
+    /// Finds room for a batch of about `bytes`, before its body is read. With `opening`, opens the append if
+    /// it isn't known.
+    ///
+    /// # Errors
+    /// Fails where no room comes free in time, the append can't have such a batch, it has ended, or it isn't
     /// known.
     pub async fn announce(
         &self,
@@ -92,7 +108,11 @@ impl Appends {
         self.service.announce(id, user, number, bytes, opening).await
     }
 
-    /// Takes a batch. When this returns it is held, not yet stored. With `opening`, opens the append if it isn't known.
+    /// Takes a batch. When this returns the batch is held, not yet stored. With `opening`, opens the append
+    /// if it isn't known.
+    ///
+    /// # Errors
+    /// Fails where `announce` fails, or the payload can't be read or kept.
     pub async fn put(
         &self,
         id: AppendId,
@@ -107,7 +127,11 @@ impl Appends {
         }
     }
 
-    /// Waits for the batches that are missing, stores them and makes all visible. Repeated, it answers the same again.
+    /// Waits for the batches that are missing, stores them and makes all visible. Repeated, it answers the
+    /// same again.
+    ///
+    /// # Errors
+    /// Fails where the append failed or was aborted, has not that many batches, or isn't known.
     pub async fn commit(
         &self,
         id: AppendId,
@@ -118,44 +142,54 @@ impl Appends {
         self.service.commit(id, user, batches, opening).await
     }
 
-    /// Drops an append, also one that isn't known, or not yet. One that is committed, or is being committed, stays: an
-    /// error.
+    /// Drops an append, also one that isn't known, or not yet.
+    ///
+    /// # Errors
+    /// Fails where the append is committed or being committed, and so stays, or belongs to another user.
     pub async fn abort(&self, id: AppendId, user: &str) -> Result<(), AppendError> {
         self.service.abort(id, user).await
     }
 
+    /// Returns how far an append is, or how it ended.
+    ///
+    /// # Errors
+    /// Fails where the append belongs to another user, or the store can't be asked.
     pub async fn status(&self, id: AppendId, user: &str) -> Result<Status, AppendError> {
         self.service.status(id, user).await
     }
 
-    /// The user's appends that are open.
+    /// Returns the user's appends that are open.
     pub fn list(&self, user: &str) -> Vec<Progress> {
         let of_user = self.list_all().into_iter().filter(|(of, _)| of == user);
         of_user.map(|(_, progress)| progress).collect()
     }
 
-    /// All appends that are open, each with its user.
+    /// Returns all appends that are open, each with its user.
     pub fn list_all(&self) -> Vec<(String, Progress)> {
         self.service.list()
     }
 
-    /// Drops what is open; what has all its batches is finished first.
+    /// Drops the appends that are open; those that have all their batches are finished first.
     pub async fn shut_down(&self) {
         self.service.shut_down().await;
     }
 }
 
 impl Reservation {
-    /// What the body may have, unpacked.
+    /// Returns the most bytes that the body may have, unpacked.
     pub fn max_bytes(&self) -> u64 {
         self.reserved.max_bytes()
     }
 
+    /// Takes the batch that the room is for. When this returns the batch is held, not yet stored.
+    ///
+    /// # Errors
+    /// Fails where the payload can't be read or kept, or the append has ended.
     pub async fn put(self, payload: Payload) -> Result<Put, AppendError> {
         self.reserved.put(payload).await
     }
 
-    /// The body is no batch: the append fails with this.
+    /// Refuses a body that is no batch: the append fails with this error.
     pub async fn refuse(self, error: AppendError) -> AppendError {
         self.reserved.refuse(error).await
     }
@@ -198,7 +232,7 @@ pub(crate) async fn commit<T: Target>(
     }
 }
 
-/// What [`Appends`] can do, whatever the store.
+/// The calls of [`Appends`], whatever the store.
 #[async_trait]
 pub(crate) trait AppendService: Send + Sync {
     async fn open(&self, request: OpenRequest) -> Result<Opened, AppendError>;

@@ -15,10 +15,11 @@ use crate::reading::{read_ahead, Reading};
 use crate::service::Service;
 use crate::target::{CommitFailure, Held, Outcome, Target, Totals, Transaction};
 
-/// So much is handed over at once: enough that the calls don't matter, little enough that room comes free meanwhile.
+/// The bytes that are handed over at once: enough that the calls don't matter, little enough that room comes
+/// free meanwhile.
 const MAX_APPLIED_BYTES: u64 = 32 << 20;
 
-/// Applies until the append has ended. It ends, whatever happens in here.
+/// Applies batches until the append has ended. The append ends, whatever happens in here.
 pub(crate) async fn apply<T: Target>(service: Arc<Service<T>>, append: Arc<Append<T>>) {
     let work = tokio::spawn(run(service.clone(), append.clone()));
     if work.await.is_err() {
@@ -157,7 +158,7 @@ fn committed<T: Target>(append: &Append<T>, totals: Totals, atomic: Atomicity) -
     }
 }
 
-/// The commit got no clear answer. The store knows, sooner or later.
+/// Asks the store for the end of an append whose commit got no clear answer. The store knows, sooner or later.
 async fn look_up_end<T: Target>(service: &Service<T>, append: &Append<T>, cause: &str) -> End {
     tracing::warn!(append = %append.id, cause, "the commit of an append got no clear answer; its store is asked");
     let mut pause = Duration::from_millis(20);

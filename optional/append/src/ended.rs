@@ -1,7 +1,8 @@
-//! What became of the latest appends: late requests to them are answered by it.
+//! The ends of the latest appends: late requests to them are answered by them.
 //!
-//! Were an end forgotten while batches of its append are still under way, they would open it anew. So what one user
-//! does pushes out nothing of others', and ids that were only named, which costs nothing, none of those that were open.
+//! Were an end forgotten while batches of its append are still under way, they would open the append anew. So
+//! the appends of one user push out none of others', and ids that were only named, which costs nothing, push
+//! out none of those that were open.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,7 +10,7 @@ use crate::answer::Committed;
 use crate::error::AppendError;
 use crate::id::AppendId;
 
-/// How an append ended.
+/// The way in which an append ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Committed(Committed),
@@ -21,7 +22,7 @@ pub(crate) enum End {
 pub(crate) struct EndedAppend {
     pub(crate) user: String,
     pub(crate) source: Option<String>,
-    /// Or aborted, or refused, before it was.
+    /// True if the append was open; false if it was aborted or refused before that.
     pub(crate) was_open: bool,
     pub(crate) end: End,
 }
@@ -33,7 +34,7 @@ pub(crate) struct Ended {
     of_users: HashMap<String, OfUser>,
 }
 
-/// In the order in which they ended.
+/// The appends of one user, in the order in which they ended.
 #[derive(Debug, Default)]
 struct OfUser {
     opened: VecDeque<AppendId>,
@@ -48,7 +49,7 @@ impl Ended {
         self.by_id.get(&id)
     }
 
-    /// The first end of an id counts.
+    /// Remembers an end. The first end of an id counts.
     pub(crate) fn insert(&mut self, id: AppendId, ended: EndedAppend) {
         if self.by_id.contains_key(&id) {
             return;

@@ -1,4 +1,4 @@
-//! Why an append, or a request to one, failed.
+//! The reason why an append, or a request to one, failed.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use windrow_clickhouse::{ErrorCode, Exception};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendError {
     pub exception: Exception,
-    /// Of HTTP.
+    /// The status of HTTP.
     pub status: u16,
-    /// The same request may succeed after that long: it had no effect, and the append goes on.
+    /// The seconds after which the same request may succeed: it had no effect, and the append goes on.
     pub retry_after_seconds: Option<u32>,
     pub batch: Option<u64>,
-    /// Within the batch, from 0.
+    /// The row within the batch, from 0.
     pub row: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ impl AppendError {
         AppendError::from(Exception::new(code, text, ""))
     }
 
-    /// Nothing was taken; the same again may work.
+    /// Makes an error after which nothing was taken, and the same request may work.
     pub(crate) fn try_again(code: ErrorCode, text: &str) -> AppendError {
         AppendError { status: 503, retry_after_seconds: Some(1), ..AppendError::new(code, text) }
     }
@@ -33,7 +33,7 @@ impl AppendError {
         AppendError { status, ..self }
     }
 
-    /// Says where it lies, in its text as well, unless that is known better already.
+    /// Adds where the error lies, in its text as well, unless that is known better already.
     pub(crate) fn at(self, batch: u64, row: Option<u64>) -> AppendError {
         if self.batch.is_some() {
             return self;
@@ -48,7 +48,7 @@ impl AppendError {
         AppendError { batch: Some(batch), row, exception, ..self }
     }
 
-    /// Whether the append can go on after it.
+    /// Says whether the append can go on after the error.
     pub fn is_passing(&self) -> bool {
         self.retry_after_seconds.is_some()
     }

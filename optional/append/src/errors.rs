@@ -7,14 +7,15 @@ use crate::id::AppendId;
 use crate::progress::NoEnd;
 use crate::request::MAX_BATCHES;
 
-/// `version` is what stands behind the texts of errors.
+/// Makes the error of a database without transactions. `version` is the text that ends the texts of errors.
 pub(crate) fn no_transactions(version: &str) -> AppendError {
     let text = "Ordered appends are all or nothing, which needs transactions, and this database's ADBC driver has none: \
                 what was written of an append that fails could not be taken back. Use inserts, or a driver with transactions";
     AppendError::from(Exception::new(ErrorCode::NOT_IMPLEMENTED, text, version))
 }
 
-/// Of a question that comes before anything is taken: while the database is away it may be asked again.
+/// Makes the error of a question that comes before anything is taken: while the database is away it may be
+/// asked again.
 pub(crate) fn of_asking(exception: Exception) -> AppendError {
     let error = AppendError::from(exception);
     match error.exception.code {
@@ -31,7 +32,7 @@ pub(crate) fn nobody_knows(id: AppendId) -> AppendError {
     AppendError::new(ErrorCode::UNKNOWN_STATUS_OF_INSERT, &text)
 }
 
-/// The client that appends knows by 404 and this code that the append is gone.
+/// Makes the error of an append that is gone. The client that appends knows that by 404 and this code.
 pub(crate) fn gone(id: AppendId) -> AppendError {
     let text = format!("There is no append {id}: nothing of it is stored. Open it anew and send all batches again");
     AppendError::new(ErrorCode::BAD_ARGUMENTS, &text).with_status(404)

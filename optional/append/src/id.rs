@@ -1,20 +1,20 @@
-//! By what an append is known: an id that its client may choose.
+//! The id by which an append is known, and which its client may choose.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A UUID. Whoever knows it, and is the user who opened the append, may write to it.
+/// A UUID. A client that knows the id, and has the user who opened the append, may write to the append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AppendId(u128);
 
-/// What was given as an id is none.
+/// The error of a text that was given as an id and is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnId;
 
 impl AppendId {
-    /// A random one.
+    /// Makes a random id.
     pub fn random() -> AppendId {
         let mut bytes = [0; 16];
         // Without randomness nothing of this program works: queries and batches have random ids as well.
@@ -30,7 +30,7 @@ impl AppendId {
         self.0
     }
 
-    /// Its 32 digits, for names of tables and folders.
+    /// Returns the id's 32 digits, for names of tables and folders.
     pub fn digits(self) -> String {
         format!("{:032x}", self.0)
     }

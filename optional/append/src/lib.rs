@@ -1,5 +1,5 @@
-//! Ordered appends: numbered batches that come in any order over many connections and become visible in order, all or
-//! nothing.
+//! Ordered appends: numbered batches that come in any order over many connections and become visible in
+//! order, all or nothing.
 
 mod admission;
 mod answer;

@@ -1,4 +1,4 @@
-//! What is counted of appends.
+//! The metrics of appends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Metrics {
     }
 }
 
-/// Shows what is held at the moment somebody asks.
+/// A collector that shows the bytes that are held at the moment somebody asks.
 #[derive(Debug)]
 struct RoomCollector(Arc<Room>);
 

@@ -1,7 +1,7 @@
-//! One append that is open: what all requests to it share.
+//! One append that is open: the state that all requests to it share.
 //!
-//! Requests bring batches and wait for the end; one task applies the batches (`applying.rs`). All that they know of
-//! each other is under one short lock, and a channel wakes whoever waits for something to change.
+//! Requests bring batches and wait for the end; one task applies the batches (`applying.rs`). All that they
+//! know of each other is under one short lock, and a channel wakes those that wait for something to change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ pub(crate) struct Append<T: Target> {
     pub(crate) window: Arc<Window>,
     pub(crate) window_bytes: u64,
     pub(crate) opened_at: Instant,
-    /// Whether any batch was in a file.
+    /// True if any batch was in a file.
     has_spooled: AtomicBool,
     inner: Mutex<Inner<T::Batch>>,
     changed: watch::Sender<()>,
@@ -54,25 +54,25 @@ struct Inner<B> {
     bytes: u64,
     is_committing: bool,
     end: Option<End>,
-    /// It has ended, and nothing of it is left in the store that would still have to go.
+    /// True if the append has ended, and nothing of it is left in the store that would still have to go.
     is_settled: bool,
 }
 
-/// What the applying task is to do.
+/// The next step of the applying task.
 pub(crate) enum Step<B> {
     Apply(Vec<(u64, HeldBatch<B>)>),
     Commit(Totals),
-    /// It has ended.
+    /// The append has ended.
     Stop,
-    /// It has been silent for too long.
+    /// The append has been silent for too long.
     Expire(AppendError),
-    /// To be asked again after so long, or when something has changed.
+    /// Ask again after so long, or when something has changed.
     Wait {
         ms: u64,
     },
 }
 
-/// At most so many ranges of received numbers are told.
+/// The most ranges of received numbers that are told.
 const MAX_RANGES: usize = 1000;
 
 impl<T: Target> Append<T> {
@@ -117,7 +117,7 @@ impl<T: Target> Append<T> {
         format!("{}.{}", self.opening.database, self.opening.table)
     }
 
-    /// Becomes ready when something has changed after this call.
+    /// Returns a receiver that becomes ready when something has changed after this call.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -126,7 +126,7 @@ impl<T: Target> Append<T> {
         self.lock().end.clone()
     }
 
-    /// What a number means now. An append that has ended has none.
+    /// Returns what a number means now. Fails with the end of an append that has ended.
     pub(crate) fn standing(&self, number: u64) -> Result<Standing, End> {
         let inner = self.lock();
         match &inner.end {
@@ -135,7 +135,7 @@ impl<T: Target> Append<T> {
         }
     }
 
-    /// Whether what it holds gets less by itself.
+    /// Says whether the batches that it holds get fewer by themselves.
     pub(crate) fn is_moving(&self) -> bool {
         self.lock().sequence.is_moving()
     }
@@ -144,7 +144,7 @@ impl<T: Target> Append<T> {
         self.lock().sequence.lowest_missing()
     }
 
-    /// A batch is on its way, or a client is there to send some, until the guard is dropped.
+    /// Notes that a batch is on its way, or a client is there to send some, until the guard is dropped.
     pub(crate) fn receiving(self: &Arc<Append<T>>) -> Receiving<T> {
         let now_ms = self.now_ms();
         self.lock().idleness.begins(now_ms);
@@ -183,7 +183,7 @@ impl<T: Target> Append<T> {
         }
     }
 
-    /// There are so many batches.
+    /// Notes how many batches there are.
     pub(crate) fn ends_with(&self, batches: u64) -> Result<(), AppendError> {
         let now_ms = self.now_ms();
         let mut inner = self.lock();
@@ -194,7 +194,7 @@ impl<T: Target> Append<T> {
         known.map_err(|why| errors::no_end(batches, why))
     }
 
-    /// What the applying task is to do. `max_bytes`: of what is taken at once.
+    /// Returns the next step of the applying task. `max_bytes` bounds the batches that are taken at once.
     pub(crate) fn step(&self, max_bytes: u64, idle_timeout_ms: u64) -> Step<T::Batch> {
         let now_ms = self.now_ms();
         let mut inner = self.lock();
@@ -215,7 +215,7 @@ impl<T: Target> Append<T> {
         }
     }
 
-    /// All that was taken is applied.
+    /// Notes that all batches that were taken are applied.
     pub(crate) fn applied(&self) {
         let now_ms = self.now_ms();
         let mut inner = self.lock();
@@ -225,7 +225,8 @@ impl<T: Target> Append<T> {
         self.changed.send_replace(());
     }
 
-    /// Ends it; false: it had ended before. Unless `even_committing`, one that is being committed goes on.
+    /// Ends the append. Returns false if it had ended before. Unless `even_committing`, an append that is
+    /// being committed goes on.
     pub(crate) fn finish(&self, end: End, even_committing: bool) -> bool {
         let mut inner = self.lock();
         if inner.end.is_some() || (inner.is_committing && !even_committing) {
@@ -244,7 +245,7 @@ impl<T: Target> Append<T> {
         self.lock().is_committing
     }
 
-    /// Its task is done: it writes no more, and has cleared away what it could.
+    /// Notes that the append's task is done: it writes no more, and has cleared away what it could.
     pub(crate) fn settle(&self) {
         self.lock().is_settled = true;
         self.changed.send_replace(());
@@ -270,7 +271,7 @@ impl<T: Target> Append<T> {
         self.has_spooled.load(Ordering::Acquire)
     }
 
-    /// Waits for its end.
+    /// Waits for the append's end.
     pub(crate) async fn ended(&self) -> End {
         let mut changes = self.changes();
         loop {
@@ -282,7 +283,7 @@ impl<T: Target> Append<T> {
         }
     }
 
-    /// Whether all batches are here, so that its end is a matter of the store alone.
+    /// Says whether all batches are here, so that the end is a matter of the store alone.
     pub(crate) fn is_whole(&self) -> bool {
         self.lock().sequence.is_whole()
     }
@@ -303,7 +304,7 @@ impl<T: Target> Append<T> {
     }
 }
 
-/// What a batch is told that comes after the end.
+/// Returns the answer to a batch that comes after the end.
 pub(crate) fn late_put(id: AppendId, number: u64, end: &End) -> Result<Put, AppendError> {
     match end {
         End::Committed(committed) if number < committed.batches => {
@@ -315,7 +316,7 @@ pub(crate) fn late_put(id: AppendId, number: u64, end: &End) -> Result<Put, Appe
     }
 }
 
-/// A batch that is on its way, or a client that is there.
+/// A guard for a batch that is on its way, or a client that is there.
 pub(crate) struct Receiving<T: Target>(Arc<Append<T>>);
 
 impl<T: Target> Drop for Receiving<T> {

@@ -9,26 +9,26 @@ use windrow_clickhouse::{Client, Credentials};
 
 #[derive(Clone, Debug)]
 pub struct AppendOptions {
-    /// Bodies that wait their turn, and what has to survive: `<data-dir>/appends`.
+    /// The folder for bodies that wait their turn, and for all that has to survive: `<data-dir>/appends`.
     pub directory: PathBuf,
-    /// What one append may hold in memory; more goes to files.
+    /// The most bytes that one append may hold in memory; more goes to files.
     pub window_bytes: u64,
-    /// What all appends may hold in memory.
+    /// The most bytes that all appends may hold in memory.
     pub max_memory_bytes: u64,
-    /// What all appends may hold in files.
+    /// The most bytes that all appends may hold in files.
     pub max_spool_bytes: u64,
-    /// What one batch may have, unpacked.
+    /// The most bytes that one batch may have, unpacked.
     pub max_batch_bytes: u64,
-    /// How long a batch waits for room before it is refused.
+    /// The time for which a batch waits for room before it is refused.
     pub room_wait: Duration,
-    /// How long an append may be silent.
+    /// The time for which an append may be silent.
     pub idle_timeout: Duration,
-    /// How many appends may be open.
+    /// The number of appends that may be open.
     pub max_open: usize,
     pub max_open_per_user: usize,
 }
 
-/// Where the rows go.
+/// The store that the rows go to.
 #[derive(Clone)]
 pub enum Store {
     Sql(SqlDatabase),

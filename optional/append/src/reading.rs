@@ -1,4 +1,5 @@
-//! Batches that were put into files, read again: one ahead of the one that is being applied, where a place is free.
+//! Batches that were put into files, read again: one ahead of the one that is being applied, where a place is
+//! free.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ impl<B: Send + 'static> Reading<B> {
     }
 }
 
-/// Begins to read the next batch, if that is in a file and others leave a place. It never waits for one: two appends
-/// that hold one and wait for another would wait for ever.
+/// Begins to read the next batch, if that is in a file and others leave a place. It never waits for a place:
+/// two appends that hold one and wait for another would wait for ever.
 pub(crate) fn read_ahead<T: Target>(
     service: &Service<T>,
     append: &Arc<Append<T>>,

@@ -1,8 +1,8 @@
-//! Whether a request that opens an append means the one that is open.
+//! The check that a request that opens an append means the one that is open.
 //!
-//! Who goes on with an append cuts its source anew, and sends what is missing. From another source, or cut otherwise,
-//! batches of two kinds would be mixed, and nobody would notice. So all that decides what a batch of some number holds
-//! has to be the same.
+//! A client that goes on with an append cuts its source anew, and sends the batches that are missing. From
+//! another source, or cut otherwise, batches of two kinds would be mixed, and nobody would notice. So all
+//! that decides what a batch of some number holds has to be the same.
 
 use crate::error::AppendError;
 use crate::errors;
@@ -26,7 +26,7 @@ pub(crate) fn check_reopening(id: AppendId, first: &OpenRequest, now: &OpenReque
     check_source(id, first.source.as_deref(), now.source.as_deref())
 }
 
-/// A request need not say it.
+/// Checks the source of a request. A request need not say its source.
 pub(crate) fn check_source(id: AppendId, first: Option<&str>, now: Option<&str>) -> Result<(), AppendError> {
     match now {
         Some(source) if first != Some(source) => {

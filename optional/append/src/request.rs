@@ -1,4 +1,4 @@
-//! What is asked of an append.
+//! The requests to an append.
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -6,24 +6,26 @@ use windrow_clickhouse::Credentials;
 
 use crate::id::AppendId;
 
-/// Numbers of batches end here.
+/// The number of batches that an append may have: numbers of batches end here.
 pub const MAX_BATCHES: u64 = 1 << 32;
 
-/// Opens an append. What comes with a batch or a commit opens it as well, if it isn't known.
+/// A request that opens an append. With a batch or a commit it opens the append as well, if that isn't known.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
-    /// `None`: one is made.
+    /// The id; `None` if one is to be made.
     pub id: Option<AppendId>,
     pub database: String,
     pub table: String,
-    /// The columns that the batches have; the others of the table take their defaults. `None`: those of the first
-    /// batch.
+    /// The columns that the batches have; the others of the table take their defaults. `None` stands for
+    /// those of the first batch.
     pub columns: Option<Vec<String>>,
-    /// Whether rows land in the order of the numbers. Without, batches are stored as they come; still all or none.
+    /// True if rows become visible in the order of the numbers. Without, batches are stored as they come;
+    /// still all or none.
     pub ordered: bool,
-    /// What the client takes the batches from, and how it cuts them, in its own words. Another one is refused.
+    /// The source that the client takes the batches from, and how it cuts them, in its own words. Another one
+    /// is refused.
     pub source: Option<String>,
-    /// Whose append it is: known to be right. In ClickHouse it is also as who the rows are written.
+    /// The user whose append it is: known to be right. In ClickHouse the rows are also written under this account.
     pub credentials: Credentials,
 }
 
@@ -38,7 +40,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// What it takes in memory, about.
+    /// Returns about how many bytes the rows take in memory.
     pub fn size_bytes(&self) -> usize {
         match self {
             Payload::ArrowStream(bytes) | Payload::Native(bytes) => bytes.len(),

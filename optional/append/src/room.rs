@@ -1,8 +1,9 @@
-//! Who may hold how many bytes.
+//! The bytes that appends may hold, and who holds them.
 //!
-//! Two bounds hold for memory, one for each append and one for all, and one for files. A [`Grant`] is so many bytes of
-//! one of them, and gives them back when it is dropped. Only for the batch that an append can't go on without is a
-//! bound overstepped: with every append waiting for its lowest one, all of them could else wait for each other.
+//! Two bounds hold for memory, one for each append and one for all, and one for files. A [`Grant`] is so many
+//! bytes of one of them, and gives them back when it is dropped. Only for the batch that an append can't go
+//! on without is a bound overstepped: with every append waiting for its lowest batch, all of them could else
+//! wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub(crate) enum Medium {
 pub(crate) struct Room {
     memory: Bound,
     spool: Bound,
-    /// Told whenever some has become free.
+    /// A channel that is told whenever some room has become free.
     freed: watch::Sender<()>,
 }
 
@@ -39,7 +40,7 @@ impl Bound {
         self.used_bytes.load(Ordering::Acquire)
     }
 
-    /// What is larger than the whole bound fits when nothing else is there.
+    /// Takes bytes if they fit. More bytes than the whole bound fit when nothing else is there.
     fn try_take(&self, bytes: u64) -> bool {
         let fits = |used: u64| {
             let after = used.saturating_add(bytes);
@@ -57,7 +58,7 @@ impl Bound {
     }
 }
 
-/// What one append may hold in memory.
+/// The bytes that one append may hold in memory.
 #[derive(Debug)]
 pub(crate) struct Window(Bound);
 
@@ -93,7 +94,7 @@ impl Room {
         self.spool.used()
     }
 
-    /// Becomes ready when room was given back after this call.
+    /// Returns a receiver that becomes ready when room was given back after this call.
     pub(crate) fn freed(&self) -> watch::Receiver<()> {
         self.freed.subscribe()
     }
@@ -113,7 +114,7 @@ impl Room {
         is_taken.then(|| self.grant(window, medium, bytes))
     }
 
-    /// Memory beyond every bound: for the batch that nothing goes on without.
+    /// Grants memory beyond every bound: for the batch that nothing goes on without.
     pub(crate) fn grant_memory(self: &Arc<Room>, window: &Arc<Window>, bytes: u64) -> Grant {
         window.0.take(bytes);
         self.memory.take(bytes);
@@ -134,7 +135,8 @@ impl Grant {
         self.bytes
     }
 
-    /// Makes it so many bytes; false, and nothing changes, if more than there is room for would be needed.
+    /// Makes the grant so many bytes. Returns false, and changes nothing, if more than there is room for
+    /// would be needed.
     pub(crate) fn try_resize(&mut self, bytes: u64) -> bool {
         if let Some(more) = bytes.checked_sub(self.bytes).filter(|&more| more > 0) {
             let Some(added) = self.room.try_grant(&self.window, self.medium, more) else { return false };
@@ -146,7 +148,7 @@ impl Grant {
         true
     }
 
-    /// Bytes that another grant has taken over.
+    /// Returns the bytes, which another grant has taken over.
     fn keep(mut self) -> u64 {
         std::mem::take(&mut self.bytes)
     }

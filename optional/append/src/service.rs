@@ -28,9 +28,9 @@ pub(crate) struct Service<T: Target> {
     pub(crate) room: Arc<Room>,
     pub(crate) spool: Spool,
     pub(crate) metrics: Metrics,
-    /// Bodies that are in memory only until they are in a file.
+    /// Memory of bodies that are there only until they are in a file, in KiB.
     passing: Arc<Semaphore>,
-    /// Batches that are read back from files.
+    /// The places of batches that are read back from files.
     read_back: Arc<Semaphore>,
     known: Mutex<Known<T>>,
     is_closing: AtomicBool,
@@ -38,30 +38,31 @@ pub(crate) struct Service<T: Target> {
 
 struct Known<T: Target> {
     open: HashMap<AppendId, Opening<T>>,
-    /// They have ended, and their tasks have not.
+    /// Appends that have ended, while their tasks have not.
     settling: HashMap<AppendId, Arc<Append<T>>>,
     ended: Ended,
 }
 
-/// One that is open, or just being opened.
+/// An append that is open, or just being opened.
 struct Opening<T: Target> {
     user: String,
     cell: Arc<OnceCell<Arc<Append<T>>>>,
 }
 
-/// What an id stands for.
+/// The append that an id stands for.
 pub(crate) enum Found<T: Target> {
     Open(Arc<Append<T>>),
     Ended(End),
     Committing,
 }
 
-/// How many batches of all appends are in memory beyond their windows because they were read back from files.
+/// The number of batches of all appends that are in memory beyond their windows because they were read back
+/// from files.
 const MAX_READ_BACK: usize = 4;
 const KIB: u64 = 1024;
-/// How long appends that have all their batches may take to be stored at the end.
+/// The time that appends that have all their batches may take to be stored at the end.
 const LAST_COMMITS: Duration = Duration::from_secs(20);
-/// How long the news of an end waits for the store to have nothing of the append any more.
+/// The time for which the news of an end waits for the store to have nothing of the append any more.
 const SETTLING: Duration = Duration::from_secs(5);
 
 impl<T: Target> Service<T> {
@@ -116,7 +117,7 @@ impl<T: Target> Service<T> {
         })
     }
 
-    /// What stands behind an id; with `opening` it is opened if nothing does.
+    /// Finds the append of an id; with `opening` it is opened if there is none.
     pub(crate) async fn find(
         self: &Arc<Self>,
         id: AppendId,
@@ -194,7 +195,7 @@ impl<T: Target> Service<T> {
         }
     }
 
-    /// One user leaves room for others.
+    /// Checks the numbers of open appends, so that one user leaves room for others.
     fn check_number(&self, known: &Known<T>, user: &str) -> Result<(), AppendError> {
         let AppendOptions { max_open, max_open_per_user, .. } = self.options;
         if known.open.len() >= max_open {
@@ -216,7 +217,8 @@ impl<T: Target> Service<T> {
         append
     }
 
-    /// A final error is remembered: batches of the append that come later are told the same.
+    /// Notes that an append could not be opened. A final error is remembered: batches of the append that come
+    /// later are told the same.
     fn not_opened(&self, id: AppendId, cell: &Arc<OnceCell<Arc<Append<T>>>>, user: &str, error: &AppendError) {
         let mut known = self.known();
         let is_this = known.open.get(&id).is_some_and(|open| Arc::ptr_eq(&open.cell, cell) && cell.get().is_none());
@@ -230,7 +232,7 @@ impl<T: Target> Service<T> {
         }
     }
 
-    /// Ends an append; false: it has ended before, or is being committed and is not to be stopped.
+    /// Ends an append. Returns false if it has ended before, or is being committed and is not to be stopped.
     pub(crate) fn end(&self, append: &Arc<Append<T>>, end: End, even_committing: bool) -> bool {
         if !append.finish(end.clone(), even_committing) {
             return false;
@@ -257,14 +259,14 @@ impl<T: Target> Service<T> {
         true
     }
 
-    /// The task of an append is done.
+    /// Notes that the task of an append is done.
     pub(crate) fn settle(&self, append: &Append<T>) {
         append.settle();
         self.known().settling.remove(&append.id);
     }
 
-    /// Waits a while until nothing is done any more for an append that has ended: who is told of its end may drop its
-    /// database next, and must not meet a staging table that is just being made or dropped.
+    /// Waits a while until nothing is done any more for an append that has ended: a client that is told of its
+    /// end may drop its database next, and must not meet a staging table that is just being made or dropped.
     pub(crate) async fn settled(&self, id: AppendId) {
         let settling = self.known().settling.get(&id).cloned();
         if let Some(append) = settling {
@@ -296,7 +298,7 @@ impl<T: Target> Service<T> {
         }
     }
 
-    /// False: it is just being opened.
+    /// Remembers that an append was aborted. Returns false if it is just being opened.
     fn remember_aborted(&self, id: AppendId, user: &str) -> bool {
         let mut known = self.known();
         let is_opening = known.open.contains_key(&id);
@@ -308,7 +310,7 @@ impl<T: Target> Service<T> {
         !is_opening
     }
 
-    /// An append that is just being opened by another request.
+    /// Waits for an append that is just being opened by another request.
     async fn wait_opened(&self, id: AppendId) -> Found<T> {
         let cell = self.known().open.get(&id).map(|opening| opening.cell.clone());
         // Whoever opens it says what became of it; here nothing is opened.
@@ -332,7 +334,7 @@ impl<T: Target> Service<T> {
         }
     }
 
-    /// The appends that are open, each with its user.
+    /// Returns the appends that are open, each with its user.
     pub(crate) fn list(&self) -> Vec<(String, Progress)> {
         let of = |append: &Arc<Append<T>>| (append.opening.credentials.user.clone(), append.progress());
         self.open_appends().iter().map(of).collect()
@@ -348,7 +350,7 @@ impl<T: Target> Service<T> {
         self.is_closing.load(Ordering::Acquire)
     }
 
-    /// Drops what is open. What has all its batches is brought to its end.
+    /// Drops the appends that are open. Those that have all their batches are brought to their end.
     pub(crate) async fn shut_down(&self) {
         self.is_closing.store(true, Ordering::Release);
         let (whole, partial): (Vec<_>, Vec<_>) = self.open_appends().into_iter().partition(|append| append.is_whole());
@@ -368,24 +370,25 @@ impl<T: Target> Service<T> {
         self.target.shut_down().await;
     }
 
-    /// Room for a body on its way into a file.
+    /// Waits for room for a body on its way into a file.
     pub(crate) async fn passing(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let kib = (bytes / KIB + 1).min(self.options.max_batch_bytes / KIB).max(1);
         self.passing.clone().acquire_many_owned(kib as u32).await.ok()
     }
 
-    /// A place for a batch that is read back. Waits for it.
+    /// Waits for a place for a batch that is read back.
     pub(crate) async fn read_back(&self) -> Option<OwnedSemaphorePermit> {
         self.read_back.clone().acquire_owned().await.ok()
     }
 
-    /// The same, if one is free.
+    /// Takes a place for a batch that is read back, if one is free.
     pub(crate) fn try_read_back(&self) -> Option<OwnedSemaphorePermit> {
         self.read_back.clone().try_acquire_owned().ok()
     }
 }
 
-/// Whoever waits for an append's end hears of it a moment before it is among those that have ended.
+/// Returns an append by its state. A client that waits for an append's end hears of it a moment before it is
+/// among those that have ended.
 fn found<T: Target>(append: &Arc<Append<T>>) -> Found<T> {
     match append.end() {
         Some(end) => Found::Ended(end),
@@ -393,7 +396,7 @@ fn found<T: Target>(append: &Arc<Append<T>>) -> Found<T> {
     }
 }
 
-/// One that is committed has nothing to do with another source that goes by its id.
+/// Returns an append that has ended. A committed one has nothing to do with another source that goes by its id.
 fn ended_as<T: Target>(
     id: AppendId,
     ended: &EndedAppend,

@@ -1,7 +1,7 @@
-//! What rows take in memory.
+//! The memory that rows take.
 //!
-//! Arrays that were read from one message share its memory, and each of them says that all of it is its own. So what
-//! counts here is what the values take by themselves.
+//! Arrays that were read from one message share its memory, and each of them says that all of it is its own.
+//! So only the memory that the values take by themselves counts here.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
@@ -24,7 +24,7 @@ pub(crate) fn array_bytes(array: &dyn Array) -> u64 {
     }
 }
 
-/// As if each value stood for itself: views may share theirs.
+/// Returns the bytes as if each value stood for itself: views may share theirs.
 fn view_bytes<T: ByteViewType>(array: &dyn Array) -> u64 {
     // The lower half of a view's lower half is its length.
     array.as_byte_view::<T>().views().iter().map(|&view| u64::from(view as u32) + 8).sum()

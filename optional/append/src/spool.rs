@@ -1,7 +1,7 @@
 //! Batches that wait in files: `<directory>/spool/<append>/<number>`.
 //!
-//! The files belong to this process alone. What is left of an earlier one is of no use, since its transaction is gone,
-//! and is removed at the start. Nothing is synced: a file that a crash damages is never read.
+//! The files belong to this process alone. Files of an earlier process are of no use, since its transaction
+//! is gone, and are removed at the start. Nothing is synced: a file that a crash damages is never read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,13 +14,13 @@ use bytes::Bytes;
 use crate::id::AppendId;
 use crate::request::Payload;
 
-/// Where batches of all appends wait.
+/// The folder where batches of all appends wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Spool {
     directory: PathBuf,
 }
 
-/// A batch in a file, which is removed with it.
+/// A batch in a file, which is removed with this value.
 #[derive(Debug)]
 pub(crate) struct Spooled {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Spooled {
 }
 
 impl Spool {
-    /// Removes what an earlier process has left.
+    /// Opens the folder. Removes files that an earlier process has left.
     pub(crate) fn open(directory: &Path) -> io::Result<Spool> {
         let directory = directory.join("spool");
         match fs::remove_dir_all(&directory) {
@@ -74,7 +74,7 @@ impl Spool {
 }
 
 impl Spooled {
-    /// Reads it back. Blocks.
+    /// Reads the batch back. Blocks.
     pub(crate) fn read(&self) -> io::Result<Payload> {
         let mut bytes = Vec::with_capacity(self.bytes as usize);
         File::open(&self.path)?.take(self.bytes).read_to_end(&mut bytes)?;

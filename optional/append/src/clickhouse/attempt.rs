@@ -1,8 +1,8 @@
 //! One attempt to bring the rows of a staging table into their table.
 //!
-//! A single partition changes tables: what has moved is gone from the staging table, which says for ever that it has.
-//! Several are linked into the target by one statement, that makes all of them visible at once (tried: no reader of
-//! 26.7 saw some of 270 parts).
+//! A single partition changes tables: parts that have moved are gone from the staging table, which says for
+//! ever that they have. Several partitions are linked into the target by one statement, that makes all of
+//! them visible at once (tried: no reader of 26.7 saw some of 270 parts).
 
 use windrow_clickhouse::{CallError, ErrorCode};
 
@@ -12,7 +12,7 @@ use super::statements::{attach_all, attach_partition, insert_rows, move_partitio
 use crate::answer::Atomicity;
 use crate::id::AppendId;
 
-/// Up to here all rows go into one block, for which the server needs memory.
+/// The most rows that go into one block; `ONE_BLOCK_BYTES` is its most bytes. The server needs memory for a block.
 const ONE_BLOCK_ROWS: u64 = 4 << 20;
 const ONE_BLOCK_BYTES: u64 = 512 << 20;
 const MANY_BLOCKS_ROWS: &str = "1048576";
@@ -66,7 +66,7 @@ async fn parts(
     Ok(if partitions.len() > 1 { Atomicity::Partition } else { Atomicity::All })
 }
 
-/// The order of the rows is kept by one thread that reads part after part, and one that writes.
+/// Inserts the rows. Their order is kept by one thread that reads part after part, and one that writes.
 async fn rows(
     session: &Session,
     id: AppendId,
@@ -95,7 +95,8 @@ async fn rows(
     Ok(publication.atomicity())
 }
 
-/// Since 26.2 an INSERT SELECT has a setting of its own, which the embedded ClickHouse has off for everybody else.
+/// Says whether an INSERT SELECT has a setting of its own, as since 26.2. The embedded ClickHouse has it off
+/// for everybody else.
 async fn has_choice_of_select(session: &Session) -> Result<bool, CallError> {
     match session.ask(KNOWS_CHOICE_OF_SELECT, &[]).await {
         Ok(count) => Ok(count.trim() != "0"),
@@ -109,7 +110,8 @@ async fn order(session: &Session, id: AppendId, statement: &str, settings: &[(&s
     session.order(&Order { statement, query_id: &query_id(id), settings, body: &[] }).await
 }
 
-/// Whether an error was raised before a row of the last step was kept, so that a look at the tables is all it takes.
+/// Says whether an error was raised before a row of the last step was kept, so that a look at the tables is
+/// all it takes.
 pub(super) fn is_settled(error: &CallError) -> bool {
     let CallError::Exception(exception) = error else { return false };
     !exception.leaves_outcome_open() && exception.code != ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING

@@ -1,4 +1,4 @@
-//! Which row of which batch an error of ClickHouse's means.
+//! The row of a batch that an error of ClickHouse's means.
 //!
 //! ClickHouse counts the rows of one INSERT, from 1, through all of its blocks (seen with 26.7).
 
@@ -13,7 +13,7 @@ pub(super) struct Stretch {
     pub(super) rows: u64,
 }
 
-/// `stretches` in the order in which they were sent.
+/// Adds batch and row to an error. `stretches` are in the order in which they were sent.
 pub(super) fn locate(exception: Exception, stretches: &[Stretch]) -> AppendError {
     let location = exception.row().and_then(|row| row_location(row - 1, stretches));
     let error = AppendError::from(exception);

@@ -1,10 +1,10 @@
-//! What the parts of both tables say of a publishing whose answer was lost.
+//! The verdict on a publishing whose answer was lost, by the parts of both tables.
 //!
-//! Each part of a staging table has a UUID that goes with it. A part with that UUID in the target, also one that was
-//! merged since and waits for its removal (eight minutes, by default), has arrived; so has one that is gone from the
-//! staging table, where nothing is merged or removed. On a server that lives, all parts of a statement arrive at one
-//! moment. One that was killed in that moment may have kept some: those are taken out of the staging table, and the
-//! others sent again.
+//! Each part of a staging table has a UUID that goes with it. A part with that UUID in the target, also one
+//! that was merged since and waits for its removal (eight minutes, by default), has arrived; so has one that
+//! is gone from the staging table, where nothing is merged or removed. On a server that lives, all parts of a
+//! statement arrive at one moment. A server that was killed in that moment may have kept some: those are
+//! taken out of the staging table, and the others sent again.
 
 use super::publication::PlannedPart;
 
@@ -17,29 +17,29 @@ pub(super) struct SeenPart {
     pub(super) is_active: bool,
 }
 
-/// What was seen of both tables.
+/// The state of both tables as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) parts: Vec<SeenPart>,
     pub(super) has_staging: bool,
-    /// Parts that the server put aside when it started, because they are damaged.
+    /// The number of parts that the server put aside when it started, because they are damaged.
     pub(super) set_aside: u64,
     /// The highest number of a block in the target.
     pub(super) newest_block: i64,
-    /// Of whatever has the target's name now.
+    /// The UUID of the table that has the target's name now.
     pub(super) target_uuid: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// All of it is in the target.
+    /// All parts are in the target.
     Published,
-    /// All of it is in the staging table, and none of it was seen in the target.
+    /// All parts are in the staging table, and none was seen in the target.
     NotSeen,
-    /// Some is in the target. These parts of the staging table are among it; they have to go before the others are
-    /// sent.
+    /// Some parts are in the target. The `arrived` parts of the staging table are among them; they have to go
+    /// before the others are sent.
     Half { arrived: Vec<String> },
-    /// Parts are in neither table.
+    /// Some parts are in neither table.
     Vanished,
 }
 

@@ -1,4 +1,4 @@
-//! What reads bytes from outside, as a fuzzer calls it.
+//! The readers of bytes from outside, as a fuzzer calls them.
 
 use super::read::read;
 use super::record::Record;
@@ -13,7 +13,7 @@ const DESCRIBED: &str = r#"["a","UInt64","",""]
 ["f","JSON","",""]
 ["g","String","EPHEMERAL",""]"#;
 
-/// What is taken keeps to what it may have in memory.
+/// Reads a payload. A batch that is taken keeps to the memory that it may have.
 pub fn batch(payload: Payload, max_bytes: u64) {
     let table = Table::described(DESCRIBED).expect("it is a table");
     let Ok(read) = read(&table, payload, max_bytes) else { return };
@@ -21,7 +21,7 @@ pub fn batch(payload: Payload, max_bytes: u64) {
     assert_eq!(read.batch.block.rows() as u64, read.rows);
 }
 
-/// A record that was read is written and read unchanged.
+/// Reads a record. If it can be read, it is written and read unchanged.
 pub fn record(kind: u8, payload: &[u8]) {
     let Some(record) = Record::decode(kind, payload) else { return };
     assert_eq!(Record::decode(kind, &record.encode()), Some(record));

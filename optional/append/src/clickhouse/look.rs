@@ -49,7 +49,7 @@ pub(super) async fn staged(session: &Session, staging: &Name, target: &Name) -> 
     Ok(Staged { parts: planned, unpacked_bytes, target_uuid: target.map(|[uuid, _]| uuid), newest_block })
 }
 
-/// All staging tables that there are of an append; mostly one.
+/// Returns all staging tables that there are of an append; mostly one.
 pub(super) async fn staging_tables(session: &Session, target: &Name, id: AppendId) -> Result<Vec<Name>, CallError> {
     let wanted = target.staging(id);
     let parameters = [("database", wanted.database.as_str()), ("staging", wanted.table.as_str())];
@@ -58,8 +58,9 @@ pub(super) async fn staging_tables(session: &Session, target: &Name, id: AppendI
     Ok(rows_of(&found).map(name).collect())
 }
 
-/// Sees to it that no statement of before can still have an effect: the staging table gets another name, which one that
-/// comes late does not find, and one that runs is waited for. `None`: there is no staging table.
+/// Sees to it that no earlier statement can still have an effect: the staging table gets another name, which
+/// a late statement does not find, and a running statement is waited for. Returns `None` if there is no
+/// staging table.
 pub(super) async fn fence(
     session: &Session,
     id: AppendId,
@@ -76,7 +77,7 @@ pub(super) async fn fence(
     Ok(Some(renamed))
 }
 
-/// One that no statement of before has.
+/// Returns a name that no earlier statement has.
 fn next_name(first: &Name, now: &Name) -> Name {
     let number = now.table.strip_prefix(&first.table).and_then(|rest| rest.strip_prefix('_')?.parse().ok());
     let next = number.unwrap_or(0u64).saturating_add(1);

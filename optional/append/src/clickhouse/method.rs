@@ -1,28 +1,30 @@
-//! How the rows of a staging table get into a table of this engine, and what the staging table is made of.
+//! The method by which the rows of a staging table get into a table of some engine, and the engine of the
+//! staging table.
 
 use crate::answer::Atomicity;
 
-/// From the staging table into the target.
+/// The way of rows from the staging table into the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     /// Parts change tables, or are linked into the other one: all at one moment.
     Parts,
-    /// Parts are handed to a replicated table, one partition after the other; Keeper recognises one that it has.
+    /// Parts are handed to a replicated table, one partition after the other; Keeper recognises a part that
+    /// it has.
     PartsByPartition,
-    /// The rows are written once more: views see them, and engines without parts take them.
+    /// Rows are written once more: views see them, and engines without parts take them.
     Rows,
 }
 
-/// What `system.tables` says of the target.
+/// The engine of the target, as `system.tables` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Engine {
     pub(super) name: String,
-    /// With its parameters and settings.
+    /// The engine's definition with its parameters and settings.
     pub(super) definition: String,
     pub(super) has_views: bool,
 }
 
-/// Tables of parts that are kept on one server.
+/// Engines of tables whose parts are kept on one server.
 const PLAIN: [&str; 9] = [
     "MergeTree",
     "ReplacingMergeTree",
@@ -49,7 +51,7 @@ impl Engine {
         is_plain(self.name.strip_prefix("Replicated").unwrap_or(&self.name))
     }
 
-    /// The definition of the same engine without replication.
+    /// Returns the definition of the same engine without replication.
     pub(super) fn unreplicated(&self) -> Option<String> {
         let plain = self.definition.strip_prefix("Replicated")?;
         let name_end = plain.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(plain.len());
@@ -67,7 +69,7 @@ impl Engine {
         })
     }
 
-    /// The value of a setting in the definition.
+    /// Returns the value of a setting in the definition.
     pub(super) fn setting(&self, name: &str) -> Option<&str> {
         let settings = self.definition.rsplit_once(" SETTINGS ")?.1;
         let found = settings.split(", ").find_map(|setting| setting.strip_prefix(name)?.strip_prefix(" = "));
@@ -76,7 +78,7 @@ impl Engine {
 }
 
 impl Method {
-    /// Before it is known how many partitions there are.
+    /// Returns the atomicity that can be promised before it is known how many partitions there are.
     pub(super) fn promise(self, is_partitioned: bool) -> Atomicity {
         match self {
             Method::Parts => Atomicity::All,
@@ -91,7 +93,7 @@ fn is_plain(name: &str) -> bool {
     PLAIN.contains(&name)
 }
 
-/// What stands behind a quoted text.
+/// Returns the text behind a quoted text.
 fn after_text(text: &str) -> Option<&str> {
     let mut characters = text.strip_prefix('\'')?.char_indices();
     while let Some((at, character)) = characters.next() {
@@ -125,7 +127,7 @@ mod tests {
         }
     }
 
-    /// As `system.tables` of a server with Keeper has them.
+    /// Checks definitions as `system.tables` of a server with Keeper has them.
     #[test]
     fn replicated_tables_get_parts_partition_by_partition() {
         for kind in PLAIN {

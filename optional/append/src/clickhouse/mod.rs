@@ -10,17 +10,19 @@
 //! table takes them partition by partition; a table with views, or of another engine, gets the rows by one `INSERT …
 //! SELECT`. `method.rs` says which.
 //!
-//! Whether its user may insert is asked with that user's credentials, by an INSERT of no rows; looking the table up,
-//! staging and publishing are the gateway's own work. Where its account may not, they are tried with the user's. An
-//! error of the look-up is told to users who may see the table; to others it is a missing right.
+//! The question whether its user may insert is asked with that user's credentials, by an INSERT of no rows;
+//! looking the table up, staging and publishing are the gateway's own work. Where the gateway's account may
+//! not do that, it is tried with the user's. An error of the look-up is told to users who may see the table;
+//! to others it is a missing right.
 //!
 //! # After a crash
 //!
-//! The state log (`state_log.rs`) says which appends have a staging table and which were decided. What was not decided
-//! is dropped at the next start; what was is published (`publish.rs`), from what both tables show (`evidence.rs`,
-//! `look.rs`). The parts of a staging table have UUIDs that go with them, so one that has arrived is recognised.
+//! The state log (`state_log.rs`) says which appends have a staging table and which were decided. An append
+//! that was not decided is dropped at the next start; one that was is published (`publish.rs`), from what
+//! both tables show (`evidence.rs`, `look.rs`). The parts of a staging table have UUIDs that go with them, so
+//! a part that has arrived is recognised.
 //!
-//! Not here: in which order batches are handed over, and how long they are held (`progress`).
+//! Not here: the order in which batches are handed over, and how long they are held (`progress`).
 
 mod arrow_names;
 mod attempt;

@@ -1,4 +1,4 @@
-//! What is decided about an append: everything that it takes to bring its rows into the table, also after a restart.
+//! The decision about an append: everything that it takes to bring its rows into the table, also after a restart.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,23 +22,23 @@ pub(super) struct Publication {
     pub(super) method: WrittenMethod,
     pub(super) database: String,
     pub(super) table: String,
-    /// Of the target: another table of its name is not written to.
+    /// The UUID of the target: another table of its name is not written to.
     pub(super) table_uuid: String,
-    /// Whose append it is.
+    /// The user whose append it is.
     pub(super) user: String,
     pub(super) columns: Vec<String>,
     pub(super) parts: Vec<PlannedPart>,
     /// The highest number of a block in the target's parts before.
     pub(super) newest_block: i64,
     pub(super) has_parts: bool,
-    /// When it was decided, and for how long the target shows parts that were merged since.
+    /// The time of the decision; `shows_merged_ms` is for how long the target shows parts that were merged since.
     #[serde(default)]
     pub(super) decided_at_ms: u64,
     #[serde(default)]
     pub(super) shows_merged_ms: u64,
-    /// Whether a repeated INSERT is recognised by its token.
+    /// True if a repeated INSERT is recognised by its token.
     pub(super) deduplicates: bool,
-    /// What the rows take unpacked.
+    /// Bytes that the rows take unpacked.
     pub(super) unpacked_bytes: u64,
     pub(super) rows: u64,
     pub(super) bytes: u64,
@@ -69,7 +69,7 @@ impl Publication {
         Name { database: self.database.clone(), table: self.table.clone() }
     }
 
-    /// In order, each once.
+    /// Returns the partitions in order, each once.
     pub(super) fn partitions(&self) -> Vec<&str> {
         let mut partitions: Vec<&str> = self.parts.iter().map(|part| part.partition.as_str()).collect();
         partitions.sort_unstable();
@@ -77,7 +77,7 @@ impl Publication {
         partitions
     }
 
-    /// How much of it becomes visible at one moment, if nothing comes in between.
+    /// Returns the part of the append that becomes visible at one moment, if nothing comes in between.
     pub(super) fn atomicity(&self) -> Atomicity {
         match self.method {
             WrittenMethod::Parts => Atomicity::All,
@@ -87,7 +87,7 @@ impl Publication {
         }
     }
 
-    /// Whether a part that came into the target would still be seen there.
+    /// Says whether a part that came into the target would still be seen there.
     pub(super) fn would_show(&self, now_ms: u64) -> bool {
         now_ms < self.decided_at_ms.saturating_add(self.shows_merged_ms)
     }
@@ -104,7 +104,7 @@ impl Publication {
         }
     }
 
-    /// What need not be known of an append that has ended.
+    /// Drops the details that need not be known of an append that has ended.
     pub(super) fn forget_details(&mut self) {
         self.parts = Vec::new();
         self.columns = Vec::new();

@@ -1,9 +1,9 @@
-//! Brings what was decided into the table, whatever comes in between: lost answers, a server that dies, a gateway that
-//! was killed.
+//! The publishing of an append that was decided, whatever comes in between: lost answers, a server that dies,
+//! a gateway that was killed.
 //!
-//! After each answer that leaves something open the staging table is renamed, so that nothing late can act on it, and
-//! both tables are looked at. Only what is surely not in the target is sent again; what can't be known is said, and its
-//! staging table kept.
+//! After each answer that leaves something open the staging table is renamed, so that nothing late can act on
+//! it, and both tables are looked at. Only parts that are surely not in the target are sent again. If the
+//! outcome can't be known, that is said, and the staging table is kept.
 
 use std::time::Duration;
 
@@ -21,16 +21,17 @@ use crate::answer::Atomicity;
 use crate::error::AppendError;
 use crate::id::AppendId;
 
-/// How an append that was decided ended.
+/// The end of an append that was decided.
 #[derive(Debug)]
 pub(super) enum Ending {
     Committed(Atomicity),
-    /// Nothing of it is stored.
+    /// The append was refused: no part of it is stored.
     Refused(AppendError),
     Unknown(String),
 }
 
-/// An error that may pass is tried again this often before the append is given up, if none of its rows has arrived.
+/// The number of tries after which an append is given up for an error that may pass, if none of its rows has
+/// arrived.
 const PASSING_TRIES: u32 = 20;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -39,11 +40,11 @@ pub(super) struct Publisher<'a> {
     id: AppendId,
     publication: &'a Publication,
     pause: Duration,
-    /// It was seen half way once: not all became visible at one moment.
+    /// True if some parts were seen to have arrived without the others: not all became visible at one moment.
     was_halved: bool,
 }
 
-/// What a look says is to be done.
+/// The next step after a look.
 enum Next {
     Again(Name),
     End(Ending),
@@ -54,7 +55,8 @@ impl<'a> Publisher<'a> {
         Publisher { session, id, publication, pause: Duration::from_millis(20), was_halved: false }
     }
 
-    /// `staging`: nothing has been tried yet; `None`: an earlier process may have.
+    /// Publishes the append. With `staging` nothing has been tried yet; with `None` an earlier process may
+    /// have tried.
     pub(super) async fn publish(mut self, staging: Option<Name>) -> Ending {
         let mut staging = match staging {
             Some(staging) => staging,
@@ -134,8 +136,8 @@ impl<'a> Publisher<'a> {
         }
     }
 
-    /// Another table has taken the target's name, and nothing is written to that one. What was moved before went with
-    /// the old one.
+    /// Ends an append after another table has taken the target's name: nothing is written to that one. Parts
+    /// that were moved before went with the old table.
     fn another_table(&self, sight: &Sight) -> Next {
         let moves = self.publication.method == WrittenMethod::Parts && self.publication.partitions().len() <= 1;
         match judge(&self.publication.parts, sight) {
@@ -153,10 +155,10 @@ impl<'a> Publisher<'a> {
         Next::End(Ending::Committed(self.as_seen(self.publication.atomicity())))
     }
 
-    /// A table that was merged long enough ago has no part with a UUID of ours left; then the rows are looked for.
-    /// Several partitions came together or not at all, so that the rows of one part tell. A single one would be gone
-    /// from the staging table, unless the server was killed while it moved: all rows are looked for, and if there are
-    /// such rows, nobody knows whose they are.
+    /// Decides what to do when no part was seen in the target. A table that was merged long enough ago has no part
+    /// with a UUID of ours left; then the rows are looked for. Several partitions came together or not at all, so
+    /// that the rows of one part tell. A single one would be gone from the staging table, unless the server was
+    /// killed while it moved: all rows are looked for, and if there are such rows, nobody knows whose they are.
     async fn not_seen(&self, staging: Name, sight: &Sight) -> Result<Next, CallError> {
         let moves = self.publication.method == WrittenMethod::Parts && self.publication.partitions().len() <= 1;
         let would_show = moves && self.publication.would_show(now_ms());
@@ -180,7 +182,8 @@ impl<'a> Publisher<'a> {
         })
     }
 
-    /// How many rows of the staging table, or of a part of it, the target's newer parts have as well.
+    /// Returns the query that counts the rows of the staging table, or of a part of it, that the target's
+    /// newer parts have as well.
     fn rows_in_target(&self, staging: &Name, part_uuid: Option<&str>) -> String {
         let target = self.publication.target();
         let [database, table, staged] =
@@ -200,7 +203,8 @@ impl<'a> Publisher<'a> {
         )
     }
 
-    /// Rows that are written anew leave no trace by which they could be told from others; but a block has a number.
+    /// Decides what to do after rows were written anew. They leave no trace by which they could be told from
+    /// others; but a block has a number.
     fn rows_next(&self, staging: Option<Name>, sight: &Sight, error: Option<&CallError>) -> Next {
         let Some(staging) = staging else { return unknown("its staging table is gone") };
         let may_be_there = match error {
@@ -219,7 +223,7 @@ impl<'a> Publisher<'a> {
     }
 }
 
-/// Blocks before, or tables to which views write, may have their rows.
+/// Says whether an error may leave rows: in blocks before the failed one, or in tables to which views write.
 fn leaves_something(error: &CallError) -> bool {
     match error {
         CallError::Exception(exception) => {

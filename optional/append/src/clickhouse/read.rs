@@ -1,8 +1,9 @@
 //! Payloads turned into blocks of the table's columns, exactly or not at all.
 //!
-//! ClickHouse casts what it reads: 300 becomes 44 in a UInt8, a time loses its fractions, NULL becomes 0. So payloads
-//! are read here, by the readers that gathered inserts go through, which take only values that both types have. What
-//! isn't taken is an error that names the column: it is found by reading the columns one by one.
+//! ClickHouse casts the values that it reads: 300 becomes 44 in a UInt8, a time loses its fractions, NULL
+//! becomes 0. So payloads are read here, by the readers that gathered inserts go through, which take only
+//! values that both types have. A value that isn't taken is an error that names the column: the column is
+//! found by reading the columns one by one.
 
 use windrow_clickhouse::ErrorCode;
 use windrow_columns::{decode_native, Block, Format, NativeLimits, NotParsed, NotParsedReason, Parsed, ReadPlan};
@@ -38,7 +39,7 @@ fn named(format: Option<&'static Format>) -> Result<&'static Format, AppendError
     format.ok_or_else(|| AppendError::new(ErrorCode::UNKNOWN_FORMAT, "The format is not known here"))
 }
 
-/// All batches have the columns of the first one that was read.
+/// Checks that all batches have the columns of the first one that was read.
 fn bind(table: &Table, present: Vec<usize>) -> Result<(), AppendError> {
     let bound = table.bound.get_or_init(|| present.clone());
     if *bound == present {
@@ -56,7 +57,7 @@ fn bind(table: &Table, present: Vec<usize>) -> Result<(), AppendError> {
 }
 
 impl Source<'_> {
-    /// An error is one of this program.
+    /// Reads the payload. The outer error is a fault of this program.
     fn read(&self, plan: &ReadPlan) -> Result<Result<Parsed, NotParsed>, AppendError> {
         Ok(match &self.payload {
             Payload::ArrowStream(bytes) => (named(windrow_interchange::format(self.format()))?.read)(bytes, plan),
@@ -72,7 +73,7 @@ impl Source<'_> {
         }
     }
 
-    /// In words that name the column.
+    /// Makes an error in words that name the column.
     fn why(&self, not_parsed: NotParsed) -> AppendError {
         let format = self.format();
         if not_parsed.reason == NotParsedReason::UnknownField {
@@ -92,7 +93,7 @@ impl Source<'_> {
         self.table.columns().iter().any(|column| column.name == name)
     }
 
-    /// The first column that can't be read where it alone is. If none can, it is not the columns' fault.
+    /// Returns the first column that can't be read where it alone is. If none can, it is not the columns' fault.
     fn culprit(&self) -> Option<Culprit<'_>> {
         let names = self.names();
         let present = self.table.columns().iter().filter(|column| names.contains(&column.name));
@@ -108,7 +109,7 @@ impl Source<'_> {
         is_of_values.then_some(Culprit { column, reason })
     }
 
-    /// The columns that the payload has, as far as they can be made out.
+    /// Returns the columns that the payload has, as far as they can be made out.
     fn names(&self) -> Vec<String> {
         match &self.payload {
             Payload::Native(bytes) => {

@@ -1,7 +1,7 @@
 //! The records of the log of appends: JSON, each with the version of its form.
 //!
-//! Kind 1, an append was opened and has a staging table. Kind 2, it is decided: it will be brought into the table. Kind
-//! 3, its end. Kind 4, nothing of it is left that would have to be cleared away.
+//! Kind 1: an append was opened and has a staging table. Kind 2: the append is decided, and will be brought
+//! into the table. Kind 3: its end. Kind 4: nothing of it is left that would have to be cleared away.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +39,9 @@ pub(super) enum End {
     Committed {
         atomic: WrittenAtomicity,
     },
-    /// Nothing is stored.
+    /// No part of the append is stored.
     Nothing,
-    /// Nobody can tell; what was staged is kept.
+    /// The outcome can't be known; the staged rows are kept.
     Unknown {
         why: String,
     },
@@ -89,13 +89,13 @@ impl Event {
 #[derive(Serialize, Deserialize)]
 struct Written {
     v: u8,
-    /// 32 digits.
+    /// The append's id in 32 digits.
     id: String,
     #[serde(flatten)]
     event: Event,
 }
 
-/// What happened to which append.
+/// An event of an append.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Record {
     pub(super) id: u128,
@@ -108,7 +108,7 @@ impl Record {
         serde_json::to_vec(&written).expect("a record has nothing that JSON can't hold")
     }
 
-    /// `None`: it is no record that is known here.
+    /// Reads a record. Returns `None` if it is no record that is known here.
     pub(super) fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
         let written: Written = serde_json::from_slice(payload).ok()?;
         let id = u128::from_str_radix(&written.id, 16).ok()?;

@@ -10,9 +10,9 @@ use windrow_clickhouse::{Call, CallError, Client, Credentials, ErrorCode, Except
 
 use crate::error::AppendError;
 
-/// Questions, and statements that touch no rows.
+/// The time limit of questions, and of statements that touch no rows.
 const SHORT: Duration = Duration::from_secs(60);
-/// Statements that write or move rows. Past it the outcome is unknown.
+/// The time limit of statements that write or move rows. Past it the outcome is unknown.
 const LONG: Duration = Duration::from_secs(600);
 
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub(super) struct Session {
 /// A statement that writes.
 pub(super) struct Order<'a> {
     pub(super) statement: &'a str,
-    /// By which the server knows it, and refuses a second one at the same time.
+    /// The id by which the server knows the statement, and refuses a second one at the same time.
     pub(super) query_id: &'a str,
     pub(super) settings: &'a [(&'a str, &'a str)],
     pub(super) body: &'a [Bytes],
@@ -42,7 +42,7 @@ impl Server {
         Server { client, own }
     }
 
-    /// As the gateway's own account.
+    /// Returns the session of the gateway's own account.
     pub(super) fn own(&self) -> Session {
         self.session(self.own.clone())
     }
@@ -56,11 +56,12 @@ impl Server {
     }
 }
 
-/// Staging tables are of one server: whatever replicas there are, an append is the first one's.
+/// The replica that statements go to. Staging tables are of one server: whatever replicas there are, an
+/// append is the first one's.
 const WHERE: Purpose = Purpose::First;
 
 impl Session {
-    /// The text of the answer.
+    /// Asks a question, and returns the text of the answer.
     pub(super) async fn ask(&self, question: &str, parameters: &[(&str, &str)]) -> Result<String, CallError> {
         let mut call = Call::new(&self.account, question).purpose(WHERE).timeout(SHORT);
         for (name, value) in parameters {
@@ -69,7 +70,7 @@ impl Session {
         Ok(self.server.client.call(call).await?.text().to_owned())
     }
 
-    /// Once.
+    /// Sends a statement that writes, once.
     pub(super) async fn order(&self, order: &Order<'_>) -> Result<(), CallError> {
         let mut call = Call::new(&self.account, order.statement)
             .param("query_id", order.query_id)
@@ -82,7 +83,7 @@ impl Session {
         self.server.client.call(call.body(order.body)).await.map(drop)
     }
 
-    /// A statement of which a second time does no harm.
+    /// Sends a statement of which a second time does no harm.
     pub(super) async fn run(&self, statement: &str) -> Result<(), CallError> {
         let call = Call::new(&self.account, statement)
             .param("allow_suspicious_low_cardinality_types", "1")
@@ -97,8 +98,8 @@ pub(super) fn may_not(error: &CallError) -> bool {
     matches!(error, CallError::Exception(exception) if exception.code == ErrorCode::ACCESS_DENIED)
 }
 
-/// What a user is told who may see nothing of a table, in ClickHouse's words for an INSERT of such a user. `refused` is
-/// the answer to EXISTS.
+/// Makes the error for a user who may see nothing of a table, in ClickHouse's words for an INSERT of such a
+/// user. `refused` is the answer to EXISTS.
 pub(super) fn may_not_insert(refused: CallError) -> AppendError {
     match refused {
         CallError::Exception(exception) if exception.code == ErrorCode::ACCESS_DENIED => {
@@ -109,7 +110,7 @@ pub(super) fn may_not_insert(refused: CallError) -> AppendError {
     }
 }
 
-/// Whether the same again may go better, where a second time does no harm.
+/// Says whether the same again may go better, where a second time does no harm.
 pub(super) fn may_pass(error: &CallError) -> bool {
     match error {
         CallError::NotSent(_) | CallError::Unknown(_) => true,
@@ -119,12 +120,12 @@ pub(super) fn may_pass(error: &CallError) -> bool {
     }
 }
 
-/// The same query is still running from an attempt whose answer was lost.
+/// Says whether the same query is still running from an attempt whose answer was lost.
 pub(super) fn is_under_way(exception: &Exception) -> bool {
     exception.code == ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING
 }
 
-/// Tries until it works, fails for good, or the time is over. For what can be done twice without harm.
+/// Tries until it works, fails for good, or the time is over. Only for calls that can be made twice without harm.
 pub(super) async fn persist<T, F: Future<Output = Result<T, CallError>>>(
     limit: Duration,
     mut attempt: impl FnMut() -> F,
@@ -140,7 +141,7 @@ pub(super) async fn persist<T, F: Future<Output = Result<T, CallError>>>(
     }
 }
 
-/// What an append is told: it failed, and nothing of it is stored.
+/// Makes the error that an append is told: it failed, and nothing of it is stored.
 pub(super) fn failure(error: CallError) -> AppendError {
     match error {
         CallError::NotSent(error) => AppendError::new(ErrorCode::NETWORK_ERROR, &error.to_string()).with_status(503),

@@ -11,21 +11,21 @@ use super::blame::{locate, Stretch};
 use super::read::Batch;
 use super::server::{failure, may_not, persist, Order, Server, Session};
 use super::statements::{create_staging, drop_table, insert_blocks, Name};
-use super::table::Table;
+use super::table::{altered, Table};
 use crate::error::AppendError;
 use crate::id::AppendId;
 use crate::request::OpenRequest;
 use crate::target::Held;
 
-/// An INSERT has so much, if it comes in time: fewer parts.
+/// The bytes of an INSERT, if they come in time (`INSERT_ROWS` is the number of rows): fewer parts.
 const INSERT_BYTES: usize = 16 << 20;
 const INSERT_ROWS: usize = 1 << 20;
-/// All appends together keep so much back while they wait for more.
+/// The bytes that all appends together keep back while they wait for more.
 const KEPT_BACK_BYTES: u64 = 64 << 20;
-/// How long ClickHouse may be away before an append fails.
+/// The time for which ClickHouse may be away before an append fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What rows all appends keep back.
+/// The bytes of rows that all appends keep back.
 #[derive(Clone, Default)]
 pub(super) struct KeptBack(Arc<AtomicU64>);
 
@@ -62,6 +62,11 @@ impl Staging {
             }
             Err(error) => return Err(failure(error)),
         };
+        match persist(PATIENCE, || altered(&session, &name, &table)).await {
+            Ok(None) => {}
+            Ok(Some(error)) => return Err(error),
+            Err(error) => return Err(failure(error)),
+        }
         let (waiting, stretches, counted_bytes, inserts, rows) = (None, Vec::new(), 0, 0, 0);
         Ok(Staging { session, name, id, table, waiting, stretches, kept_back, counted_bytes, inserts, rows })
     }
@@ -104,7 +109,7 @@ impl Staging {
         self.counted_bytes = bytes;
     }
 
-    /// Sends what waits.
+    /// Sends the rows that wait.
     pub(super) async fn flush(&mut self) -> Result<(), AppendError> {
         let (waiting, stretches) = (self.waiting.take(), std::mem::take(&mut self.stretches));
         self.count();
@@ -134,12 +139,12 @@ impl Staging {
         })
     }
 
-    /// Its user knows nothing of a staging table.
+    /// Returns the error with the target's name: the user knows nothing of a staging table.
     fn as_of_target(&self, exception: Exception) -> Exception {
         Exception { line: exception.line.replace(&self.name.table, &self.table.name.table), ..exception }
     }
 
-    /// The rows that wait are given up.
+    /// Gives up the rows that wait.
     pub(super) fn forget(&mut self) {
         self.waiting = None;
         self.count();
@@ -160,7 +165,8 @@ impl Drop for Staging {
     }
 }
 
-/// A table of the name that is there was made by an attempt whose answer was lost, and is empty.
+/// Makes the staging table. A table of that name that is there was made by an attempt whose answer was lost,
+/// and is empty.
 async fn make(session: &Session, name: &Name, statements: &[String]) -> Result<(), CallError> {
     let mut is_first = true;
     persist(PATIENCE, move || {

@@ -1,8 +1,9 @@
-//! What has to survive a crash: which appends have a staging table, which are decided, and how each ended.
+//! The state that has to survive a crash: which appends have a staging table, which are decided, and how each
+//! ended.
 //!
-//! A log in `<data-dir>/appends/log`. An append is *opened* in it before its staging table is made, *decided* before
-//! the first row of it goes to the target, *ended* when it is certain how, and *cleared* when its staging table is
-//! gone. What was committed is remembered for a week, 100,000 appends at most: their clients may ask.
+//! A log in `<data-dir>/appends/log`. An append is *opened* in it before its staging table is made, *decided*
+//! before the first row of it goes to the target, *ended* when it is certain how, and *cleared* when its
+//! staging table is gone. Committed appends are remembered for a week, 100,000 at most: their clients may ask.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -20,10 +21,10 @@ use crate::id::AppendId;
 
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 20, max_bytes: 256 << 20, reserve_bytes: 16 << 20 };
 const REMEMBERED: usize = 100_000;
-/// Of records that are needed, more makes it forget earlier: an open append must always find room.
+/// The bytes of needed records beyond which ends are forgotten earlier: an open append must always find room.
 const CROWDED_BYTES: u64 = 128 << 20;
 const REMEMBERED_FOR_MS: u64 = 7 * 24 * 3600 * 1000;
-/// What the last group may take when all ends.
+/// The time that the last group commit may take when all ends.
 const LAST_GROUP: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
@@ -36,13 +37,13 @@ pub(super) struct StateLog {
 #[derive(Default)]
 struct States {
     by_id: HashMap<u128, AppendState>,
-    /// Ended and cleared, in the order of their ends.
+    /// Appends that have ended and are cleared, in the order in which they were cleared.
     remembered: VecDeque<u128>,
-    /// Of appends that are forgotten.
+    /// Records of appends that are forgotten.
     released: Vec<RecordId>,
 }
 
-/// What is known of an append.
+/// The state of an append, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AppendState {
     pub(super) opened: Option<Opened>,
@@ -60,7 +61,7 @@ pub(super) struct Opened {
 }
 
 impl StateLog {
-    /// Reads what is there. Blocks.
+    /// Reads the log that is there. Blocks.
     pub(super) fn open(directory: &Path) -> Result<StateLog, String> {
         let path = directory.join("log");
         let problem = |error: &dyn std::fmt::Display| format!("the log of appends in {}: {error}", path.display());
@@ -91,7 +92,7 @@ impl StateLog {
         Ok(state_log)
     }
 
-    /// Durable when it returns.
+    /// Writes an event, which is durable when this returns.
     pub(super) async fn write(&self, id: AppendId, event: Event) -> Result<(), AppendError> {
         let record = Record { id: id.as_u128(), event };
         // Only the beginning of an append takes room that isn't given back.
@@ -118,14 +119,14 @@ impl StateLog {
         self.states().by_id.get(&id.as_u128()).cloned()
     }
 
-    /// Appends of which something is left to do.
+    /// Returns the appends of which something is left to do.
     pub(super) fn unfinished(&self) -> Vec<(AppendId, AppendState)> {
         let states = self.states();
         let unfinished = states.by_id.iter().filter(|(_, state)| !state.is_cleared);
         unfinished.map(|(id, state)| (AppendId::from_u128(*id), state.clone())).collect()
     }
 
-    /// What was written before is on the disk afterwards, if the disk lets it.
+    /// Closes the log. Events that were written before are on the disk afterwards, if the disk lets them.
     pub(super) async fn close(&self) {
         self.log.close();
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -170,7 +171,8 @@ impl States {
         }
     }
 
-    /// The records that are not needed any more: for each append those that say that others are done go last.
+    /// Forgets old appends. Returns the records that are not needed any more: for each append those that say
+    /// that others are done go last.
     fn forget_old(&mut self, now_ms: u64, is_crowded: bool) -> Vec<RecordId> {
         let is_old = |state: &AppendState| state.ended_at_ms.saturating_add(REMEMBERED_FOR_MS) < now_ms;
         let limit = if is_crowded { self.remembered.len() / 2 } else { REMEMBERED };

@@ -23,22 +23,23 @@ impl Name {
         format!("{}.{}", backquote(&self.database), backquote(&self.table))
     }
 
-    /// The staging table of an append, beside its target. It is renamed by putting something behind this.
+    /// Returns the staging table of an append, beside its target. A renamed staging table has this name with
+    /// something behind it.
     pub(super) fn staging(&self, id: AppendId) -> Name {
         Name { database: self.database.clone(), table: format!("__windrow_append_{}", id.digits()) }
     }
 }
 
-/// What a staging table has of its own. No merges, and none for rows whose TTL is over: what is in a part stays in it,
-/// until it has moved. A number for each part, by which it is recognised in the other table, and by which parts of the
-/// same rows differ. A window, so that an INSERT can be sent again.
+/// The settings that a staging table has of its own. No merges, and none for rows whose TTL is over: rows in
+/// a part stay in it, until it has moved. A number for each part, by which it is recognised in the other
+/// table, and by which parts of the same rows differ. A window, so that an INSERT can be sent again.
 const STAGING_SETTINGS: &str = "assign_part_uuids = 1, non_replicated_deduplication_window = 1000000, \
     max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1, \
     max_number_of_merges_with_ttl_in_pool = 0, \
     parts_to_delay_insert = 1000000, parts_to_throw_insert = 1000000, inactive_parts_to_delay_insert = 0, \
     inactive_parts_to_throw_insert = 0";
 
-/// The statements that make a staging table.
+/// Returns the statements that make a staging table.
 pub(super) fn create_staging(staging: &Name, target: &Name, table: &Table) -> Vec<String> {
     let name = staging.quoted();
     let adjust = || format!("ALTER TABLE {name} MODIFY SETTING {STAGING_SETTINGS}");
@@ -54,12 +55,13 @@ pub(super) fn insert_blocks(staging: &Name, columns: &[&str]) -> String {
     format!("INSERT INTO {} ({}) FORMAT Native", staging.quoted(), list(columns))
 }
 
-/// Refused to who may see nothing of such a table, whether there is one or not.
+/// Returns a statement that is refused to an account that may see nothing of such a table, whether there is
+/// one or not.
 pub(super) fn exists(table: &Name) -> String {
     format!("EXISTS TABLE {}", table.quoted())
 }
 
-/// As somebody who has no rows yet: whether they may.
+/// Returns an INSERT of no rows, which tells whether its account may insert into the table.
 pub(super) fn insert_nothing(target: &Name, columns: &[&str]) -> String {
     format!("INSERT INTO {} ({}) FORMAT Native", target.quoted(), list(columns))
 }
@@ -78,7 +80,8 @@ pub(super) fn attach_partition(staging: &Name, partition: &str, target: &Name) -
     format!("ALTER TABLE {} ATTACH PARTITION ID {partition} FROM {}", target.quoted(), staging.quoted())
 }
 
-/// Refused if the target's types are others by now than those of its staging table: ClickHouse would cast the rows.
+/// Returns the INSERT of the staging table's rows. It is refused if the target's types are others by now than
+/// those of its staging table: ClickHouse would cast the rows.
 pub(super) fn insert_rows<S: AsRef<str>>(staging: &Name, columns: &[S], target: &Name) -> String {
     let names: Vec<String> = columns.iter().map(|column| quote_string(column.as_ref())).collect();
     let columns = list(columns);

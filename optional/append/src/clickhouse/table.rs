@@ -1,4 +1,4 @@
-//! The target of an append: what it is, and what may be written to it.
+//! The target of an append: its engine and columns, and what may be written to it.
 
 use std::sync::OnceLock;
 
@@ -14,13 +14,13 @@ use crate::request::OpenRequest;
 
 pub(crate) struct Table {
     pub(super) name: Name,
-    /// Names it through renames; zeros where its database gives tables none.
+    /// The UUID that names the table through renames; zeros where its database gives tables none.
     pub(super) uuid: String,
     engine: Engine,
     pub(super) is_partitioned: bool,
-    /// For how long it shows parts that were merged.
+    /// The time for which the table shows parts that were merged.
     pub(super) shows_merged_ms: u64,
-    /// Whether a repeated INSERT is recognised by its token.
+    /// True if a repeated INSERT is recognised by its token.
     pub(super) deduplicates: bool,
     columns: Vec<Written>,
     /// The columns that hold values that can be inserted.
@@ -35,9 +35,9 @@ pub(crate) struct Table {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) name: String,
-    /// As DESCRIBE has it.
+    /// The type as DESCRIBE has it.
     pub(super) type_name: String,
-    /// What is sent: a text for types that ClickHouse alone can read.
+    /// The type that is sent: a text for types that ClickHouse alone can read.
     pub(super) sent: DataType,
     kind: DefaultKind,
 }
@@ -47,7 +47,7 @@ struct Facts {
     engine: Engine,
     uuid: String,
     is_partitioned: bool,
-    /// The server's defaults for tables that say nothing of it.
+    /// The server's default window, for tables that say nothing of it; so is `old_parts_lifetime_s`.
     window: u64,
     old_parts_lifetime_s: u64,
     timezone: String,
@@ -59,18 +59,41 @@ const FACTS: &str = "SELECT engine, engine_full, toString(uuid), toString(notEmp
     'old_parts_lifetime'), timezone() FROM system.tables WHERE database = {database:String} AND \
     name = {table:String} FORMAT JSONCompactEachRow";
 
-/// Asks ClickHouse.
+/// Asks ClickHouse for the table.
 pub(super) async fn ask(session: &Session, opening: &OpenRequest) -> Result<Table, TableError> {
     let name = Name::of(opening);
-    let describe = format!("DESCRIBE TABLE {} FORMAT JSONCompactEachRow", name.quoted());
     let parameters = [("database", name.database.as_str()), ("table", name.table.as_str())];
-    let (described, facts) = tokio::try_join!(session.ask(&describe, &[]), session.ask(FACTS, &parameters))?;
+    let (described, facts) = tokio::try_join!(describe(session, &name), session.ask(FACTS, &parameters))?;
     let facts = Facts::read(&facts).ok_or_else(|| unknown(&name))?;
-    let described: Vec<Written> = described.lines().filter_map(read_column).collect();
     Ok(Table::new(name, facts, described, opening.columns.as_deref())?)
 }
 
-/// Why there is no answer.
+async fn describe(session: &Session, name: &Name) -> Result<Vec<Written>, CallError> {
+    let statement = format!("DESCRIBE TABLE {} FORMAT JSONCompactEachRow", name.quoted());
+    Ok(session.ask(&statement, &[]).await?.lines().filter_map(read_column).collect())
+}
+
+/// Finds the first column whose type in the staging table is another than the one that batches are read for. The
+/// target may have been altered between the look at it and the making of its staging table: ClickHouse would
+/// cast the rows then, and lose what the new type can't hold.
+pub(super) async fn altered(
+    session: &Session,
+    staging: &Name,
+    table: &Table,
+) -> Result<Option<AppendError>, CallError> {
+    let now = describe(session, staging).await?;
+    let type_of = |name: &str| now.iter().find(|column| column.name == name).map(|column| column.type_name.as_str());
+    let changed = table.columns.iter().find(|column| type_of(&column.name) != Some(&column.type_name));
+    Ok(changed.map(|Written { name, type_name, .. }| {
+        let now = type_of(name).unwrap_or("no column any more");
+        let target = table.name.quoted();
+        let text =
+            format!("Column {name} of {target} was changed while it was appended to: {type_name} then, {now} now");
+        AppendError::new(ErrorCode::TYPE_MISMATCH, &text)
+    }))
+}
+
+/// The reason why there is no table.
 #[derive(Debug)]
 pub(super) enum TableError {
     Call(CallError),
@@ -173,7 +196,7 @@ impl Table {
         &self.columns
     }
 
-    /// The columns that all batches have.
+    /// Returns the columns that all batches have.
     pub(super) fn written(&self) -> Vec<&Written> {
         let bound = self.bound.get().map_or(&[][..], Vec::as_slice);
         bound.iter().filter_map(|&at| self.columns.get(at)).collect()
@@ -187,7 +210,7 @@ impl Table {
 
 #[cfg(feature = "fuzzing")]
 impl Table {
-    /// Of these columns, as DESCRIBE tells of them.
+    /// Makes a table of these columns, as DESCRIBE tells of them.
     pub(super) fn described(columns: &str) -> Option<Table> {
         let facts = Facts::read(r#"["MergeTree","MergeTree","","0","0","0","0","UTC"]"#)?;
         let name = Name { database: "d".to_owned(), table: "t".to_owned() };
@@ -195,7 +218,7 @@ impl Table {
     }
 }
 
-/// How payloads of these columns are read: nothing is converted with loss, NULL is no wish for a default.
+/// Makes the plan for payloads of these columns: nothing is converted with loss, NULL is no wish for a default.
 pub(super) fn plan<'w>(columns: impl Iterator<Item = &'w Written>, timezone: &str, skips_others: bool) -> ReadPlan {
     let mut settings = ReadSettings::default();
     settings.set("input_format_null_as_default", "0");
@@ -210,7 +233,8 @@ impl Written {
         !matches!(self.kind, DefaultKind::Materialized | DefaultKind::Alias)
     }
 
-    /// What a batch leaves out is left to ClickHouse, whatever the column's kind, and not filled in here.
+    /// Returns the column for the reader. Values that a batch leaves out are left to ClickHouse, whatever the
+    /// column's kind, and not filled in here.
     fn spec(&self) -> ColumnSpec {
         let (name, data_type) = (self.name.clone(), self.sent.clone());
         ColumnSpec { name, data_type, default_kind: DefaultKind::Default }

@@ -25,13 +25,14 @@ use crate::id::AppendId;
 use crate::request::{OpenRequest, Payload};
 use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transaction};
 
-/// Who commits waits so long for a certain end; then the append goes on being committed without.
+/// The time that a client that commits waits for a certain end; then the append goes on being committed
+/// without it.
 const COMMIT_WAIT: Duration = Duration::from_secs(300);
 const QUESTION_PATIENCE: Duration = Duration::from_secs(10);
-/// How long is tried to drop a staging table. Then it stays until the next start.
+/// The time for which dropping a staging table is tried. Then the table stays until the next start.
 const CLEAR_PATIENCE: Duration = Duration::from_secs(600);
 const CLEAR_WAIT: Duration = Duration::from_secs(5);
-/// What is being finished when the gateway ends may take so long.
+/// The time that appends that are being finished may take when the gateway ends.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
@@ -46,8 +47,8 @@ pub(crate) struct ClickHouse {
 struct Clearing(oneshot::Receiver<()>);
 
 impl Clearing {
-    /// Waits for it, for a while: a server that is away must not hold up the answer to whoever waits for the append's
-    /// end.
+    /// Waits until it is dropped, for a while: a server that is away must not hold up the answer to a client
+    /// that waits for the append's end.
     async fn wait(self) {
         let _ = tokio::time::timeout(CLEAR_WAIT, self.0).await;
     }
@@ -58,12 +59,12 @@ pub(crate) struct Filling {
     target: ClickHouse,
     staging: Staging,
     user: String,
-    /// Whether its staging table is to be dropped when this is.
+    /// True if its staging table is to be dropped when this value is.
     is_left: bool,
 }
 
 impl ClickHouse {
-    /// Reads the state log. Blocks.
+    /// Opens the store. Reads the state log. Blocks.
     pub(crate) fn open(directory: &Path, client: Arc<Client>, own: Credentials) -> Result<ClickHouse, String> {
         let state_log = StateLog::open(directory)?;
         Ok(ClickHouse {
@@ -103,7 +104,7 @@ impl ClickHouse {
         Clearing(told)
     }
 
-    /// Publishes what was decided, writes how it ended, and clears.
+    /// Publishes an append that was decided, writes how it ended, and clears.
     async fn finish(self, id: AppendId, publication: Publication, session: Session, staging: Option<Name>) -> Ending {
         let target = publication.target();
         let ending = Publisher::new(&session, id, &publication).publish(staging).await;
@@ -130,7 +131,8 @@ impl ClickHouse {
         ending
     }
 
-    /// An append of this id that an earlier process has left may still be cleared away: a new one would lose its table.
+    /// Waits until nothing is left of an earlier append of this id. An earlier process may have left one that
+    /// is still cleared away: a new one would lose its table.
     async fn cleared(&self, id: AppendId) -> Result<(), AppendError> {
         let end = Instant::now() + QUESTION_PATIENCE;
         while self.state_log.state(id).is_some_and(|state| !state.is_cleared) {
@@ -155,7 +157,7 @@ impl ClickHouse {
         Ok(found.await??)
     }
 
-    /// With the user's credentials, by an INSERT of no rows.
+    /// Checks with the user's credentials, by an INSERT of no rows, that the user may insert.
     async fn may_insert(&self, user: &Session, table: &Table, opening: &OpenRequest) -> Result<(), AppendError> {
         let columns: Vec<&str> = match &opening.columns {
             Some(columns) => columns.iter().map(String::as_str).collect(),
@@ -165,8 +167,8 @@ impl ClickHouse {
         persist(QUESTION_PATIENCE, || user.run(&probe)).await.map_err(failure)
     }
 
-    /// What is wrong with a table, or that there is none, is told only to who may see it. Others get one answer for
-    /// all.
+    /// Returns the error of a table only to users who may see the table: it says what is wrong with the
+    /// table, or that there is none. Other users get one answer for all.
     async fn unless_hidden(&self, user: &Session, table: &Name, error: AppendError) -> AppendError {
         let question = exists(table);
         match persist(QUESTION_PATIENCE, || user.run(&question)).await {
@@ -269,7 +271,8 @@ impl Target for ClickHouse {
         }
     }
 
-    /// What is published goes on in a task of its own, and it is written to the state log.
+    /// Returns false. Publishing goes on in a task of its own, and its end is written to the state log of
+    /// this gateway.
     fn remembers_for_all(&self) -> bool {
         false
     }
@@ -302,14 +305,14 @@ fn nobody_knows(why: &str, target: &Name, id: AppendId) -> AppendError {
 }
 
 impl Filling {
-    /// Lets its staging table be dropped, unless it is needed.
+    /// Lets its staging table be dropped, unless the table is needed.
     fn give_up(&mut self) -> Option<Clearing> {
         let is_left = std::mem::take(&mut self.is_left);
         let staging = &self.staging;
         is_left.then(|| self.target.clear(staging.id(), staging.session.clone(), staging.table().name.clone()))
     }
 
-    /// What is to be published.
+    /// Decides what is to be published.
     async fn decide(&self, totals: Totals) -> Result<Publication, AppendError> {
         let table = self.staging.table();
         let looked =

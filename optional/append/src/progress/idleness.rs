@@ -1,12 +1,12 @@
-//! For how long nothing has come of an append. The time is told from outside.
+//! The time for which nothing has come of an append. The time is told from outside.
 
-/// When an append was last heard of.
+/// The moment when an append was last heard of.
 #[derive(Debug)]
 pub(crate) struct Idleness {
     timeout_ms: u64,
     last_sign_ms: u64,
-    /// Batches that are being received, and clients that hold on to it: while there is one the append isn't silent. How
-    /// long that may take is the connection's affair.
+    /// The number of batches that are being received, and of clients that hold on to the append: while there
+    /// is one the append isn't silent. How long that may take is the connection's affair.
     under_way: u64,
 }
 
@@ -25,12 +25,12 @@ impl Idleness {
         self.sign(now_ms);
     }
 
-    /// Something was heard of the append, or done for it.
+    /// Notes that something was heard of the append, or done for it.
     pub(crate) fn sign(&mut self, now_ms: u64) {
         self.last_sign_ms = self.last_sign_ms.max(now_ms);
     }
 
-    /// How long it may go on being silent. Zero: its time is over.
+    /// Returns how long the append may go on being silent. Zero means that its time is over.
     pub(crate) fn left_ms(&self, now_ms: u64) -> u64 {
         match self.under_way {
             0 => (self.last_sign_ms + self.timeout_ms).saturating_sub(now_ms),

@@ -37,7 +37,7 @@ impl Model {
         }
     }
 
-    /// Those that may be taken now, in order.
+    /// Returns the batches that may be taken now, in order.
     fn ready(&self) -> Vec<u64> {
         match self.ordered {
             true => (self.taken.len() as u64..self.missing()).collect(),

@@ -1,11 +1,11 @@
-//! Which numbers have come, as ranges: most of the time it is one.
+//! The numbers that have come, as ranges: most of the time it is one.
 
 use std::collections::BTreeMap;
 
 /// A set of numbers. Takes memory by its gaps, not by its size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
-    /// From the first number of each range to its last. No two touch.
+    /// The last number of each range, by its first. No two ranges touch.
     last_of: BTreeMap<u64, u64>,
 }
 
@@ -14,7 +14,7 @@ impl Ranges {
         self.last_of.range(..=number).next_back().is_some_and(|(_, &last)| last >= number)
     }
 
-    /// Adds a number that is not in it yet.
+    /// Adds a number that is not in the set yet.
     pub(crate) fn insert(&mut self, number: u64) {
         debug_assert!(!self.contains(number));
         let last = match number.checked_add(1).and_then(|behind| self.last_of.remove(&behind)) {
@@ -30,17 +30,17 @@ impl Ranges {
         }
     }
 
-    /// The lowest number that is not in it.
+    /// Returns the lowest number that is not in the set.
     pub(crate) fn lowest_missing(&self) -> u64 {
         self.last_of.get(&0).map_or(0, |last| last + 1)
     }
 
-    /// The highest number in it.
+    /// Returns the highest number in the set.
     pub(crate) fn highest(&self) -> Option<u64> {
         self.last_of.values().next_back().copied()
     }
 
-    /// The lowest ranges, both ends included.
+    /// Returns the lowest ranges, both ends included.
     pub(crate) fn lowest(&self, max_ranges: usize) -> Vec<[u64; 2]> {
         self.last_of.iter().take(max_ranges).map(|(&first, &last)| [first, last]).collect()
     }

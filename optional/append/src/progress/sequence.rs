@@ -5,57 +5,57 @@ use std::collections::BTreeMap;
 use super::ranges::Ranges;
 use crate::request::MAX_BATCHES;
 
-/// How far ahead of the lowest missing batch others are taken: what is remembered of them is bounded by it.
+/// The distance from the lowest missing batch up to which others are taken: it bounds what is remembered of them.
 pub(crate) const MAX_AHEAD: u64 = 1 << 16;
 
-/// What a number means at this moment.
+/// The meaning of a number at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It has not come. `lowest`: everything below it has, so that nothing can go on without it.
+    /// The batch has not come. With `lowest` everything below it has, so that nothing can go on without it.
     Missing { lowest: bool },
-    /// It has come before.
+    /// The batch has come before.
     Here,
-    /// So far ahead that it has to wait for lower ones.
+    /// The batch is so far ahead that it has to wait for lower ones.
     TooFarAhead,
-    /// There is no such batch: the append ends before it.
+    /// The append ends before this batch.
     BehindEnd { batches: u64 },
-    /// No append has so many.
+    /// No append has so many batches.
     TooLarge,
 }
 
 /// An end that can't be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoEnd {
-    /// Another one was given before.
+    /// Another end was given before.
     Differs {
         batches: u64,
     },
-    /// A batch behind it has come.
+    /// A batch behind the end has come.
     HasMore {
         batch: u64,
     },
     TooLarge,
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next<T> {
     /// Apply these, in this order, and say so with [`Sequence::applied`].
     Apply(Vec<(u64, T)>),
-    /// All are applied, and it is known that there are no more.
+    /// All batches are applied, and it is known that there are no more.
     Finish,
-    /// More has to come.
+    /// Wait: more batches have to come.
     Wait,
 }
 
-/// The numbers of an append. `T` is what is kept for a batch until it is applied.
+/// The numbers of an append. `T` is kept for a batch until the batch is applied.
 #[derive(Debug)]
 pub(crate) struct Sequence<T> {
     ordered: bool,
     came: Ranges,
-    /// Those that came and were not taken to be applied.
+    /// Batches that came and were not taken to be applied.
     held: BTreeMap<u64, T>,
-    /// Without order: all are taken as they come. With it: the lowest that was not taken.
+    /// The lowest number that was not taken; used with order only. Without, all are taken as they come.
     next_to_apply: u64,
     being_applied: usize,
     applied: u64,
@@ -92,7 +92,7 @@ impl<T> Sequence<T> {
         }
     }
 
-    /// Keeps a batch that is [missing](Standing::Missing); gives back what can't be kept.
+    /// Keeps a batch that is [missing](Standing::Missing). Gives back a batch that can't be kept.
     pub(crate) fn arrived(&mut self, number: u64, what: T) -> Result<(), (Standing, T)> {
         match self.standing(number) {
             Standing::Missing { .. } => {
@@ -104,7 +104,7 @@ impl<T> Sequence<T> {
         }
     }
 
-    /// It is known now how many batches there are.
+    /// Notes how many batches there are.
     pub(crate) fn ends_with(&mut self, batches: u64) -> Result<(), NoEnd> {
         match (self.batches, self.came.highest()) {
             (Some(before), _) if before != batches => Err(NoEnd::Differs { batches: before }),
@@ -117,7 +117,7 @@ impl<T> Sequence<T> {
         }
     }
 
-    /// What to do next. Takes batches until they weigh `max_weight` together, and one at least.
+    /// Returns the next step. Takes batches until they weigh `max_weight` together, and one at least.
     pub(crate) fn next(&mut self, max_weight: u64, weight: impl Fn(&T) -> u64) -> Next<T> {
         let mut taken = Vec::new();
         let mut taken_weight = 0u64;
@@ -139,7 +139,7 @@ impl<T> Sequence<T> {
         }
     }
 
-    /// All that were taken have been applied.
+    /// Notes that all batches that were taken have been applied.
     pub(crate) fn applied(&mut self) {
         self.applied += self.being_applied as u64;
         self.being_applied = 0;
@@ -149,13 +149,13 @@ impl<T> Sequence<T> {
         self.came.lowest_missing()
     }
 
-    /// Whether what is held gets less by itself: something is being applied, or can be.
+    /// Says whether the held batches get fewer by themselves: some batch is being applied, or can be.
     pub(crate) fn is_moving(&self) -> bool {
         let can_be_taken = |(&number, _): (&u64, &T)| !self.ordered || number == self.next_to_apply;
         self.being_applied > 0 || self.held.first_key_value().is_some_and(can_be_taken)
     }
 
-    /// Whether nothing more has to come.
+    /// Says whether nothing more has to come.
     pub(crate) fn is_whole(&self) -> bool {
         self.batches == Some(self.lowest_missing())
     }

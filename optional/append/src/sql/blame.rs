@@ -1,8 +1,8 @@
-//! Which row a failed append failed at.
+//! The row that a failed append failed at.
 //!
-//! A database says what was violated, often not by which row. So rows are tried again, in transactions that are rolled back: the
-//! shortest beginning of what was applied that fails ends with the row. What a row clashes with may lie in batches that
-//! were applied before and are gone; then nothing fails any more, and the row isn't known.
+//! A database says what was violated, often not by which row. So rows are tried again, in transactions that are
+//! rolled back: the shortest beginning of the rows that fails ends with the row. The row that it clashes with may
+//! lie in batches that were applied before and are gone; then nothing fails any more, and the row isn't known.
 
 use arrow_array::RecordBatch;
 use windrow_adbc::SqlDatabase;
@@ -10,7 +10,7 @@ use windrow_duckdb::TableRef;
 
 use crate::target::Held;
 
-/// Where an error lies.
+/// The place where an error lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Culprit {
     pub(super) batch: u64,
@@ -24,7 +24,7 @@ pub(super) struct Tried<'a> {
     pub(super) held: &'a [Held<Vec<RecordBatch>>],
 }
 
-/// What trying costs is bounded: the rows of one call, halved until one is left.
+/// The number of trials: the rows of one call, halved until one is left. This bounds what trying costs.
 const MAX_TRIALS: u32 = 40;
 
 impl Tried<'_> {
@@ -48,7 +48,7 @@ impl Tried<'_> {
         None
     }
 
-    /// Whether the first rows can be appended. `None`: that can't be tried.
+    /// Says whether the first rows can be appended. Returns `None` if that can't be tried.
     async fn passes(&self, rows: u64) -> Option<bool> {
         let mut transaction = self.database.begin().await.ok()?;
         let done = transaction.ingest(self.table, self.columns, self.first(rows)).await;
@@ -73,7 +73,7 @@ pub(super) fn rows(held: &Held<Vec<RecordBatch>>) -> u64 {
     held.batch.iter().map(|batch| batch.num_rows() as u64).sum()
 }
 
-/// Where a row of all is, given numbers and rows of the batches.
+/// Returns where a row of all is, given numbers and rows of the batches.
 pub(super) fn place_of(row: u64, batches: impl Iterator<Item = (u64, u64)>) -> Option<Culprit> {
     let mut left = row;
     for (batch, rows) in batches {

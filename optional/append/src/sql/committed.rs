@@ -1,9 +1,10 @@
 //! The appends that are committed, as the database itself remembers them: `windrow.appends` in a DuckDB,
 //! `windrow_appends` elsewhere.
 //!
-//! A row is written in the transaction that stores an append, so it is there if and only if the append is. The oldest
-//! are forgotten, here as each new one comes, in the database once in a while. A DuckDB is this process's own, so what
-//! is known here is all there is; before others stand other gateways as well.
+//! A row is written in the transaction that stores an append, so it is there if and only if the append is.
+//! The oldest are forgotten, here as each new one comes, in the database once in a while. A DuckDB is this
+//! process's own, so the appends that are known here are all there are; before other databases there are
+//! other gateways as well.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,16 +22,16 @@ const DUCKDBS_COLUMNS: &str =
     "(id UUID PRIMARY KEY, \"user\" VARCHAR NOT NULL, \"table\" VARCHAR NOT NULL, rows UBIGINT NOT NULL, \
                        bytes UBIGINT NOT NULL, batches UBIGINT NOT NULL, seconds DOUBLE NOT NULL, \
                        committed_at TIMESTAMPTZ NOT NULL)";
-/// In words that most databases know.
+/// The columns in words that most databases know.
 const COLUMNS: &str = "(id VARCHAR(36) PRIMARY KEY, {user} VARCHAR(1000) NOT NULL, {table} VARCHAR(1000) NOT NULL, \
                        {rows} BIGINT NOT NULL, bytes BIGINT NOT NULL, batches BIGINT NOT NULL, \
                        seconds DOUBLE PRECISION NOT NULL, committed_at TIMESTAMP NOT NULL)";
-/// So many are remembered, none for longer than a week.
+/// The number of appends that are remembered, none for longer than a week.
 const REMEMBERED: usize = 100_000;
-/// After so many commits the table is looked through.
+/// The number of commits after which the table is looked through.
 const PRUNED_EVERY: u64 = 1000;
 
-/// What is known of them here.
+/// The committed appends that are known here.
 #[derive(Default)]
 pub(super) struct CommittedAppends {
     known: Mutex<Known>,
@@ -40,7 +41,7 @@ pub(super) struct CommittedAppends {
 #[derive(Default)]
 struct Known {
     by_id: HashMap<AppendId, Entry>,
-    /// As they were committed.
+    /// Ids in the order in which they were committed.
     order: VecDeque<AppendId>,
 }
 
@@ -64,8 +65,8 @@ pub(super) struct Entry {
 }
 
 impl CommittedAppends {
-    /// Of a DuckDB: makes the table, forgets what is old, and learns the others. Elsewhere nothing is made before there
-    /// is an append, and the database is asked about each.
+    /// Loads the appends of a DuckDB: makes the table, forgets old rows, and learns the others. Elsewhere
+    /// nothing is made before there is an append, and the database is asked about each.
     pub(super) async fn load(database: &SqlDatabase) -> Result<CommittedAppends, Exception> {
         let this = CommittedAppends::default();
         if let SqlDatabase::DuckDb(_) = database {
@@ -86,7 +87,7 @@ impl CommittedAppends {
         self.lock().insert(entry, REMEMBERED);
     }
 
-    /// One was committed. Now and then, beside everything else, the table is looked through.
+    /// Notes that an append was committed. Now and then, beside everything else, the table is looked through.
     pub(super) fn committed(&self, database: &SqlDatabase, entry: Entry) {
         self.insert(entry);
         if self.since_pruned.fetch_add(1, Ordering::Relaxed) + 1 < PRUNED_EVERY {
@@ -108,7 +109,7 @@ impl CommittedAppends {
         }
     }
 
-    /// Asks the database. Where it knows of none: whether that is certain.
+    /// Asks the database for an append. If it knows of none, also says whether that is certain.
     pub(super) async fn look_up(&self, database: &SqlDatabase, id: AppendId) -> Result<(Outcome, bool), Exception> {
         match self.look(database, id).await {
             Ok(is_certain) => Ok((self.get(id), is_certain)),
@@ -120,7 +121,8 @@ impl CommittedAppends {
         }
     }
 
-    /// What is there is told at once. What isn't may be on its way: that is waited for, and looked at again.
+    /// Looks for an append. A row that is there is told at once. A row that isn't may be on its way: that is
+    /// waited for, and looked at again.
     async fn look(&self, database: &SqlDatabase, id: AppendId) -> Result<bool, Exception> {
         let query = format!("{} WHERE id = '{id}'", list(database));
         let mut found = ask(database, &query).await?;
@@ -164,14 +166,14 @@ async fn prune(database: &SqlDatabase, remembered: usize) -> Result<(), Exceptio
     database.own_execute(&format!("DELETE FROM {table} WHERE {old}")).await
 }
 
-/// As texts: whose numbers are how wide differs.
+/// Returns the query for the appends, with columns as texts: the widths of numbers differ among databases.
 fn list(database: &SqlDatabase) -> String {
     let (user, rows) = (database.name("user"), database.name("rows"));
     let columns = ["id", &user, &rows, "bytes", "batches", "seconds"].map(|name| format!("CAST({name} AS VARCHAR)"));
     format!("SELECT {} FROM {}", columns.join(", "), database.appends())
 }
 
-/// What writes an append's row.
+/// Returns the statement that writes an append's row.
 pub(super) fn insert_statement(database: &SqlDatabase, entry: &Entry, target: &str) -> String {
     let Committed { id, rows, bytes, batches, seconds, .. } = &entry.committed;
     let text = |of: &str| Dialect::DuckDb.text(of);
@@ -180,7 +182,8 @@ pub(super) fn insert_statement(database: &SqlDatabase, entry: &Entry, target: &s
     format!("INSERT INTO {own} VALUES ('{id}', {user}, {target}, {numbers}, CURRENT_TIMESTAMP)")
 }
 
-/// A row that can't be read is an error: to leave it out would be to say that its append is not stored.
+/// Reads appends. A row that can't be read is an error: to leave it out would be to say that its append is
+/// not stored.
 async fn ask(database: &SqlDatabase, sql: &str) -> Result<Vec<Entry>, Exception> {
     let rows = database.own_texts(sql).await?;
     let read = |row: &Vec<Option<String>>| {

@@ -1,9 +1,10 @@
 //! Appends into a DuckDB, or into a database behind an ADBC driver that has transactions: one transaction each, on a
 //! connection of its own.
 //!
-//! A transaction takes rows from the first batch on, so that the commit has little left to do. What it has stored shows
-//! to nobody before, and a crash undoes it. Its last statement writes the append's own row (`committed.rs`), so that
-//! the database itself knows which appends it holds; nothing about them is kept elsewhere.
+//! A transaction takes rows from the first batch on, so that the commit has little left to do. Its rows are
+//! visible to nobody before, and a crash undoes them. Its last statement writes the append's own row
+//! (`committed.rs`), so that the database itself knows which appends it holds; nothing about them is kept
+//! elsewhere.
 
 mod blame;
 mod committed;
@@ -35,8 +36,8 @@ use crate::id::AppendId;
 use crate::request::{OpenRequest, Payload};
 use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transaction};
 
-/// Appends that are written at once. Others keep their batches meanwhile. Fewer than DuckDB's transactions, so that
-/// appends whose clients are slow leave some to the small inserts.
+/// The number of appends that are written at once. Others keep their batches meanwhile. Fewer than DuckDB's
+/// transactions, so that appends whose clients are slow leave some to the small inserts.
 const MAX_TRANSACTIONS: usize = 20;
 
 pub(crate) struct SqlTarget {
@@ -46,7 +47,7 @@ pub(crate) struct SqlTarget {
 
 struct Shared {
     committed: OnceCell<CommittedAppends>,
-    /// Commits whose answers were unclear: of these the database is asked.
+    /// Appends whose commits got unclear answers: of these the database is asked.
     unclear: Mutex<HashSet<AppendId>>,
     permits: UserPermits,
 }

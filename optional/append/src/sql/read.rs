@@ -19,7 +19,7 @@ use crate::request::Payload;
 use crate::size::batch_bytes;
 use crate::target::Read;
 
-/// What a batch may become in memory, in times of what it may have on the wire: widths of types differ.
+/// The size that a batch may grow to in memory, in times of what it may have on the wire: widths of types differ.
 const MAX_GROWTH: u64 = 4;
 
 pub(super) fn read(table: &SqlTable, payload: Payload, max_bytes: u64) -> Result<Read<Vec<RecordBatch>>, AppendError> {
@@ -48,7 +48,7 @@ fn fit(table: &SqlTable, fitting: &Fitting, batch: &RecordBatch, rows_before: u6
     })
 }
 
-/// Columns that the batch hasn't are written as well, and may be wide.
+/// Checks the size of a batch. Columns that the batch hasn't are written as well, and may be wide.
 fn check_size(table: &SqlTable, batch: &RecordBatch, max_bytes: u64) -> Result<(), AppendError> {
     const BYTES_OF_A_VALUE: u64 = 16;
     let of_table = (batch.num_rows() as u64).saturating_mul(table.columns() as u64 * BYTES_OF_A_VALUE);
@@ -67,8 +67,8 @@ pub(super) fn decoded(payload: Payload, max_bytes: u64) -> Result<Vec<RecordBatc
     }
 }
 
-/// The decoder looks through what it takes: offsets, UTF-8, keys of dictionaries. What it believes was checked before.
-/// For some of the damage that is left it has assertions instead of errors.
+/// Decodes a stream. The decoder looks through what it takes: offsets, UTF-8, keys of dictionaries. All that
+/// it believes was checked before. For some of the damage that is left it has assertions instead of errors.
 pub(super) fn of_stream(bytes: Bytes, max_bytes: u64) -> Result<Vec<RecordBatch>, AppendError> {
     check_arrow_stream(&bytes, max_bytes).map_err(|fault| match fault {
         ArrowFault::Bad(why) => bad(&why),

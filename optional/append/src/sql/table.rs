@@ -14,11 +14,11 @@ use crate::request::OpenRequest;
 
 pub(crate) struct SqlTable {
     pub(super) info: TableInfo,
-    /// What the opening named.
+    /// The columns that the opening named.
     wanted: Option<Vec<String>>,
-    /// How the first batch that was read goes into the table. It binds the others.
+    /// The way in which the first batch that was read goes into the table. It binds the others.
     bound: OnceLock<Bound>,
-    /// Whether what becomes of columns that batches haven't is left to the database. DuckDB stores whole rows faster.
+    /// True if columns that batches haven't are left to the database. DuckDB stores whole rows faster.
     writes_given: bool,
     version: String,
 }
@@ -69,7 +69,7 @@ impl SqlTable {
         self.info.columns.len()
     }
 
-    /// Those that batches may have.
+    /// Returns the columns that batches may have.
     pub(super) fn open_columns(&self) -> Vec<Column> {
         let is_wanted = |name: &str| {
             self.wanted
@@ -87,7 +87,7 @@ impl SqlTable {
         shown.collect()
     }
 
-    /// How batches of `schema` go into the table: it has to be the first one's.
+    /// Returns how batches of `schema` go into the table. Fails where `schema` is not the first batch's.
     pub(super) fn fitting(&self, schema: &Schema) -> Result<Fitting, AppendError> {
         if let Some(bound) = self.bound.get() {
             return self.bound_to(bound, schema);
@@ -118,7 +118,7 @@ impl SqlTable {
         }
     }
 
-    /// The columns that are written, where it isn't all of them.
+    /// Returns the columns that are written, where it isn't all of them.
     pub(super) fn written_columns(&self) -> Option<Vec<String>> {
         self.bound.get().and_then(|bound| bound.fitting.columns()).map(<[String]>::to_vec)
     }

@@ -1,4 +1,5 @@
-//! How much arrays take once every row has its own copy of its value: a few bytes can stand for any number of copies.
+//! The memory that arrays take once every row has its own copy of its value: a few bytes can stand for any
+//! number of copies.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -11,7 +12,7 @@ use arrow_schema::DataType;
 
 use crate::size::array_bytes;
 
-/// The bytes of a batch without dictionaries, runs and views; `u64::MAX` for what can't be told.
+/// Returns the bytes of a batch without dictionaries, runs and views; `u64::MAX` for types that can't be told.
 pub(super) fn unfolded_bytes(batch: &RecordBatch) -> u64 {
     batch.columns().iter().fold(0, |sum: u64, column| sum.saturating_add(of_array(column)))
 }
@@ -43,7 +44,7 @@ fn of_array(array: &dyn Array) -> u64 {
     }
 }
 
-/// A slice of a list still has all values; those that it shows count.
+/// Returns the bytes of a list. A slice of a list still has all values; those that it shows count.
 fn of_list<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
     let list = array.as_list::<O>();
     let shown = list.value_offsets().first().zip(list.value_offsets().last());
@@ -88,7 +89,7 @@ fn of_runs<R: RunEndIndexType>(array: &dyn Array) -> u64 {
     })
 }
 
-/// Rows may show the same values, each of which then has them for itself.
+/// Returns the bytes of a list view. Rows may show the same values, each of which then has them for itself.
 fn of_list_view<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
     let Some(lists) = array.as_any().downcast_ref::<GenericListViewArray<O>>() else { return u64::MAX };
     let values = lists.values();
@@ -105,7 +106,7 @@ fn of_list_view<O: OffsetSizeTrait>(array: &dyn Array) -> u64 {
     })
 }
 
-/// Sizes of the values, each as if it stood alone.
+/// Returns the sizes of the values, each as if it stood alone.
 fn sizes(values: &dyn Array) -> Box<dyn Fn(usize) -> u64 + '_> {
     let of_text = |length: u64| length + 8;
     match values.data_type() {
