@@ -1,4 +1,4 @@
-//! A second yardstick beside Windrow's own HTTP layer: a handler on axum that reads the request and answers 200.
+//! Runs a second reference beside Windrow's own HTTP layer: a handler on axum that reads the request and answers 200.
 //! Usage: `empty_axum ADDRESS`; prints the address it listens on.
 
 use axum::body::Bytes;

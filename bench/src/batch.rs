@@ -1,11 +1,11 @@
-//! Kafka's record batches as producers write them: compressed with lz4, without keys and headers, all records of one
-//! time, which can be changed afterwards.
+//! Kafka's record batches as producers write them: compressed with lz4, without keys and headers. All records
+//! of a batch have one time, which can be changed afterwards.
 
 use std::io::Write;
 
 use lz4_flex::frame::FrameEncoder;
 
-/// In the attributes.
+/// The bits for lz4 in a batch's attributes.
 const LZ4: i16 = 3;
 const CHECKED_FROM: usize = 21;
 const TIMES_AT: usize = 27;
@@ -37,7 +37,7 @@ impl Batch {
         self.count += 1;
     }
 
-    /// The batch as it goes over the wire; this is empty then.
+    /// Returns the batch as it goes over the wire, and empties this one.
     pub fn finish(&mut self, timestamp_ms: i64) -> Vec<u8> {
         let records = compressed(&self.records);
         let mut bytes = Vec::with_capacity(RECORDS_AT + records.len());
@@ -63,7 +63,7 @@ impl Batch {
     }
 }
 
-/// Gives a finished batch, all of it, another time.
+/// Gives all records of a finished batch another time.
 pub fn stamp(batch: &mut [u8], timestamp_ms: i64) {
     for first_or_last in batch[TIMES_AT..TIMES_AT + 16].chunks_exact_mut(8) {
         first_or_last.copy_from_slice(&timestamp_ms.to_be_bytes());

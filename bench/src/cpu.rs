@@ -1,4 +1,4 @@
-//! CPU time of this process, user and system.
+//! The CPU time of this process, user and system together.
 
 pub fn seconds() -> f64 {
     let mut used = std::mem::MaybeUninit::<libc::rusage>::zeroed();

@@ -1,10 +1,12 @@
 //! The load generator: N connections, each in a closed loop (or at a fixed pace) of one-row inserts with unique ids.
 //!
-//! An insert's id is (connection, sequence number): what was stored can be compared with what was acknowledged, id by
-//! id, without remembering every id. All connections are tasks of one thread, their HTTP is the gateway's own client.
+//! An insert's id is (connection, sequence number), so stored rows can be compared with acknowledged ones, id
+//! by id, without remembering every id. All connections are tasks of one thread, and their HTTP client is the
+//! gateway's own.
 //!
-//! wrk can do neither that (its Lua does not tell whose answer came) nor a fixed pace, and takes more of the machine: with
-//! 200 connections, a row of its own in each insert, and an empty handler, 6.6 us of CPU for an insert instead of 4.1.
+//! wrk can do neither: its Lua does not tell which connection an answer is for, and it has no fixed pace. It
+//! also takes more of the machine: with 200 connections, a row of its own in each insert, and an empty
+//! handler, 6.6 us of CPU for an insert instead of 4.1.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,42 +23,47 @@ use crate::native::{Login, NativeExchange};
 use crate::picker::Picker;
 use crate::{cpu, Outcome};
 
-/// A server that refuses this many inserts of a connection in a row is gone; going on would only burn the CPU of others.
+/// The most failures in a row. A server that refuses so many inserts of a connection is gone; going on would
+/// only burn the CPU of others.
 const MAX_FAILURES_IN_A_ROW: u32 = 20;
-/// An error's text is kept up to here.
+/// The most bytes that are kept of an error's text.
 const MAX_KEPT_BYTES: usize = 4 << 10;
 pub const NEVER: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Deserialize)]
 pub struct Plan {
     address: String,
-    /// Of a POST everything up to the value of Content-Length, for each target among which an insert chooses; natively the
-    /// statement.
+    /// The head of a POST up to the value of Content-Length, for each target among which an insert chooses.
+    /// For the native protocol it is the statement.
     heads: Vec<String>,
-    /// If the native protocol is to be spoken.
+    /// The login for the native protocol, if that is used.
     native: Option<Login>,
-    /// How they are spread: see `Picker`.
+    /// The spread of inserts over the targets: see `Picker`.
     stride: u64,
     row: Vec<Piece>,
-    /// How the row's numbers are written, the sequence number in 8 bytes and the others in 4; else as text.
+    /// Says whether the row's numbers are binary, the sequence number in 8 bytes and the others in 4. If not,
+    /// they are text.
     is_binary: bool,
     connections: u32,
-    /// Added to the number of the connection, so that runs into the same tables can be told apart.
+    /// A number that is added to the connection's, so that runs into the same tables can be told apart.
     first_conn: u32,
-    /// Sent and checked, but not measured: connections, caches and buffers are warm when the clock starts.
+    /// Time of inserts that are sent and checked, but not measured: connections, caches and buffers are warm
+    /// when the clock starts.
     warmup_seconds: f64,
     seconds: f64,
     inserts_per_connection: Option<u64>,
-    /// Without it, the next insert follows the answer. With it, each connection inserts once per interval, as a
-    /// scheduler would start it, with its own offset into the interval.
+    /// Time between two inserts of a connection. If it is missing, the next insert follows the answer. If it
+    /// is set, each connection inserts once per interval, as a scheduler would start it, with its own offset
+    /// into the interval.
     interval_seconds: Option<f64>,
-    /// No connection sends its next insert before all of them are answered.
+    /// Says whether a connection waits with its next insert until all connections have their answers.
     in_step: bool,
-    /// How long after the window answers may still come in before the run is given up.
+    /// Time after the window in which answers may still come in, before the run is given up.
     grace_seconds: f64,
 }
 
-/// Of a row, which `bench/base/scenario.py` makes: bytes as they are, or what differs from row to row.
+/// A piece of a row, which `bench/base/scenario.py` makes: bytes as they are, or a number that differs from
+/// row to row.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Piece {
@@ -69,18 +76,19 @@ enum Piece {
 enum Number {
     Conn,
     Seq,
-    /// Follows from the id and the target, so that a row which was mangled or came into another's table shows.
+    /// A value that follows from the id and the target, so that a row which was damaged or came into
+    /// another's table is noticed.
     Value,
 }
 
 #[derive(Debug, Default, Serialize)]
 pub struct Load {
-    /// Of each connection: sequence numbers from 0 on were sent, so many.
+    /// Count of sequence numbers that each connection has sent, from 0 on.
     sent: Vec<u64>,
-    /// Of these, the ones that were refused, or are without an answer.
+    /// The sequence numbers of each connection that were refused, or have no answer.
     unacknowledged: Vec<Vec<u64>>,
-    /// Of inserts that were acknowledged after the warm-up, also of those under way when the window closed: leaving the
-    /// slow ones out would flatter a server.
+    /// Latencies of inserts that were acknowledged after the warm-up. Inserts that were under way when the
+    /// window closed count too: leaving the slow ones out would flatter a server.
     #[serde(skip)]
     latencies_us: Vec<u32>,
     p50_ms: f64,
@@ -91,12 +99,12 @@ pub struct Load {
     in_window: u64,
     window_seconds: f64,
     statuses: BTreeMap<u16, u64>,
-    /// Connections that failed in the middle of an exchange.
+    /// Count of exchanges in the middle of which a connection failed.
     broken: u64,
-    /// Inserts that could not begin in their interval because the one before was still unanswered.
+    /// Count of inserts that could not begin in their interval because the one before was still unanswered.
     missed_intervals: u64,
     first_error: Option<String>,
-    /// In step: from when all could send until the last good answer.
+    /// Time of each step, from when all connections could send until the last good answer.
     steps_ms: Vec<f64>,
     cpu_seconds: f64,
 }
@@ -164,13 +172,13 @@ impl Plan {
     }
 }
 
-/// The latency that this share of the requests did not exceed; 0 when there were none.
+/// Returns the latency that this share of the requests did not exceed, or 0 when there were none.
 fn quantile_ms(sorted_us: &[u32], share: f64) -> f64 {
     let rank = ((sorted_us.len() as f64 * share).ceil() as usize).max(1);
     sorted_us.get(rank - 1).map_or(0.0, |us| f64::from(*us) / 1000.0)
 }
 
-/// Runs the connections until they are through or the grace is over; what is unanswered then stays so.
+/// Runs the connections until they are done or the grace is over. Inserts without an answer then stay so.
 async fn drive(plan: Rc<Plan>, clock: Clock, exchanges: Vec<Exchange>, load: Rc<RefCell<Load>>) {
     let picker = Picker::new(plan.heads.len(), plan.stride);
     let step = plan.in_step.then(|| (Barrier::new(exchanges.len()), Cell::new(clock.start)));
@@ -195,8 +203,8 @@ async fn drive(plan: Rc<Plan>, clock: Clock, exchanges: Vec<Exchange>, load: Rc<
     }
 }
 
-/// `load` belongs to all connections; it is never borrowed across an await. What it says is complete at every moment,
-/// so a connection may be dropped in the middle of an exchange.
+/// One connection of the load. `load` belongs to all connections, and is never borrowed across an await. It
+/// is complete at every moment, so a connection may be dropped in the middle of an exchange.
 struct Connection<'p> {
     plan: &'p Plan,
     clock: Clock,
@@ -244,14 +252,15 @@ impl Connection<'_> {
         }
     }
 
-    /// Counted before the answer: an insert that the run gave up waiting for was sent, but not acknowledged.
+    /// Counts an insert before its answer: an insert that the run gave up waiting for was sent, but not acknowledged.
     fn sending(&self, seq: u64) {
         let (mut load, conn) = (self.load.borrow_mut(), self.conn as usize);
         load.sent[conn] = seq + 1;
         load.unacknowledged[conn].push(seq);
     }
 
-    /// Whether it was acknowledged: the last one sent, as a connection has only one under way.
+    /// Counts an answer, which is for the last insert, as a connection has only one under way. Says whether
+    /// it was acknowledged.
     fn take_answer(&self, began: Instant, answer: Outcome<Answer>) -> bool {
         let mut load = self.load.borrow_mut();
         let error = match answer {
@@ -279,14 +288,14 @@ impl Connection<'_> {
     }
 }
 
-/// Starts a connection's inserts on a schedule that does not slip when an answer is late.
+/// A schedule for the starts of a connection's inserts, which does not slip when an answer is late.
 struct Pace {
     next: Instant,
     interval: Duration,
 }
 
 impl Pace {
-    /// Waits for the next start; returns how many were missed because the insert before took too long.
+    /// Waits for the next start. Returns how many were missed because the insert before took too long.
     async fn wait(&mut self) -> u64 {
         let missed = missed_since(self.next, Instant::now(), self.interval);
         self.next += self.interval * missed;
@@ -296,7 +305,7 @@ impl Pace {
     }
 }
 
-/// An insert that starts late, but within its interval, is not missed.
+/// Returns how many starts were missed. An insert that starts late, but within its interval, is not missed.
 fn missed_since(next: Instant, now: Instant, interval: Duration) -> u32 {
     let late = now.saturating_duration_since(next);
     u32::try_from(late.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX)
@@ -308,12 +317,12 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
-/// One connection's request and answer, over and over.
+/// The requests and answers of one connection, one after the other.
 struct Exchange {
     plan: Rc<Plan>,
     connection: Option<ClientConnection>,
     native: Option<NativeExchange>,
-    /// Natively: what goes in front of the rows for each target, once it was needed.
+    /// The bytes before the rows of a native insert, for each target that was used.
     queries: Vec<Vec<u8>>,
     request: Vec<u8>,
 }
@@ -348,8 +357,8 @@ impl Exchange {
         Ok(answer)
     }
 
-    /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call makes a
-    /// new one: whether the insert was stored is then unknown.
+    /// Sends one body and waits for its whole answer. After an error the connection is gone and the next call
+    /// makes a new one: it is not known then whether the insert was stored.
     async fn post(&mut self, head: &str, body: &[u8]) -> Outcome<Answer> {
         if self.connection.is_none() {
             self.connect().await?;

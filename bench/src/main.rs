@@ -1,5 +1,6 @@
-//! What of the benchmarks has to be quick, or is called in one's own process: each command reads its plan, a line of
-//! JSON, and prints lines of JSON. `python -m bench` starts them; docs/benchmarks.md is what comes of it.
+//! The parts of the benchmarks that have to be fast, or that have to run inside one process. Each command
+//! reads its plan, a line of JSON, and prints lines of JSON. `python -m bench` starts them; the results are
+//! in docs/benchmarks.md.
 
 mod batch;
 mod cpu;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The next line of what is asked; an error at the end.
+/// Reads the next line of the plan. The end of the input is an error.
 fn read_line<T: DeserializeOwned>() -> Outcome<T> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;

@@ -1,5 +1,5 @@
-//! One-row inserts over ClickHouse's native protocol, as the quickest client would send them: what doesn't change is written once,
-//! and nothing is read of an answer but where its packets end.
+//! One-row inserts over ClickHouse's native protocol, as the fastest client would send them: constant parts
+//! are written once, and of an answer only the ends of its packets are read.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ use windrow_http::{ReadHalf, Stream, WriteHalf};
 use crate::load::{Answer, NEVER};
 use crate::Outcome;
 
-/// The last without a mark of the serialisation behind each column: the rows are those of HTTP's `FORMAT Native`.
+/// The last revision without a mark of the serialisation after each column: its rows are those of HTTP's
+/// `FORMAT Native`.
 const REVISION: u64 = 54_453;
 
 #[derive(Debug, Deserialize)]
@@ -25,11 +26,11 @@ pub struct Login {
     user: String,
     password: String,
     settings: Vec<(String, String)>,
-    /// For the server's columns, before it sends its rows.
+    /// Says whether the client waits for the server's columns before it sends its rows.
     pub waits: bool,
 }
 
-/// Something large over one connection, so many times.
+/// A large insert or result that is repeated over one connection.
 #[derive(Debug, Deserialize)]
 pub struct Large {
     address: String,
@@ -46,7 +47,7 @@ pub struct Took {
     bytes: u64,
 }
 
-/// An insert of one block, or a result.
+/// Runs an insert of one block, or reads a result, several times.
 pub fn large(plan: &Large) -> Outcome<Took> {
     let block = plan.block_file.as_ref().map(std::fs::read).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -71,7 +72,7 @@ pub fn large(plan: &Large) -> Outcome<Took> {
     })
 }
 
-/// One connection.
+/// One connection over the native protocol.
 pub struct NativeExchange {
     read: ReadHalf,
     write: WriteHalf,
@@ -114,7 +115,7 @@ impl NativeExchange {
         Ok(exchange)
     }
 
-    /// What a client sends in front of an insert's rows.
+    /// Returns the bytes that a client sends before an insert's rows.
     pub fn query(statement: &str, login: &Login) -> Vec<u8> {
         let mut out = Vec::new();
         write_varint(&mut out, client::QUERY);
@@ -149,7 +150,8 @@ impl NativeExchange {
         out.extend_from_slice(columns);
     }
 
-    /// Sends one block and waits for the answer's end. A client that `waits` reads the server's columns first, as drivers do.
+    /// Sends one block and waits for the answer's end. A client that `waits` reads the server's columns
+    /// first, as drivers do.
     pub async fn insert(&mut self, query: &[u8], block: &[u8], waits: bool) -> Outcome<Answer> {
         self.out.extend_from_slice(query);
         if waits {
@@ -165,7 +167,7 @@ impl NativeExchange {
         Ok(Answer { status: if error.is_none() { 200 } else { 500 }, error })
     }
 
-    /// Reads a result to its end, and tells how many bytes its blocks have.
+    /// Reads a result to its end. Returns how many bytes its blocks have.
     async fn result(&mut self, query: &[u8]) -> Outcome<u64> {
         self.out.extend_from_slice(query);
         self.flush().await?;

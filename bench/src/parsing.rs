@@ -1,4 +1,4 @@
-//! Payloads into blocks: the gateway's readers in this process, by the CPU time that they take.
+//! Measures the gateway's readers in this process, by the CPU time that they take to turn payloads into blocks.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use crate::{cpu, Outcome};
 #[derive(Debug, Deserialize)]
 pub struct Plan {
     format: String,
-    /// Names and types.
+    /// Names and types of the columns.
     columns: Vec<(String, String)>,
     payload_file: String,
     rows: usize,

@@ -1,12 +1,13 @@
-//! Which of several requests an insert is: into which table. A choice costs a division, or for Zipf a random number and
-//! a binary search, and allocates nothing: what the generator uses is missing to what it measures.
+//! The choice of an insert's target, which is a table. A choice costs a division, or for Zipf a random number
+//! and a binary search, and allocates nothing: the CPU time of the generator is taken from the server that it
+//! measures.
 
 pub struct Picker {
     targets: usize,
-    /// Insert `seq` of connection `conn` goes to `(conn + seq * stride) % targets`. With 0 instead, target n is chosen
-    /// in proportion to 1 / (n + 1).
+    /// The step between targets: insert `seq` of connection `conn` goes to `(conn + seq * stride) % targets`.
+    /// With a step of 0, target n is chosen in proportion to 1 / (n + 1).
     stride: u64,
-    /// For the latter: the sums of the weights up to each target.
+    /// The sums of the weights up to each target, for a step of 0.
     cumulative: Vec<f64>,
 }
 

@@ -1,8 +1,9 @@
-//! Writes messages into a topic: all that come on standard input, as fast as the broker takes them, or the same ones
-//! again and again at a steady rate.
+//! Writes messages into a topic: all messages from standard input, as fast as the broker takes them, or the
+//! same ones again and again at a steady rate.
 //!
-//! Kafka's own tools and librdkafka make and compress every message when it is sent, which takes a CPU of its own at a
-//! million messages a second: a machine that those who are measured need. Here a steady load is made beforehand.
+//! Kafka's own tools and librdkafka make and compress every message when it is sent. At a million messages a
+//! second that takes a CPU of its own, which the measured programs need. So a steady load is made beforehand
+//! here.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -13,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{self, Batch};
 use crate::{print, read_line, Outcome};
 
-/// Of this request the version that brokers from 2.4 to 4.1 know: 3.
+/// The request Produce in version 3, which brokers from 2.4 to 4.1 know.
 const PRODUCE: [u8; 4] = [0, 0, 0, 3];
-/// Once the one broker there is has it.
+/// The acknowledgement that is asked for: the broker, the only one, has the messages.
 const ACKS: i16 = 1;
 const TIMEOUT_MS: i32 = 30_000;
-/// Requests on their way: more than the broker needs to be kept busy.
+/// The most requests on their way: more than the broker needs to be kept busy.
 const IN_FLIGHT: usize = 16;
-/// Batches of a topic that is filled. Four times what a producer makes unless told, and what those are told who produce
-/// much.
+/// Bytes of a batch in a topic that is filled. It is four times a producer's default, and a usual setting for
+/// producers of many messages.
 const BATCH_BYTES: usize = 64 << 10;
-/// What a producer at a steady rate sends before it begins from the front.
+/// Count of rounds that a producer at a steady rate sends before it begins again with the first.
 const ROUNDS: u64 = 16;
-/// How long it sends at most without looking for what it is to do.
+/// The longest time of sending without looking for the next order.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Deserialize)]
@@ -33,9 +34,9 @@ pub struct Plan {
     address: String,
     topic: String,
     partitions: i32,
-    /// Each value has its length before it, as ClickHouse's Protobuf has; else it is a line.
+    /// Says whether each value has its length before it, as in ClickHouse's Protobuf. If not, each value is a line.
     delimited: bool,
-    /// Several of those values with their lengths make a message.
+    /// Count of such values, with their lengths, in one message.
     rows_per_message: u64,
     steady: Option<Steady>,
 }
@@ -43,17 +44,17 @@ pub struct Plan {
 #[derive(Debug, Deserialize)]
 struct Steady {
     messages_per_second: f64,
-    /// In each partition at once.
+    /// Messages of one batch, which is sent to each partition at once.
     batch_messages: u64,
 }
 
-/// What a steady producer is told.
+/// An order to a steady producer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Order {
-    /// Send what is due in so many seconds.
+    /// Send the messages that are due within so many seconds.
     RunFor(f64),
-    /// Send at once what is missing to so many messages.
+    /// Send messages at once until there are so many.
     Until(u64),
     End,
 }
@@ -61,9 +62,9 @@ enum Order {
 #[derive(Debug, Serialize)]
 struct Sent {
     messages: u64,
-    /// The timestamp that comes next.
+    /// The timestamp of the next messages.
     next_ms: i64,
-    /// How long after it was due something was sent at most.
+    /// The longest time between when messages were due and when they were sent.
     late_ms: f64,
 }
 
@@ -76,7 +77,7 @@ pub fn run(plan: Plan) -> Outcome<()> {
     requests.close()
 }
 
-/// Message number n goes to partition n, and round again.
+/// Fills the topic. Message number n goes to partition n, and after the last partition to the first again.
 fn fill(plan: &Plan, requests: &mut Requests) -> Outcome<()> {
     let mut batches: Vec<(i32, Batch)> = (0..plan.partitions).map(|partition| (partition, Batch::default())).collect();
     let (timestamp_ms, mut value, mut messages) = (now_ms(), Vec::new(), 0u64);
@@ -96,7 +97,7 @@ fn fill(plan: &Plan, requests: &mut Requests) -> Outcome<()> {
 }
 
 impl Plan {
-    /// False at the end of the input.
+    /// Reads the next message. Returns false at the end of the input.
     fn next_message(&self, input: &mut impl BufRead, value: &mut Vec<u8>) -> io::Result<bool> {
         value.clear();
         if !self.delimited {
@@ -130,9 +131,10 @@ impl Plan {
     }
 }
 
-/// A message's timestamp is when it was due, also where the broker kept the producer waiting.
+/// A producer at a steady rate. A message's timestamp is when it was due, even where the broker kept the
+/// producer waiting.
 struct Producer {
-    /// What is sent at one time each: a batch for every partition.
+    /// The rounds. Each is sent at one time: a batch for every partition.
     rounds: Vec<Vec<(i32, Vec<u8>)>>,
     messages_per_round: u64,
     tick: Duration,
@@ -233,7 +235,7 @@ impl Requests {
         Ok(Requests { stream, topic: plan.topic.clone(), unanswered: 0 })
     }
 
-    /// One batch of each partition that is named.
+    /// Sends one batch for each partition that is named.
     fn send(&mut self, batches: &[(i32, Vec<u8>)]) -> Outcome<()> {
         if self.unanswered == IN_FLIGHT {
             self.read_answer()?;
@@ -260,7 +262,8 @@ impl Requests {
         Ok(self.stream.write_all(&frame)?)
     }
 
-    /// Of one topic: the size, a number, the topic, and for each partition 22 bytes with an error's code.
+    /// Reads an answer about one topic: the size, a number, the topic, and for each partition 22 bytes with
+    /// an error's code.
     fn read_answer(&mut self) -> Outcome<()> {
         let mut size = [0; 4];
         self.stream.read_exact(&mut size)?;
@@ -274,7 +277,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Returns when the broker has everything.
+    /// Waits until the broker has everything.
     fn close(&mut self) -> Outcome<()> {
         while self.unanswered > 0 {
             self.read_answer()?;

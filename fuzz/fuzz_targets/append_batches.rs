@@ -1,6 +1,6 @@
 #![no_main]
-//! Batches of appends, of any bytes, in both forms and for both stores: what is taken keeps to what it may have in
-//! memory.
+//! Reads batches of appends, of any bytes, in both forms and for both stores: a batch that is accepted stays
+//! within the memory that it may take.
 
 use std::sync::Once;
 
@@ -9,8 +9,8 @@ use windrow_append::{fuzzing, Payload};
 
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Arrow's decoder has assertions instead of some errors, and DuckDB's side catches them. libFuzzer would end at each
-/// of them; a panic that nobody catches ends it all the same.
+/// A guard that sets the panic hook once. Arrow's decoder has assertions instead of some errors, and DuckDB's
+/// side catches them. libFuzzer would end at each of them; a panic that nobody catches ends it all the same.
 static CATCHES_PANICS: Once = Once::new();
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,6 @@
 #![no_main]
-//! Names of tables and columns in the URLs of appends: those that were read can be written so that they are read again.
+//! Reads names of tables and columns in the URLs of appends: a name that was read can be written so that it
+//! is read again.
 
 use libfuzzer_sys::fuzz_target;
 

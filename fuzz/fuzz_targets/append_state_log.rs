@@ -1,5 +1,5 @@
 #![no_main]
-//! Records of what appends into ClickHouse have decided, of any bytes.
+//! Reads records of the append state log, of any bytes.
 
 use libfuzzer_sys::fuzz_target;
 

@@ -1,5 +1,5 @@
 #![no_main]
-//! Bodies of any bytes in every encoding: never more than was allowed, and the same in pieces as whole.
+//! Decompresses bodies of any bytes in every encoding: never more than was allowed, and the same in pieces as whole.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_compression::{decompress, DecompressError, Encoding, StreamDecompressor};
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// At most `MAX_BYTES`, and what one step more gives.
+/// Decompresses at most `MAX_BYTES`, and one step more.
 fn read(mut decoder: StreamDecompressor, body: &[u8], piece: usize) -> Result<Vec<u8>, DecompressError> {
     let (mut output, mut rest) = (Vec::new(), body);
     while output.len() <= MAX_BYTES {

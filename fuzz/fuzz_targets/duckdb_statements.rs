@@ -1,6 +1,6 @@
 #![no_main]
-//! No text makes the gate of DuckDB's statements panic, and none that passes hides a second statement or one on
-//! Windrow's tables.
+//! Checks DuckDB's statements of any text: no text panics, and none that is accepted hides a second statement
+//! or one on Windrow's tables.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_sql::{ask, first_word, kind_of, Kind, NotTaken, Parameter};

@@ -1,5 +1,5 @@
 #![no_main]
-//! Errors of a ClickHouse, of any bytes, and what is made of them.
+//! Reads errors of a ClickHouse, of any bytes.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_clickhouse::Exception;

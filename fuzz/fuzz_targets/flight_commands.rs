@@ -1,10 +1,11 @@
 #![no_main]
-//! Whatever comes over Flight SQL's port as a command, a ticket, a handshake or a message of rows is read or refused.
+//! Reads any bytes that may come over Flight SQL's port as a command, a ticket, a handshake or a message of
+//! rows: they are read or refused.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_flight::fuzzing;
 
-/// What commands are called in: the fuzzer would not find it.
+/// The text that names of commands begin with: the fuzzer would not find it.
 const NAMES_BEGIN: &str = "type.googleapis.com/arrow.flight.protocol.sql.";
 const NAMES: [&str; 20] = [
     "CommandStatementQuery",

@@ -1,5 +1,5 @@
 #![no_main]
-//! A chunked body of any bytes: it makes no difference how it is cut.
+//! Reads a chunked body of any bytes: it makes no difference how it is cut.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_http::{ChunkedError, ChunkedScanner};

@@ -1,5 +1,6 @@
 #![no_main]
-//! Heads of requests and of answers, of any bytes: what was taken says the same when it is read again, or in pieces.
+//! Reads heads of requests and of answers, of any bytes: a head that was accepted says the same when it is
+//! read again, or in pieces.
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +27,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(answer(bytes, piece), answer(bytes, usize::MAX));
 });
 
-/// Status and fields of an answer's head that comes in pieces, its progress, and how far it reached. None: not a whole one.
+/// Returns status and fields of an answer's head that comes in pieces, its progress, and its length. Returns
+/// `None` where the head is not whole.
 fn answer(bytes: &[u8], piece: usize) -> Option<(u16, Vec<(String, Vec<u8>)>, Vec<Vec<u8>>, usize)> {
     let (mut parser, mut progress, mut at) = (AnswerHeadParser::new(false), Vec::new(), 0);
     while at < bytes.len() {

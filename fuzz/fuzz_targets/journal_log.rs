@@ -1,6 +1,6 @@
 #![no_main]
-//! A log whose files hold anything: it opens, or says why not, and is left alone then; what was read once is read
-//! again.
+//! Opens a log whose files have any bytes: it opens, or says why it can't and is not changed then. Records
+//! that were read once are read again.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_log::{simulation::SimDisk, Disk, DiskFile, LogOptions, Room};

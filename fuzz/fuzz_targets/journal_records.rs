@@ -1,6 +1,6 @@
 #![no_main]
-//! Records of the journal, of any bytes. The first byte chooses the kind; inserts are read with a context of every
-//! form.
+//! Reads records of the journal, of any bytes. The first byte chooses the kind; inserts are read with a
+//! context of every form.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
 #![no_main]
-//! A partition's answer of any bytes (checksums are not looked at here): offsets of records grow, and stay in their
-//! batch's bounds.
+//! Reads a partition's answer of any bytes (checksums are not checked here): offsets of records grow, and
+//! stay within the bounds of their batch.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_kafka::{Batches, Decompressor};

@@ -1,5 +1,6 @@
 #![no_main]
-//! Subscriptions and assignments of any bytes, and groups of members that subscribe to what those say.
+//! Reads subscriptions and assignments of any bytes, and assigns partitions to groups of members with such
+//! subscriptions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

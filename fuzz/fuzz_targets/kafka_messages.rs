@@ -1,8 +1,8 @@
 #![no_main]
 
-//! Messages of one format, one after the other, into a table of many types: whatever came before, a message becomes
-//! what it becomes alone, or leaves nothing behind. The first byte says which format, the second at which byte value
-//! messages are cut.
+//! Reads messages of one format, one after the other, into a table of many types. Whatever came before, a
+//! message gives the same as alone, or leaves nothing behind. The first byte chooses the format, the second
+//! is the byte value at which messages are cut.
 
 use std::sync::LazyLock;
 

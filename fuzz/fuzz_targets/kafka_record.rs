@@ -1,6 +1,6 @@
 #![no_main]
-//! Metadata of any text beside a committed offset: what is taken for a batch's record can be written again, and is the
-//! same then.
+//! Reads metadata of any text beside a committed offset: metadata that is accepted as a batch's record can be
+//! written again, and is the same then.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_kafka::pipeline::BatchRecord;

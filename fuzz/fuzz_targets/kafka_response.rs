@@ -1,5 +1,5 @@
 #![no_main]
-//! Answers of any bytes to every request.
+//! Reads answers of any bytes to every request.
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Packets of the native protocol, of both sides, at any revision: it makes no difference how blocks are cut.
+//! Reads packets of the native protocol, of both sides, at any revision: it makes no difference how blocks are cut.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_clickhouse::native::{
@@ -59,7 +59,7 @@ fn length_fits(bytes: &[u8], length: Result<usize, Fault>) {
     }
 }
 
-/// What comes of chunks that arrive in pieces of this size.
+/// Returns the contents of chunks that arrive in pieces of this size.
 fn stripped(bytes: &[u8], piece: usize) -> Result<Vec<u8>, Fault> {
     let (mut reader, mut out) = (ChunkReader::default(), Vec::new());
     for piece in bytes.chunks(piece) {
@@ -70,7 +70,7 @@ fn stripped(bytes: &[u8], piece: usize) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// What comes of the first block of a payload in the format Native, which arrives in pieces of this size.
+/// Reads the first block of a payload in the format Native, which arrives in pieces of this size.
 fn payload(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, Option<BlockEnd>), Fault> {
     let mut reader = BlockReader::of_payload(MAX_BYTES);
     reader.begin();
@@ -87,7 +87,7 @@ fn payload(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, Option<BlockEnd>), Fa
     }
 }
 
-/// What comes of one Data packet that arrives in pieces of this size.
+/// Reads one Data packet that arrives in pieces of this size.
 fn blocks(
     packet: &[u8],
     revision: u64,

@@ -1,5 +1,5 @@
 #![no_main]
-//! A result of any bytes: it makes no difference how it is cut, and every column has its block's rows.
+//! Reads a result of any bytes: it makes no difference how it is cut, and every column has the rows of its block.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_columns::results::{Block, BlockDecoder, DecodeError};

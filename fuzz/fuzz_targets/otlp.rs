@@ -1,6 +1,6 @@
 #![no_main]
-//! Export requests of any bytes, in Protobuf and in JSON, as blocks for the exporter's tables: every row that was counted is
-//! in a block, or was rejected, and the block can be read.
+//! Reads export requests of any bytes, in Protobuf and in JSON, into blocks for the exporter's tables: every
+//! row that was counted is in a block, or was rejected, and the block can be read.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ const MAPS: &str = "Array(Map(LowCardinality(String), String))";
 const TEXTS: &str = "Array(String)";
 const NUMBERS: &str = "Array(UInt64)";
 
-/// More columns than any kind has: each takes its own.
+/// Columns of a table, more than any kind has: each kind uses its own.
 const COLUMNS: &[(&str, &str)] = &[
     ("ResourceAttributes", MAP),
     ("ResourceAttributesKeys", TEXTS),

@@ -1,5 +1,5 @@
 #![no_main]
-//! Whatever is joined leaves its neighbours what they are. The first byte chooses the format.
+//! Joins payloads of any bytes: a payload does not change its neighbours. The first byte chooses the format.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,6 @@
 #![no_main]
-//! Results of whatever types and values are written in every format without a panic, a row a line where rows are lines.
+//! Writes results of any types and values in every format without a panic. Where rows are lines, each row is
+//! one line.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 #![no_main]
-//! Sharding keys and partition keys of any text, evaluated on rows of many types: no panic, and a shard that there is.
+//! Evaluates sharding keys and partition keys of any text on rows of many types: no panic, and the shard
+//! always exists.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! A plan with every type, and what has to hold for whatever a reader takes.
+//! A plan with every type, and the check for every payload that a reader accepts.
 
 use windrow_columns::{
     decode_native, ColumnSpec, DataType, DefaultKind, Format, NativeLimits, NotParsed, Parsed, ReadPlan, ReadSettings,
@@ -27,7 +27,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("t", "Tuple(a UInt8, b Tuple(UInt128, String))"),
 ];
 
-/// The whole of a target: payloads of one format into a table of every type.
+/// Makes a whole fuzz target: payloads of one format are read into a table of every type.
 #[macro_export]
 macro_rules! fuzz_format {
     ($name:literal) => {
@@ -54,7 +54,7 @@ pub fn plan(format: &Format) -> ReadPlan {
     ReadPlan::new(COLUMNS.iter().map(column).collect(), ReadSettings::of(format))
 }
 
-/// A block that was read is encoded and decoded unchanged.
+/// Checks that a block that was read is the same after encoding and decoding.
 pub fn check(outcome: Result<Parsed, NotParsed>, plan: &ReadPlan) {
     let Ok(parsed) = outcome else { return };
     let names: Vec<&str> = plan.columns().iter().map(|column| column.name.as_str()).collect();

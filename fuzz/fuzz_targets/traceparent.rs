@@ -1,5 +1,6 @@
 #![no_main]
-//! The fields `traceparent` and `tracestate`, of any bytes: what is taken says the same when it is written and read again.
+//! Reads the fields `traceparent` and `tracestate`, of any bytes: accepted values are the same when they are
+//! written and read again.
 
 use libfuzzer_sys::fuzz_target;
 use windrow_engine::trace::{Parent, SpanContext};

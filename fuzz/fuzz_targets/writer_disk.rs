@@ -1,6 +1,6 @@
 #![no_main]
-//! A dead writer's files that hold anything: the next writer finds rows that were written, or says what is wrong; it
-//! never fails.
+//! Opens a dead writer's files of any bytes: the next writer finds rows that were written, or says what is
+//! wrong. It never fails.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

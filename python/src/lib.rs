@@ -1,4 +1,5 @@
-//! `windrow._core`: the compiled part of the Python package. Private; the package over it is typed and documented.
+//! `windrow._core`: the compiled part of the Python package. It is private; the package over it is typed and
+//! documented.
 
 pub mod append;
 pub mod arrow;

@@ -1,7 +1,7 @@
-//! How many rows a second the writer takes: three columns, an Int32 and two texts, each by `write_row`, in memory and
-//! on a disk. Batches are dropped instead of sent, so that it is the writer alone that is measured. `cargo run
-//! --release -p windrow-writer --example writer_rows -- [ROWS [redis://...]]`. With the address of a Redis, rows that
-//! it confirms are measured too.
+//! The number of rows a second that the writer takes: three columns, an Int32 and two texts, each row by
+//! `write_row`, in memory and on a disk. Batches are dropped instead of sent, so that only the writer is
+//! measured. `cargo run --release -p windrow-writer --example writer_rows -- [ROWS [redis://...]]`. With the
+//! address of a Redis, the rows that Redis confirms are measured too.
 
 use std::ops::Range;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn gathering(buffer: Arc<dyn Buffer>) -> Arc<Gathering> {
     Gathering::new(buffer, Arc::default(), options)
 }
 
-/// Takes the place of a driver: every batch is stored as soon as it is there.
+/// A stand-in for a driver: every batch counts as stored as soon as it is there.
 struct Driver {
     thread: std::thread::JoinHandle<()>,
     is_over: Arc<AtomicBool>,
@@ -68,7 +68,7 @@ fn append(gathering: &Gathering, rows: Rows<'_>) {
     }
 }
 
-/// Rows a second, of rows that are appended so many at a time.
+/// Measures the rows a second that are taken, where `at_once` rows are appended at a time.
 fn measure(gathering: &Arc<Gathering>, rows: usize, at_once: usize) -> f64 {
     let driver = Driver::start(gathering);
     let woken = driver.thread.thread().clone();
@@ -128,7 +128,7 @@ fn print_rates(what: &str, rates: &mut [f64]) {
     );
 }
 
-/// How far Redis has confirmed.
+/// The position before which Redis has confirmed all rows.
 struct Confirmed {
     before: AtomicU64,
     waiting: std::thread::Thread,
@@ -149,7 +149,8 @@ impl BufferEvents for Confirmed {
     fn wake(&self) {}
 }
 
-/// Rows a second that Redis has confirmed, of appends of a thousand rows; each batch is done when it is full.
+/// Measures the rows a second that Redis confirms, in appends of a thousand rows; each batch is done when it
+/// is full.
 fn redis(address: &str, round: usize, rows: usize) -> f64 {
     let address = RedisAddress::parse(&format!("{address}?bucket=rows{}-{round}", std::process::id())).expect("a URL");
     let buffer = RedisBuffer::open(address, Destination::default(), BATCH_ROWS, 16 << 20).expect("a Redis");

@@ -1,5 +1,5 @@
-//! What a place for rows has to do. Three of them come with the project (memory, disk, Redis); programs may bring their
-//! own.
+//! The interface of a buffer, where rows wait. Three buffers come with the project (memory, disk, Redis);
+//! programs may bring their own.
 //!
 //! A buffer keeps rows in the order in which they were appended, cuts them into batches, and forgets a batch when it is
 //! told that the batch is done. It sends nothing and decides nothing: [`Gathering`](crate::Gathering) does.
@@ -12,7 +12,7 @@
 //! 3. Nothing is forgotten before `done`.
 //! 4. Positions count this writer's rows from 0, in the order of appending. A batch has a contiguous range of them.
 //!
-//! No call calls the writer back: it may be under way under the writer's own lock.
+//! No call of a buffer calls the writer back: the writer may hold its own lock meanwhile.
 //!
 //! All calls may come from any thread. `append` may be called while another call is under way, and must not wait for it
 //! if that waits for a disk or a network. No lock is held by a buffer while it calls [`BufferEvents`].
@@ -27,49 +27,71 @@ use crate::id::BatchId;
 use crate::rows::{Body, Rows};
 
 pub trait Buffer: Send + Sync {
-    /// Called once, before anything else.
+    /// Gives the buffer the receiver of its events; called once, before anything else.
     fn attach(&self, _news: Arc<dyn BufferEvents>) {}
 
-    /// Whether rows survive the end of the process.
+    /// Says whether rows survive the end of the process.
     fn survives(&self) -> bool;
 
-    /// Whether `seal`, `load`, `split`, `done` and `left_overs` may wait for a network: then they are no calls for an
-    /// event loop.
+    /// Says whether `seal`, `load`, `split`, `done` and `left_overs` may wait for a network: then an event
+    /// loop must not call them.
     fn may_block(&self) -> bool {
         false
     }
 
+    /// Appends all of the rows, or none.
+    ///
+    /// # Errors
+    /// Fails where there is no room, the rows are too large to be taken at once, or the buffer is closed or
+    /// broken.
     fn append(&self, rows: Rows<'_>) -> Result<Appended, AppendError>;
 
-    /// How many rows this writer has appended.
+    /// Returns the number of rows that this writer has appended.
     fn next_position(&self) -> u64;
 
-    /// What waits to be sealed.
+    /// Returns the counts of rows that wait to be sealed.
     fn open(&self) -> Open;
 
     /// Makes a batch of the oldest rows that wait, as many as a batch may have.
+    ///
+    /// # Errors
+    /// Fails where the buffer could not record the batch; the rows wait on then.
     fn seal(&self) -> Result<Option<Sealed>, BufferError>;
 
-    /// A batch's rows, the same ones each time.
+    /// Returns a batch's rows, the same ones each time.
+    ///
+    /// # Errors
+    /// Fails where the batch is unknown, its record is not kept yet ([`BufferError::NotYet`]), or its rows
+    /// can't be read.
     fn load(&self, id: BatchId) -> Result<Body, BufferError>;
 
-    /// Cuts a batch before each of these rows into new ones, which take its place. `cuts` ascend, and lie inside of the
-    /// batch.
+    /// Cuts a batch before each of these rows into new ones, which take its place. `cuts` ascend, and lie
+    /// inside of the batch.
+    ///
+    /// # Errors
+    /// Fails where the batch is unknown, its rows can't be read, or the cut could not be recorded.
     fn split(&self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError>;
 
-    /// The batch came to its end: its rows are stored, or were handed over with their error.
+    /// Ends a batch: its rows are stored, or were handed over with their error.
+    ///
+    /// # Errors
+    /// Fails where the batch is unknown, or its end could not be recorded.
     fn done(&self, id: BatchId) -> Result<(), BufferError>;
 
-    /// Batches of processes that have died. Called at the start and then from time to time; gives each of them once.
+    /// Returns batches of processes that have died. Called at the start and then from time to time; gives
+    /// each batch once.
+    ///
+    /// # Errors
+    /// Fails where the buffer could not look for them now.
     fn left_overs(&self) -> Result<LeftOvers, BufferError> {
         Ok(LeftOvers::default())
     }
 
-    /// Nothing will be appended any more. What is not done stays where it is, if the buffer survives.
+    /// Ends all appends. Rows that are not done stay where they are, if the buffer survives.
     fn close(&self) {}
 }
 
-/// What an append has come to.
+/// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// The position of the first of the rows.
@@ -81,15 +103,15 @@ pub struct Appended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     Now,
-    /// [`BufferEvents::kept`] will tell, or [`BufferEvents::refused`].
+    /// The rows are not kept yet: [`BufferEvents::kept`] or [`BufferEvents::refused`] will tell.
     Later,
 }
 
-/// Whether an append is a reason to look at what waits.
+/// The answer to whether an append is a reason to look at the rows that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
     No,
-    /// Nothing waited before.
+    /// The first row waits; no row waited before.
     FirstRow,
     /// A batch has become full.
     Full,
@@ -99,7 +121,7 @@ pub enum Ready {
 pub struct Open {
     /// Rows, of whichever process, that wait to be sealed.
     pub rows: u64,
-    /// How many of them are in batches that are full.
+    /// The number of batches that are full.
     pub full_batches: u64,
 }
 
@@ -108,42 +130,42 @@ pub struct Open {
 pub struct Sealed {
     pub id: BatchId,
     pub rows: u64,
-    /// Which of this writer's rows it has; empty for a batch of another's rows alone.
+    /// Positions of this writer's rows in the batch; empty if all its rows are from other writers.
     pub positions: Range<u64>,
-    /// What it counts for in the writer's `max_bytes`: what was appended to it by this writer.
+    /// Bytes that the batch counts for in the writer's `max_bytes`: those of rows that this writer appended.
     pub held_bytes: u64,
-    /// Where its rows go, if that is not where this writer's go.
+    /// The destination of the rows, if it is not this writer's own.
     pub destination: Option<Arc<Destination>>,
 }
 
-/// What was found of processes that have died.
+/// Batches and damage that were found of processes that have died.
 #[derive(Debug, Default)]
 pub struct LeftOvers {
     pub batches: Vec<Sealed>,
-    /// Bytes that could not be read as what was written. What they held is lost, or in them.
+    /// Bytes that could not be read as what was written. Their rows are lost, or are in these bytes only.
     pub damaged_bytes: u64,
     /// A sentence for each thing that is wrong, with file and offset.
     pub complaints: Vec<String>,
 }
 
-/// How a buffer tells what became of earlier appends, from a thread of its own.
+/// The receiver of news about earlier appends, which a buffer tells from a thread of its own.
 pub trait BufferEvents: Send + Sync {
-    /// All rows before this position are kept.
+    /// Reports that all rows before this position are kept.
     fn kept(&self, before: u64);
-    /// These rows, of which it said [`Kept::Later`], are not kept: they were not taken.
+    /// Reports that these rows, for which the append returned [`Kept::Later`], were not taken.
     fn refused(&self, positions: Range<u64>, held_bytes: u64, error: BufferError);
-    /// These rows were stored by another process.
+    /// Reports that these rows were stored by another process.
     fn stored_elsewhere(&self, positions: Range<u64>, held_bytes: u64);
-    /// There is something to be looked at.
+    /// Asks the writer to look at the buffer again.
     fn wake(&self);
 }
 
-/// Why nothing was taken.
+/// The reason why no row was taken.
 #[derive(Debug)]
 pub enum AppendError {
-    /// There is no room now; there will be when something was stored.
+    /// The buffer has no room now; it will have room when rows were stored.
     Full,
-    /// So much is never taken at once.
+    /// The rows are more than is ever taken at once.
     TooLarge {
         bytes: u64,
         max_bytes: u64,
@@ -167,18 +189,18 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// A buffer could not do its work now. Nothing was lost by that.
+/// The reason why a buffer could not do its work now. No row was lost by that.
 #[derive(Debug, Clone)]
 pub enum BufferError {
     Io(Arc<io::Error>),
-    /// What it keeps can't be read as what it has written.
+    /// The bytes that the buffer keeps can't be read as those that it wrote.
     Damaged(String),
-    /// [`Buffer::load`] will have the rows when the batch's record has come to where it is kept; [`BufferEvents::wake`]
-    /// tells.
+    /// The batch's record is not kept yet; [`Buffer::load`] returns the rows later, and
+    /// [`BufferEvents::wake`] tells when.
     NotYet,
-    /// No such batch: it was done, or another process has taken it over.
+    /// The buffer has no such batch: it was done, or another process has taken it over.
     UnknownBatch(BatchId),
-    /// In the words of a buffer that isn't ours.
+    /// An error of a program's own buffer, as text.
     Other(String),
 }
 

@@ -1,4 +1,4 @@
-//! Where rows go: kept beside them by buffers that survive, since only with it do the bytes mean anything.
+//! The destination of rows. Buffers that survive keep it beside the rows, since the bytes mean nothing without it.
 
 /// A table, and the columns that the rows carry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,7 +17,7 @@ impl Destination {
         (&self.database, &self.table) == (&other.database, &other.table)
     }
 
-    /// For buffers that keep it: version, then each text behind its length.
+    /// Returns the form in which buffers keep a destination: version, then each text behind its length.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         push_text(&mut out, &self.database);
@@ -30,7 +30,7 @@ impl Destination {
         out
     }
 
-    /// `None`: no such thing as `to_bytes` writes.
+    /// Reads what `to_bytes` has written. Returns `None` for any other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Destination> {
         let (&version, mut rest) = bytes.split_first()?;
         if version != VERSION {
@@ -45,8 +45,8 @@ impl Destination {
         rest.is_empty().then_some(read)
     }
 
-    /// `INSERT INTO ... FORMAT RowBinaryWithNamesAndTypes`: with the types in front, a table whose columns have changed
-    /// since refuses the rows instead of reading them as something else.
+    /// Returns `INSERT INTO ... FORMAT RowBinaryWithNamesAndTypes`: the types stand in front, so a table
+    /// whose columns have changed since refuses the rows instead of reading them as something else.
     pub fn insert_statement(&self) -> String {
         let mut statement = "INSERT INTO ".to_owned();
         if !self.database.is_empty() {
@@ -62,7 +62,7 @@ impl Destination {
         statement
     }
 
-    /// What stands in front of a batch's rows: number, names and types of the columns.
+    /// Returns the bytes in front of a batch's rows: number, names and types of the columns.
     pub fn header(&self) -> Vec<u8> {
         let mut out = Vec::new();
         push_varint(&mut out, self.columns.len());

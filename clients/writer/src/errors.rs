@@ -1,6 +1,6 @@
 //! Rows that could not be stored, with the error, until the program takes them.
 //!
-//! What nobody takes is dropped, oldest first, and counted: an unread error never holds up a writer.
+//! Errors that nobody takes are dropped, oldest first, and counted: an unread error never holds up a writer.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,18 +12,18 @@ use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::Body;
 
-/// Rows that came to a bad end.
+/// Rows that are handed over to the program because of an error.
 #[derive(Debug, Clone)]
 pub struct WriteError {
     pub batch_id: BatchId,
     pub reason: Reason,
-    /// ClickHouse's code, if it was ClickHouse that refused them.
+    /// ClickHouse's code, if ClickHouse refused the rows.
     pub code: Option<ErrorCode>,
     pub message: String,
-    /// How many rows it is about; as many as `rows` has, unless they are lost.
+    /// The number of rows that the error is about; as many as `rows` has, unless they are lost.
     pub row_count: u64,
     pub rows: Body,
-    /// Where the rows should have gone; says how they are encoded.
+    /// The destination that the rows should have gone to; says how they are encoded.
     pub destination: Arc<Destination>,
 }
 
@@ -31,15 +31,15 @@ pub struct WriteError {
 pub enum Reason {
     /// ClickHouse does not take these rows' values.
     Values,
-    /// ClickHouse takes no rows here, or not from us.
+    /// ClickHouse takes no rows for this table, or not from this account.
     Refused,
     /// A view of the table failed. The table itself may have the rows.
     MaybeStored,
-    /// It was tried for as long as the writer was told to. They may be stored, if an answer was lost.
+    /// The writer has retried for as long as it was told to. The rows may be stored, if an answer was lost.
     GaveUp,
     /// The buffer's files are damaged, and the rows can't be read any more: the error has none.
     Lost,
-    /// The writer was closed before they were sent.
+    /// The writer was closed before the rows were sent.
     Closed,
 }
 

@@ -1,45 +1,47 @@
-//! What may be concluded from a failed attempt.
+//! The conclusions that may be drawn from a failed attempt.
 
 use std::fmt;
 
 use windrow_clickhouse::{ErrorCode, Exception};
 
-/// Why an attempt to store a batch failed.
+/// The reason why an attempt to store a batch failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub kind: FailureKind,
-    /// ClickHouse's code, if it was ClickHouse that answered.
+    /// ClickHouse's code, if ClickHouse answered.
     pub code: Option<ErrorCode>,
     pub message: String,
-    /// The row, counted from 1, that the error names. A hint.
+    /// The row, counted from 1, that the error names. It is only a hint.
     pub row: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// It may pass, or it isn't known what became of the attempt: the same rows are sent again under the same id.
+    /// The error may pass, or the outcome is not known: the same rows are sent again under the same id.
     Passing,
-    /// Some row's values; nothing of the batch is stored. It is narrowed down until the guilty rows are known.
+    /// Values of some row are refused; nothing of the batch is stored. The batch is cut until the guilty rows
+    /// are known.
     Values,
-    /// The table, its columns or the account, not the rows; nothing of the batch is stored. It won't pass by itself: a
-    /// buffer that survives tries again, another hands the rows over with the error.
+    /// The table, its columns or the account are the reason, not the rows; nothing of the batch is stored. The
+    /// error won't pass by itself: a buffer that survives tries again, another hands the rows over with the error.
     Refused,
-    /// It won't pass, and rows may be stored, since it was a view of the table that failed. Handed over with the error.
+    /// A view of the table failed, so the error won't pass and rows may be stored. They are handed over with
+    /// the error.
     MaybeStored,
 }
 
 impl Failure {
-    /// No answer came, or none could be asked for.
+    /// Makes the failure of an attempt without an answer: none came, or none could be asked for.
     pub fn passing(message: impl Into<String>) -> Failure {
         Failure { kind: FailureKind::Passing, code: None, message: message.into(), row: None }
     }
 
-    /// ClickHouse answered with an error.
+    /// Makes the failure of an attempt that ClickHouse answered with an error.
     ///
-    /// It takes a block through its table's expressions and constraints before anything of it is kept, and hands it to
-    /// the views of the table then: an error of a view may come when the table has the rows. All other errors that are
-    /// not known to be for good are taken for passing: a repeat under the same id is harmless, a row that is given up
-    /// too early is not.
+    /// ClickHouse takes a block through its table's expressions and constraints before anything of it is
+    /// kept, and hands it to the views of the table then: an error of a view may come when the table has the
+    /// rows. All other errors that are not known to be for good are taken for passing: a repeat under the
+    /// same id is harmless, a row that is given up too early is not.
     pub fn of_exception(exception: &Exception) -> Failure {
         let kind = match () {
             () if exception.is_passing() || exception.leaves_outcome_open() => FailureKind::Passing,
@@ -53,17 +55,17 @@ impl Failure {
     }
 }
 
-/// The types in front of the rows are not the table's any more. It has a code of bad values.
+/// Says whether the types in front of the rows are not the table's any more. That error has a code of bad values.
 fn is_of_the_structure(exception: &Exception) -> bool {
     exception.code == ErrorCode::INCORRECT_DATA && exception.line.contains(": (while reading header)")
 }
 
-/// More partitions than one INSERT may write to. Halves of the batch have fewer.
+/// Says whether a batch has more partitions than one INSERT may write to. Halves of the batch have fewer.
 fn is_about_partitions(exception: &Exception) -> bool {
     exception.code == ErrorCode::TOO_MANY_PARTS
 }
 
-/// Errors of the statement, the account or the table, whatever the rows are.
+/// Says whether the error is of the statement, the account or the table, whatever the rows are.
 fn refuses_everything(code: ErrorCode) -> bool {
     let is_named = matches!(
         code,

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::io;
 
-/// Names a batch for ever: retries, also after a restart, carry the same one. A random UUID, sent as the insert's
-/// deduplication token.
+/// A name of a batch for ever: retries, also after a restart, carry the same one. A random UUID, sent as the
+/// insert's deduplication token.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u128);
 
 impl BatchId {
-    /// A new one, from the operating system's random numbers.
+    /// Makes a new id from the operating system's random numbers.
+    ///
+    /// # Errors
+    /// Fails where the operating system gives no random numbers.
     pub fn random() -> io::Result<BatchId> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -17,7 +20,7 @@ impl BatchId {
         Ok(BatchId(u128::from_le_bytes(bytes) & !version_and_variant | (0x4 << 76) | (0x2 << 62)))
     }
 
-    /// Reads what `Display` has written.
+    /// Reads an id that `Display` has written. Returns `None` for other text.
     pub fn parse(text: &str) -> Option<BatchId> {
         let has_form = text.len() == 36 && [8, 13, 18, 23].iter().all(|&at| text.as_bytes()[at] == b'-');
         let digits: String = text.chars().filter(|&c| c != '-').collect();

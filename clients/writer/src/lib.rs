@@ -1,8 +1,9 @@
 //! A writer that gathers rows into batches and hands them to ClickHouse, losing nothing that it took.
 //!
-//! Rows are encoded to RowBinary when they are written ([`Rows`]), wait in a [`Buffer`] (in memory, on a disk, in
-//! Redis, or one of the program's own) and are sent in batches, each under an id that never changes, so that a repeat
-//! is harmless. What ClickHouse refuses for good is narrowed down to the guilty rows, which come back with the error.
+//! Rows are encoded to RowBinary when they are written ([`Rows`]), wait in a [`Buffer`] (in memory, on a
+//! disk, in Redis, or one of the program's own) and are sent in batches, each under an id that never changes,
+//! so that a repeat is harmless. A batch that ClickHouse refuses for good is narrowed down to the guilty
+//! rows, which come back with the error.
 //!
 //! Two layers: [`Gathering`] decides what is to be done, sends nothing and reads no clock; [`Writer`] drives it with
 //! tokio over windrow-clickhouse. Python's writers drive the same core.

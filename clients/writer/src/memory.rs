@@ -11,7 +11,7 @@ use crate::buffer::{AppendError, Appended, Buffer, BufferError, Kept, Open, Read
 use crate::id::BatchId;
 use crate::rows::{Body, Chunk, Rows};
 
-/// Memory that is kept for use again.
+/// The most memory that is kept for use again.
 const MAX_SPARE_BYTES: usize = 8 << 20;
 
 pub struct MemoryBuffer {
@@ -46,7 +46,7 @@ impl Piece {
 }
 
 impl MemoryBuffer {
-    /// Batches have up to so many rows and bytes; a single row may be larger.
+    /// Makes a buffer whose batches have up to so many rows and bytes; a single row may be larger.
     pub fn new(batch_rows: usize, batch_bytes: usize) -> MemoryBuffer {
         MemoryBuffer { batch_rows: batch_rows.max(1), batch_bytes: batch_bytes.max(1), chunks: Mutex::default() }
     }
@@ -55,7 +55,7 @@ impl MemoryBuffer {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way of write_rows, and of a row that doesn't fit.
+    /// Appends several rows, or a row that fills the open chunk. Says whether a chunk has become full.
     #[cold]
     fn append_in_parts(&self, chunks: &mut Chunks, mut rows: Rows<'_>) -> bool {
         let mut has_filled = false;
@@ -180,7 +180,7 @@ impl Buffer for MemoryBuffer {
         Ok(())
     }
 
-    /// What is appended from now on would be seen by nobody.
+    /// Refuses appends from now on: nobody would see their rows.
     fn close(&self) {
         self.lock().is_closed = true;
     }

@@ -1,26 +1,27 @@
-//! What a writer is told at its opening.
+//! The options of a writer's core.
 
 use crate::retry::{Backoff, Retry};
 
 /// Options that all ways to drive a writer have in common.
 pub struct Options {
-    /// Rows of a batch, at most.
+    /// The most rows of a batch.
     pub batch_rows: usize,
-    /// Bytes of a batch, at most; a single row may be larger.
+    /// The most bytes of a batch; a single row may be larger.
     pub batch_bytes: usize,
-    /// How long a row waits for others.
+    /// The time for which a row waits for others, in milliseconds.
     pub flush_interval_ms: u64,
-    /// Bytes of rows that wait or are in flight. Where rows are kept on a disk, the disk's own limit counts, too.
+    /// The most bytes of rows that wait or are in flight. Where rows are kept on a disk, the disk's own limit
+    /// counts, too.
     pub max_bytes: u64,
-    /// Batches that are sent at once, or wait to be sent again.
+    /// The most batches that are sent at once, or wait to be sent again.
     pub max_in_flight: usize,
-    /// One batch after the other, each only when the one before has come to its end.
+    /// True if one batch is sent after the other, each only when the one before has come to its end.
     pub ordered: bool,
     pub retry: Box<dyn Retry>,
-    /// Errors that wait for the program to take them.
+    /// The most errors that wait for the program to take them.
     pub max_errors: usize,
     pub max_error_bytes: u64,
-    /// How often to look for what dead processes have left.
+    /// The time between two looks for batches of dead processes, in milliseconds.
     pub left_overs_interval_ms: u64,
 }
 

@@ -1,38 +1,39 @@
-//! When a batch that failed is sent again.
+//! The decision when a batch that failed is sent again.
 
 use crate::failure::Failure;
 
-/// What is known when it has to be decided.
+/// The facts that are known when it has to be decided.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempts {
-    /// How many attempts of the batch have failed, this one included.
+    /// The number of attempts of the batch that have failed, this one included.
     pub failed: u32,
-    /// Time since the first of them ended, in milliseconds.
+    /// The time since the first of them ended, in milliseconds.
     pub elapsed_ms: u64,
-    /// Whether the rows would survive the end of the process.
+    /// True if the rows would survive the end of the process.
     pub survives: bool,
 }
 
-/// Decides over retries. A program may bring its own.
+/// A policy for retries. A program may bring its own.
 pub trait Retry: Send {
-    /// After how many milliseconds to try again; `None` gives up, and the rows are handed over with the error.
+    /// Returns after how many milliseconds to try again. With `None` the writer gives up, and the rows are
+    /// handed over with the error.
     fn again_after_ms(&mut self, failure: &Failure, attempts: Attempts) -> Option<u64>;
 }
 
-/// Waits longer each time, with a random share so that many writers don't come back at once.
+/// A policy that waits longer each time, with a random share so that many writers don't come back at once.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     pub first_ms: u64,
     pub max_ms: u64,
-    /// Gives up after so many attempts.
+    /// The number of attempts after which it gives up.
     pub max_attempts: Option<u32>,
-    /// Gives up so long after the first failure. `None`: after [`MEMORY_RETRY_MS`] where rows don't survive the process
-    /// anyway, and never where they do.
+    /// The time since the first failure after which it gives up, in milliseconds. `None` stands for
+    /// [`MEMORY_RETRY_MS`] where rows don't survive the process anyway, and for no limit where they do.
     pub max_elapsed_ms: Option<u64>,
     pub seed: u64,
 }
 
-/// How long rows in memory are tried for by default.
+/// The time for which rows in memory are tried by default.
 pub const MEMORY_RETRY_MS: u64 = 5 * 60 * 1000;
 
 impl Default for Backoff {
@@ -57,7 +58,7 @@ impl Retry for Backoff {
 }
 
 impl Backoff {
-    /// SplitMix64.
+    /// Returns a random number by SplitMix64.
     fn random(&mut self) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Rows in FORMAT RowBinary, borrowed from whoever encoded them.
+/// Rows in FORMAT RowBinary, borrowed from their encoder.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
     bytes: &'a [u8],
@@ -14,8 +14,8 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// `lengths` has the length in bytes of each row. Panics unless they add up: whoever encodes rows knows where they
-    /// end.
+    /// Makes rows of their bytes. `lengths` has the length in bytes of each row. Panics unless the lengths
+    /// add up to the bytes: the encoder of rows knows where they end.
     #[inline]
     pub fn new(bytes: &'a [u8], lengths: &'a [u32]) -> Rows<'a> {
         let sum: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
@@ -39,19 +39,20 @@ impl<'a> Rows<'a> {
         self.lengths.is_empty()
     }
 
-    /// What rows count for where room is bounded: their bytes and what is kept to tell them apart.
+    /// Returns the bytes that rows count for where room is bounded: their own, and those of the lengths that
+    /// tell them apart.
     pub fn held_bytes(&self) -> u64 {
         held_bytes(self.bytes.len(), self.lengths.len())
     }
 
-    /// The first `count` rows, and the rest.
+    /// Returns the first `count` rows, and the rest.
     pub fn split_at(&self, count: usize) -> (Rows<'a>, Rows<'a>) {
         let (first, second) = self.lengths.split_at(count);
         let at = byte_length(first);
         (Rows { bytes: &self.bytes[..at], lengths: first }, Rows { bytes: &self.bytes[at..], lengths: second })
     }
 
-    /// How many of the rows, from the first on, fit into so much: at least `least`.
+    /// Returns how many of the rows, from the first on, fit into so much: at least `least`.
     pub(crate) fn fitting(&self, rows: usize, bytes: usize, least: usize) -> usize {
         if self.count() <= rows && self.bytes.len() <= bytes {
             return self.count();
@@ -123,12 +124,12 @@ impl Body {
         self.rows.len()
     }
 
-    /// The bytes of all rows, as they are sent, without a copy.
+    /// Returns the bytes of all rows, as they are sent, without a copy.
     pub fn bytes(&self) -> Bytes {
         Bytes::from_owner(SharedChunk(self.chunk.clone())).slice(self.bytes.clone())
     }
 
-    /// Each row's bytes.
+    /// Returns the bytes of each row.
     pub fn each_row(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.rows().bytes;
         self.rows().lengths.iter().map(move |&length| {
@@ -138,7 +139,7 @@ impl Body {
         })
     }
 
-    /// Some of the rows, by their number in the body.
+    /// Returns some of the rows, by their number in the body.
     pub(crate) fn part(&self, rows: Range<usize>) -> Body {
         let lengths = self.rows().lengths;
         let start = self.bytes.start + byte_length(&lengths[..rows.start]);
@@ -147,7 +148,7 @@ impl Body {
         Body { chunk: self.chunk.clone(), rows: first + rows.start..first + rows.end, bytes: start..end }
     }
 
-    /// A copy that does not keep the rows around it in memory.
+    /// Returns a copy that does not keep the rows around it in memory.
     pub(crate) fn detached(&self) -> Body {
         if self.rows.len() == self.chunk.lengths.len() {
             return self.clone();
@@ -157,7 +158,7 @@ impl Body {
         Body::of(chunk)
     }
 
-    /// The memory, for other rows, if nobody else looks at it.
+    /// Returns the memory, for other rows, if nobody else looks at it.
     pub(crate) fn into_spare(self) -> Option<Chunk> {
         let mut chunk = Arc::try_unwrap(self.chunk).ok()?;
         chunk.clear();
@@ -165,7 +166,7 @@ impl Body {
     }
 }
 
-/// Rows are data of whoever wrote them: they don't get into logs.
+/// Shows no rows: they are data of the program that wrote them, and don't get into logs.
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Body({} rows, {} bytes)", self.rows.len(), self.bytes.len())

@@ -1,4 +1,4 @@
-//! What a writer has done and has in hand.
+//! The counts of a writer: its work so far, and the rows that it has in hand.
 
 /// Counts since the writer was opened, and what it holds now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Statistics {
     pub rows_waiting: u64,
     /// Rows of batches that are sent, or wait to be sent again.
     pub rows_in_flight: u64,
-    /// What counts for `max_bytes`.
+    /// Bytes that count for `max_bytes`.
     pub bytes_held: u64,
     pub batches_stored: u64,
     pub batches_in_flight: u64,

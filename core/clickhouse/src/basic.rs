@@ -6,7 +6,7 @@ use base64::Engine;
 
 use crate::call::Credentials;
 
-/// Some clients leave the padding out.
+/// The alphabet of Base64, with or without padding: some clients leave the padding out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -15,7 +15,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 impl Credentials {
-    /// Reads the value of an `Authorization` field; other schemes, and what isn't whole, give `None`.
+    /// Reads the value of an `Authorization` field. Returns `None` for another scheme and for an incomplete value.
     pub fn from_basic(authorization: &[u8]) -> Option<Credentials> {
         let text = std::str::from_utf8(authorization).ok()?;
         let (scheme, encoded) = text.split_once(' ')?;
@@ -27,13 +27,14 @@ impl Credentials {
         Some(Credentials { user: user.to_owned(), password: password.to_owned() })
     }
 
-    /// As [`from_basic`](Self::from_basic) reads it. Not for a user with a colon in the name, which would end there.
+    /// Writes the value that [`from_basic`](Self::from_basic) reads. A user name with a colon can't be
+    /// written this way: the name would end at the colon.
     pub(crate) fn to_basic(&self) -> String {
         format!("Basic {}", BASE64.encode(format!("{}:{}", self.user, self.password)))
     }
 }
 
-/// Takes the same time wherever the two differ.
+/// Compares two secrets. The time does not depend on where they differ.
 pub fn same_secret(given: &str, wanted: &str) -> bool {
     let differing = given.bytes().zip(wanted.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
     given.len() == wanted.len() && differing == 0

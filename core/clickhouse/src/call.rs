@@ -11,7 +11,7 @@ use crate::pool::{Client, ConnectError, Lease};
 use crate::replicas::{is_without_keeper, Purpose, ReplicaId};
 use crate::url::push_param;
 
-/// Who asks. Never shown: the password stays out of logs and errors.
+/// User and password of a request. `Debug` does not show them: the password stays out of logs and errors.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Credentials {
     pub user: String,
@@ -24,7 +24,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Answers to our own questions are small; a server that sends more is cut off.
+/// The most bytes of an answer to a query of our own. These answers are small; a server that sends more is cut off.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// One request: a query as URL parameters, and a body.
@@ -58,19 +58,20 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// The body, in pieces that are sent one after the other.
+    /// Sets the body, in pieces that are sent one after the other.
     pub fn body<P: AsRef<[u8]>>(mut self, pieces: &'a [P]) -> Self {
         self.body = pieces.iter().map(AsRef::as_ref).collect();
         self
     }
 
-    /// How long the server may be silent.
+    /// Sets how long the server may be silent.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// What it is, unless it is a question of one's own, which does nothing and so may be asked twice.
+    /// Sets the purpose. Without this call it is `Question`, a query of our own, which changes nothing and
+    /// may be sent twice.
     pub fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = purpose;
         self
@@ -105,8 +106,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether it arrives byte for byte: what stands around a field's value is trimmed, and a password with a space behind
-/// it is another one.
+/// Says whether HTTP carries the value byte for byte in a header field. Whitespace around a field's value is
+/// trimmed, and a password that ends in a space is another password without it.
 fn survives_in_a_field(value: &str) -> bool {
     value.trim_ascii() == value && !value.bytes().any(|byte| byte.is_ascii_control())
 }
@@ -123,7 +124,7 @@ fn push_field(fields: &mut String, name: &str, value: &str) {
 pub struct Answer {
     pub head: ResponseHead,
     pub body: Bytes,
-    /// Who has given it.
+    /// The replica that gave the answer.
     pub replica: ReplicaId,
 }
 
@@ -133,13 +134,13 @@ impl Answer {
     }
 }
 
-/// An answer whose body has yet to be read. Dropped before that, its connection is closed.
+/// An answer whose body has yet to be read. If it is dropped before that, its connection is closed.
 pub struct Begun {
     pub lease: Lease,
     pub head: ResponseHead,
 }
 
-/// Why a call failed, by what the caller may conclude.
+/// The cause of a failed call, named by what the caller may conclude.
 #[derive(Debug)]
 pub enum CallError {
     /// The request was not sent: it has had no effect, and can be repeated.
@@ -163,8 +164,12 @@ impl fmt::Display for CallError {
 impl std::error::Error for CallError {}
 
 impl Client {
-    /// Sends a request and reads the whole answer. A question is put to another replica if its answer was lost; and so is
-    /// one whether rows would be taken, to a replica that can take none now.
+    /// Sends a request and reads the whole answer. A query of our own is sent to another replica if its
+    /// answer was lost. A probe (whether rows would be accepted) also goes on to another replica if this one
+    /// can accept none now.
+    ///
+    /// # Errors
+    /// Fails where no replica could be reached, no answer came, or ClickHouse answered with an error.
     pub async fn call(&self, call: Call<'_>) -> Result<Answer, CallError> {
         let mut replicas_left = self.replicas().ids().len().max(1);
         loop {
@@ -190,7 +195,11 @@ impl Client {
         Ok(Answer { head, body, replica })
     }
 
-    /// Sends a request and reads the answer's head; that of an error whole.
+    /// Sends a request and reads the head of the answer.
+    ///
+    /// # Errors
+    /// Fails where no replica could be reached, no answer came, or ClickHouse answered with an error. The
+    /// error's body is read to its end.
     pub async fn begin(&self, call: &Call<'_>) -> Result<Begun, CallError> {
         let lease = self.connection_for(call.purpose).await.map_err(CallError::NotSent)?;
         self.begin_over(lease, call).await
@@ -239,7 +248,7 @@ impl Client {
     }
 }
 
-/// Another replica is asked next, until this one answers a ping.
+/// Marks the replica as lost and makes the error. Other replicas are asked first until this one answers a ping.
 fn unknown(lease: &Lease, error: ClientError) -> CallError {
     lease.lost(&error.to_string());
     CallError::Unknown(format!("{}: {error}", lease.endpoint()))
@@ -249,13 +258,13 @@ fn gone<T>() -> Result<T, ClientError> {
     Err(ClientError::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the replica does not answer any more")))
 }
 
-/// ClickHouse names itself in every answer to a query.
+/// Says whether the answer is from ClickHouse, which names itself in the header of every answer to a query.
 pub fn is_of_clickhouse(head: &ResponseHead) -> bool {
     const PREFIX: &str = "x-clickhouse-";
     head.fields().any(|(name, _)| name.get(..PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(PREFIX)))
 }
 
-/// What is to be said of who answers like this instead.
+/// Describes a server that answers, but not as ClickHouse does.
 fn strange(status: u16, body: &[u8]) -> String {
     match told_http_port(&String::from_utf8_lossy(&body[..body.len().min(4096)])) {
         Some(port) => format!("is the port of ClickHouse's native protocol; that of its HTTP interface is {port}"),
@@ -274,8 +283,8 @@ async fn send(
     Ok(())
 }
 
-/// What is sent at once: a large piece as it is; small ones in one, the first of them with the head. Each sending is a
-/// system call, and often a packet.
+/// The pieces of a request, grouped by what is sent at once. A large piece is sent as it is; small pieces are
+/// joined, the first of them with the head. Each sending is a system call, and often a packet.
 struct Together<'a> {
     waiting: Vec<u8>,
     pieces: std::slice::Iter<'a, &'a [u8]>,

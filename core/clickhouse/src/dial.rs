@@ -26,22 +26,23 @@ pub struct Dialer {
 
 enum Port {
     Known(u16),
-    /// That of HTTP, which the native port tells. Zero: not yet, or nobody listened there.
+    /// The HTTP port that the native port names. Zero: it is not known yet, or nobody listened on it any more.
     ToldBy {
         native: u16,
         told: AtomicU16,
     },
 }
 
-/// If the native port does not tell it.
+/// The HTTP port if the native port does not name one.
 const DEFAULT_HTTP_PORT: u16 = 8123;
-/// How long an address of several may take before the next is tried beside it: what RFC 8305 recommends.
+/// Time that a connection to one address of several may take before the next address is tried beside it, as
+/// RFC 8305 recommends.
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
-/// What it tells is shorter.
+/// The most bytes that are read from the native port. Its answer is shorter.
 const MAX_TOLD_BYTES: u64 = 4096;
 
 impl Dialer {
-    /// For HTTP.
+    /// Makes a dialer for the HTTP port of the endpoint.
     pub(crate) fn to(endpoint: &Endpoint, options: &ClientOptions) -> Result<Dialer, TlsError> {
         let dialer = Dialer::new(&endpoint.host, endpoint.port, endpoint.tls, options)?;
         Ok(match endpoint.native_port {
@@ -52,6 +53,10 @@ impl Dialer {
         })
     }
 
+    /// Makes a dialer for one port.
+    ///
+    /// # Errors
+    /// Fails where the certificates can't be read, or the name of the server is not one that a certificate can have.
     pub fn new(host: &str, port: u16, tls: bool, options: &ClientOptions) -> Result<Dialer, TlsError> {
         let tls = match tls {
             false => None,
@@ -68,6 +73,10 @@ impl Dialer {
         Ok(Dialer { host: host.to_owned(), port: Port::Known(port), tls })
     }
 
+    /// Opens a connection, with the TLS handshake if the dialer has TLS.
+    ///
+    /// # Errors
+    /// Fails where no address of the host accepts a connection, or the TLS handshake fails.
     pub async fn connect(&self) -> io::Result<Stream> {
         let port = self.port().await?;
         let stream = connect_to_any(&self.host, port).await.map_err(|error| self.refused(port, error))?;
@@ -106,9 +115,9 @@ impl Dialer {
     }
 }
 
-/// Connects to the first address of a name that can be connected to. Names are looked up for each connection, so what has
-/// moved is found. An address that does not answer holds the next one up only for a moment, as in RFC 8305: a name may
-/// have addresses of machines that are gone.
+/// Connects to the first address of a name that can be connected to. Names are looked up for each connection,
+/// so a server that has moved is found. An address that does not answer delays the next one only for a
+/// moment, as in RFC 8305: a name may have addresses of machines that are gone.
 async fn connect_to_any(host: &str, port: u16) -> io::Result<TcpStream> {
     connect_to_first(tokio::net::lookup_host((host, port)).await?.collect()).await
 }
@@ -139,7 +148,7 @@ async fn connect_to_first(mut addresses: VecDeque<SocketAddr>) -> io::Result<Tcp
     }
 }
 
-/// Where HTTP is, as ClickHouse tells it to whoever speaks HTTP to its native port.
+/// Asks the native port for the HTTP port: ClickHouse names it to a client that speaks HTTP to its native port.
 async fn ask_native_port(native: (&str, u16)) -> io::Result<Option<u16>> {
     let mut stream = connect_to_any(native.0, native.1).await?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
@@ -149,7 +158,7 @@ async fn ask_native_port(native: (&str, u16)) -> io::Result<Option<u16>> {
     Ok(told_http_port(&String::from_utf8_lossy(&text)))
 }
 
-/// From ClickHouse's own words on the port of its native protocol.
+/// Finds the HTTP port in the text that ClickHouse sends on the port of its native protocol.
 pub(crate) fn told_http_port(text: &str) -> Option<u16> {
     const USE: &str = "You must use port ";
     text.find(USE).and_then(|at| text[at + USE.len()..].split(' ').next()?.parse().ok()).filter(|port| *port > 0)

@@ -3,13 +3,13 @@ use std::fmt;
 use crate::call::Credentials;
 use crate::url::percent_decode;
 
-/// Where a ClickHouse listens, and as whom to speak to it on our own behalf.
+/// The address of a ClickHouse server, with the account for requests of our own.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub host: String,
-    /// Of HTTP.
+    /// The HTTP port.
     pub port: u16,
-    /// Of the native protocol, if the address names that: without TLS it says where HTTP is.
+    /// The native port, if the address names it. Without TLS the server is asked there for its HTTP port.
     pub native_port: Option<u16>,
     pub tls: bool,
     pub credentials: Credentials,
@@ -21,7 +21,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Without the password: endpoints end up in logs.
+/// Text of an endpoint for logs. The password is left out.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, port) = match self.native_port {
@@ -55,6 +55,9 @@ impl std::error::Error for EndpointError {}
 
 impl Endpoint {
     /// Parses `http[s]://[user[:password]@]host[:port][/]`; ports default to ClickHouse's 8123 and 8443.
+    ///
+    /// # Errors
+    /// Fails where the scheme is another, the host is missing, the port is no number, or a path or a query follows.
     pub fn parse(url: &str) -> Result<Endpoint, EndpointError> {
         let (tls, rest) = match url.split_once("://") {
             Some(("http", rest)) => (false, rest),
@@ -82,7 +85,7 @@ impl Endpoint {
         })
     }
 
-    /// `host:port`, for the `Host` field.
+    /// Returns `host:port`, for the `Host` field.
     pub fn authority(&self) -> String {
         authority(&self.host, self.port)
     }

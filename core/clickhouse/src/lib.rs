@@ -2,7 +2,7 @@
 //!
 //! [`Client`] keeps a bounded pool of connections to one [`Endpoint`], or to each of several [`Replicas`].
 //! [`Client::call`] is for whole requests and answers; [`Client::connection`] lends a connection to callers that stream.
-//! Errors tell what a caller must know to retry: whether the request can have been executed ([`CallError`]).
+//! Errors tell a caller what it must know to retry: whether the request can have been executed ([`CallError`]).
 //! [`Exception`] reads ClickHouse's error texts.
 
 mod basic;

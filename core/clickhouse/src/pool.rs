@@ -14,17 +14,17 @@ use crate::tls::TlsError;
 
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// Connections open at once; more requests wait for one.
+    /// The most connections that are open at once; more requests wait for one.
     pub max_connections: usize,
-    /// For getting a connection: waiting for one that is lent included.
+    /// Time limit for getting a connection, with the wait for a connection that is lent to another request.
     pub connect_timeout: Duration,
-    /// How long a connection may lie idle; less if the server says so.
+    /// Time that a connection may lie idle; less if the server says so.
     pub idle_timeout: Duration,
-    /// Certificates to trust instead of the system's.
+    /// A file of certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The name in the server's certificate, when it isn't the host's.
+    /// The name in the server's certificate, where it isn't the host's.
     pub server_name: Option<String>,
-    /// The server is this process, whatever certificate it shows.
+    /// Says whether the server is this process, and is trusted with whatever certificate it shows.
     pub is_own_port: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for ClientOptions {
     }
 }
 
-/// No connection could be made, so no request was sent.
+/// An attempt to connect that failed, so that no request was sent.
 #[derive(Debug)]
 pub struct ConnectError {
     pub endpoint: String,
@@ -61,35 +61,35 @@ struct Idle {
     usable_until: Instant,
 }
 
-/// Connections to one ClickHouse, of one server or of several replicas.
+/// Connections to one ClickHouse, which is one server or several replicas.
 pub struct Client {
     replicas: Arc<Replicas>,
     connect_timeout: Duration,
     idle_timeout: Duration,
-    /// One for each replica that was asked.
+    /// A pool for each replica, made when the replica is first used.
     pools: Vec<OnceLock<Pool>>,
     max_connections: usize,
     is_closed: AtomicBool,
-    /// The list of replicas by which connections were last forgotten.
+    /// The number of the list of replicas at which idle connections were last closed.
     seen_list: AtomicUsize,
     made: Instant,
-    /// When the last answer came, in milliseconds since it was made, plus one; 0: none has come.
+    /// Time of the last answer, in milliseconds since the client was made, plus one. Zero: no answer has come.
     answered: AtomicU64,
 }
 
 struct Pool {
     permits: Arc<Semaphore>,
-    /// `None`: no connection is kept any more.
+    /// The idle connections. `None`: no connection is kept any more.
     idle: Arc<Mutex<Option<Vec<Idle>>>>,
 }
 
 impl Client {
-    /// Whether the server has ever answered a call, be it with an error.
+    /// Says whether the server has ever answered a call, even with an error.
     pub fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether it has answered one since then.
+    /// Says whether the server has answered a call after `moment`.
     pub fn has_answered_since(&self, moment: Instant) -> bool {
         self.has_answered() && self.answered.load(Ordering::Relaxed) > self.millis(moment)
     }
@@ -102,13 +102,16 @@ impl Client {
         moment.saturating_duration_since(self.made).as_millis() as u64
     }
 
-    /// Of one server.
+    /// Makes a client of one server.
+    ///
+    /// # Errors
+    /// Fails where the certificates can't be read, or the name of the server is not one that a certificate can have.
     pub fn new(endpoint: Endpoint, options: ClientOptions) -> Result<Client, TlsError> {
         let replicas = Replicas::new(vec![endpoint], Choice::InOrder, &options)?;
         Ok(Client::of(Arc::new(replicas), &options))
     }
 
-    /// Of replicas whose health other clients may know of as well.
+    /// Makes a client of replicas. Other clients may share what is known of their health.
     pub fn of(replicas: Arc<Replicas>, options: &ClientOptions) -> Client {
         Client {
             pools: (0..replicas.room()).map(|_| OnceLock::new()).collect(),
@@ -127,18 +130,24 @@ impl Client {
         &self.replicas
     }
 
-    /// The server; of several replicas the first. All know the same account.
+    /// Returns the server, or the first of several replicas. All know the same account.
     pub fn endpoint(&self) -> &Endpoint {
         self.replicas.endpoint(ReplicaId::FIRST)
     }
 
-    /// Lends a connection for a question of one's own.
+    /// Lends a connection for a query of our own.
+    ///
+    /// # Errors
+    /// Fails where no replica could be connected to in time, or all are drained.
     pub async fn connection(&self) -> Result<Lease, ConnectError> {
         self.connection_for(Purpose::Question).await
     }
 
-    /// Lends a connection: one that lay idle, or a new one; waits a while if all are lent. A replica that can't be
-    /// connected to is passed over: nothing was sent to it.
+    /// Lends a connection: an idle one, or a new one. If all are lent, this waits a while. A replica that
+    /// can't be connected to is passed over: nothing was sent to it.
+    ///
+    /// # Errors
+    /// Fails where no replica could be connected to in time, or all that serve the purpose are drained.
     pub async fn connection_for(&self, purpose: Purpose) -> Result<Lease, ConnectError> {
         self.forget_unnamed();
         let mut last = None;
@@ -183,7 +192,7 @@ impl Client {
         })
     }
 
-    /// Closes what lies idle of replicas that are not named any more: nobody would take it out.
+    /// Closes the idle connections of replicas that are not named any more: no request would use them.
     fn forget_unnamed(&self) {
         let list = self.replicas.list_number();
         if self.seen_list.swap(list, Ordering::Relaxed) == list {
@@ -204,8 +213,8 @@ impl Client {
         })
     }
 
-    /// Closes the connections that lie idle, and keeps none from now on: a server that shuts down would wait for them.
-    /// A call that is under way, or begins later, closes its connection when it ends.
+    /// Closes the idle connections, and keeps no connection from now on: a server that shuts down would wait
+    /// for them. A call that is under way, or begins later, closes its connection when it ends.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         let idle: Vec<_> = self.pools.iter().filter_map(|pool| lock(&pool.get()?.idle).take()).collect();
@@ -231,7 +240,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A connection on loan. Dropped, it is closed; [`give_back`](Lease::give_back) keeps it for the next.
+/// A connection on loan. If it is dropped, it is closed; [`give_back`](Lease::give_back) keeps it for the
+/// next request.
 pub struct Lease {
     connection: Option<ClientConnection>,
     pool: Arc<Mutex<Option<Vec<Idle>>>>,
@@ -241,7 +251,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whose it is.
+    /// Returns the replica that the connection is to.
     pub fn replica(&self) -> ReplicaId {
         self.used.replica
     }
@@ -250,12 +260,12 @@ impl Lease {
         self.used.replicas.endpoint(self.used.replica)
     }
 
-    /// A request on it has got no answer.
+    /// Notes that a request on this connection got no answer.
     pub(crate) fn lost(&self, why: &str) {
         self.used.replicas.failed(self.used.replica, &io::Error::other(why));
     }
 
-    /// Whether its replica is there still, for what can be done elsewhere if it is not.
+    /// Returns a watch on the replica, for a request that can go to another replica if this one is gone.
     pub(crate) fn there(&self, purpose: Purpose) -> There {
         let can_go_elsewhere = !matches!(purpose, Purpose::Only(_) | Purpose::First | Purpose::InSession(_));
         There { of: can_go_elsewhere.then(|| (self.used.replicas.clone(), self.used.replica)) }
@@ -265,7 +275,8 @@ impl Lease {
         self.connection.as_mut().expect("a lease holds its connection until it is given back")
     }
 
-    /// Returns the connection to the pool after an answer that was read to its end, if the server keeps it open.
+    /// Returns the connection to the pool after an answer that was read to its end, if the server keeps the
+    /// connection open.
     pub fn give_back(mut self, head: &ResponseHead) {
         if !head.keep_alive() {
             return;
@@ -277,8 +288,9 @@ impl Lease {
     }
 }
 
-/// A request on a connection that the server is just closing is lost without anyone knowing whether it ran, so a
-/// connection is not used in the last third of the time that the server promised.
+/// Returns the time that an idle connection may be used. If the server closes a connection just when a
+/// request is sent, the request is lost, and nobody knows whether it ran. So a connection is not used in the
+/// last third of the time that the server promised.
 fn keep_alive_time(head: &ResponseHead) -> Duration {
     const UNSAID: Duration = Duration::from_secs(2);
     let promised = head

@@ -1,10 +1,10 @@
-//! The shards of a cluster: which there are, as `system.clusters` says, and a client for each.
+//! The shards of a cluster, as `system.clusters` names them, and a client for each.
 //!
-//! A shard is known by its replicas. What was cut for a shard goes to these, or to the shard that one of them is of by
-//! now: a number may pass to another shard when the cluster changes.
+//! A shard is known by its replicas. Rows that were cut for a shard go to these replicas, or to the shard
+//! that one of them belongs to by now: a number may pass to another shard when the cluster changes.
 //!
-//! Former topologies are kept in a file: who sends an insert again that was cut by one of them is to have it cut in the
-//! same way.
+//! Former topologies are kept in a file: if a client repeats an insert that was cut by one of them, it is to
+//! be cut in the same way.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,22 +17,22 @@ use crate::endpoint::Endpoint;
 use crate::pool::{Client, ClientOptions};
 use crate::replicas::{Choice, Replicas};
 
-/// How often the cluster is asked for.
+/// Pause between two queries for the cluster.
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
-/// More than anybody has.
+/// The most shards of a cluster, more than any user has.
 const MAX_SHARDS: usize = 4096;
 
-/// A cluster of ClickHouse's, by its name there.
+/// A cluster of ClickHouse, known by its name there.
 pub struct Cluster {
     name: String,
     /// The server whose clusters and Distributed tables are meant.
     client: Arc<Client>,
     choice: Choice,
     options: ClientOptions,
-    /// The replicas of each shard, where they are not at the addresses that `system.clusters` has.
+    /// The replicas of each shard, if they are not at the addresses that `system.clusters` has.
     addresses: Vec<Vec<Endpoint>>,
-    /// Where topologies are kept.
+    /// The file that topologies are kept in.
     file: Option<PathBuf>,
     state: RwLock<State>,
 }
@@ -40,26 +40,26 @@ pub struct Cluster {
 #[derive(Default)]
 struct State {
     topology: Option<Arc<Topology>>,
-    /// Why it could not be asked for, the last time.
+    /// The error of the last query for the topology.
     trouble: Option<String>,
-    /// Those before it, the latest first.
+    /// The topologies before this one, the latest first.
     former: Vec<Arc<Topology>>,
-    /// By the addresses of their replicas.
+    /// Clients, by the addresses of their replicas.
     clients: HashMap<Arc<[String]>, Arc<Client>>,
 }
 
-/// The shards at one time.
+/// The shards of a cluster at one time.
 pub struct Topology {
-    /// A hash of all that is said here.
+    /// A hash of the whole topology.
     pub version: u64,
-    /// The same of what decides on which shard a row is: numbers and weights.
+    /// A hash of what decides on which shard a row is: numbers and weights.
     pub cut: u64,
-    /// In the order of their numbers. Empty: there is no such cluster.
+    /// The shards in the order of their numbers. Empty: there is no such cluster.
     pub shards: Vec<Shard>,
 }
 
 pub struct Shard {
-    /// From 1 on, as in `_shard_num`.
+    /// Number of the shard, from 1 on, as in `_shard_num`.
     pub number: u32,
     pub weight: u32,
     pub replicas: Arc<[String]>,
@@ -72,13 +72,13 @@ impl Topology {
     }
 }
 
-/// What `system.clusters` says of a replica: number and weight of its shard, host and native port.
+/// A row of `system.clusters` about a replica: number and weight of its shard, host and native port.
 type Row = (u32, u32, String, u16);
 /// A shard's number, its weight and its replicas.
 type FoundShard = (u32, u32, Vec<Endpoint>);
-/// The same as it is kept.
+/// A shard as the file keeps it: number, weight, and addresses of the replicas.
 type KeptShard = (u32, u32, Vec<String>);
-/// Former topologies that are remembered.
+/// The most former topologies that are kept.
 const MAX_FORMER: usize = 16;
 
 impl Cluster {
@@ -120,7 +120,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What was known before is not forgotten when the disk fails.
+    /// Writes the topologies to the file. It is replaced as a whole, so the old one stays if the disk fails.
     fn write(&self, state: &State) {
         let Some(file) = &self.file else { return };
         let kept = |topology: &Arc<Topology>| -> Vec<KeptShard> {
@@ -147,17 +147,17 @@ impl Cluster {
         &self.name
     }
 
-    /// `None`: nobody has said so far.
+    /// Returns the topology, or `None` if ClickHouse has not told it so far.
     pub fn topology(&self) -> Option<Arc<Topology>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).topology.clone()
     }
 
-    /// Why the shards could not be asked for, if that is so.
+    /// Returns the error of the last query for the shards, if it failed.
     pub fn trouble(&self) -> Option<String> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).trouble.clone()
     }
 
-    /// Shards that there were before, each that cut rows in another way than all after it. The latest first.
+    /// Returns former topologies, the latest first: each one that cut rows in another way than all after it.
     pub fn former(&self) -> Vec<Arc<Topology>> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let mut cuts: Vec<u64> = state.topology.iter().map(|topology| topology.cut).collect();
@@ -170,7 +170,7 @@ impl Cluster {
         state.former.iter().filter(|former| is_new(former.cut)).cloned().collect()
     }
 
-    /// Asks again and again, for as long as somebody has the cluster.
+    /// Queries the topology again and again, as long as the cluster is in use.
     pub fn follow(self: &Arc<Self>) {
         let cluster = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -188,6 +188,10 @@ impl Cluster {
     }
 
     /// Reads the topology anew.
+    ///
+    /// # Errors
+    /// Fails where ClickHouse does not answer or its answer is not understood, there are too many shards, or
+    /// `backend.shards` names another number of them.
     pub async fn ask(&self) -> Result<(), String> {
         let question = "SELECT shard_num, shard_weight, host_name, port FROM system.clusters WHERE cluster = \
                         {cluster:String} ORDER BY shard_num, replica_num FORMAT JSONCompactEachRow";
@@ -276,8 +280,12 @@ impl Cluster {
         Ok((replicas, client))
     }
 
-    /// Of the shard that these replicas were at that version, as it is now, or else of them as they were. A shard stays
-    /// the same as long as one of its replicas stays from one topology to the next.
+    /// Returns the client of the shard that had these replicas in the topology of that version, for its
+    /// replicas of now. If no such shard is left, the client is one of the given replicas. A shard stays the
+    /// same as long as one of its replicas stays from one topology to the next.
+    ///
+    /// # Errors
+    /// Fails where an address can't be read, or no client can be made for it.
     pub fn client_of(&self, topology: u64, replicas: &[String]) -> Result<Arc<Client>, String> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let latest = state.topology.iter().chain(&state.former);
@@ -298,7 +306,7 @@ impl Cluster {
         Ok(self.client_at(&mut state, endpoints)?.1)
     }
 
-    /// Keeps no connection any more.
+    /// Closes the idle connections of all shards, and keeps none from now on.
     pub fn close(&self) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.clients.values().for_each(|client| client.close());
@@ -310,7 +318,7 @@ fn of_native_port(host: &str, port: u16, tls: bool, credentials: &Credentials) -
     Endpoint { host: host.to_owned(), port: http, native_port: Some(port), tls, credentials: credentials.clone() }
 }
 
-/// As an endpoint is shown.
+/// Reads the address of an endpoint as `Display` writes it.
 fn of_address(address: &str, credentials: &Credentials) -> Result<Endpoint, String> {
     let is_native = address.starts_with("tcp");
     let as_http = if is_native { address.replacen("tcp", "http", 1) } else { address.to_owned() };
@@ -333,7 +341,8 @@ fn cut(shards: &[FoundShard]) -> u64 {
     fnv(shards.iter().flat_map(|(number, weight, _)| [number.to_le_bytes(), weight.to_le_bytes()].concat()))
 }
 
-/// FNV-1a: the same in every version of Windrow, since journals and the deduplication index have it.
+/// Hashes with FNV-1a. The hash has to be the same in every version of Windrow, since journals and the
+/// deduplication index have it.
 fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

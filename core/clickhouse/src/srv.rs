@@ -1,9 +1,11 @@
-//! The replicas that an SRV record of the DNS names (RFC 2782): looked up at the start, and again and again from then on.
+//! The replicas that an SRV record of the DNS names (RFC 2782). It is looked up at the start, and again and
+//! again from then on.
 //!
-//! What can't be looked up, or names nobody, changes nothing: who was named stays named. So a name server that is away
-//! takes no ClickHouse with it, and replicas that are all taken out of the record for a moment are asked all the same.
+//! If the record can't be looked up, or names no server, nothing changes: the replicas that were named stay
+//! named. So an outage of the name server does not take ClickHouse away, and replicas that are all taken out
+//! of the record for a moment still get requests.
 //!
-//! The names of the targets are not looked up here, but for each connection, as any name of a server is.
+//! Names of the targets are not looked up here, but for each connection, like the name of any server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,23 +24,24 @@ use tokio::sync::Notify;
 use crate::endpoint::Endpoint;
 use crate::replicas::{Replicas, Target};
 
-/// A record is looked up again after its own time to live, but not sooner than this.
+/// The shortest pause between two look-ups: a record is looked up again after its own time to live, but not
+/// sooner than this.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(30);
-/// After a mistake, and while nobody is named yet.
+/// Pause after a failed look-up, and while no replica is named yet.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
-/// More than anybody has of one shard; an answer that names more names others than replicas.
+/// The most targets of a record, more than any shard has. An answer with more names something else than replicas.
 const MAX_TARGETS: usize = 64;
 
-/// Where to look replicas up, and how to speak to them.
+/// A record that names replicas, and the account and the scheme for all of them.
 pub struct SrvRecord {
     name: Name<Vec<u8>>,
-    /// Of each target: all but its host and its port.
+    /// The endpoint that gives each target everything but its host and its port.
     like: Endpoint,
-    /// `None`: the system's.
+    /// The name server to ask. `None`: the system's.
     server: Option<SocketAddr>,
 }
 
-/// What a record says.
+/// The answer to a look-up of a record.
 #[derive(Debug, PartialEq, Eq)]
 struct RecordAnswer {
     targets: Vec<Target>,
@@ -46,13 +49,16 @@ struct RecordAnswer {
 }
 
 impl SrvRecord {
-    /// The record of `like.host`. Its targets' ports are native ones if `like` has a native port.
+    /// Makes the record of `like.host`. The ports of its targets are native ports if `like` has a native port.
+    ///
+    /// # Errors
+    /// Fails where the host is not a name that the DNS can have.
     pub fn new(like: Endpoint, server: Option<SocketAddr>) -> Result<SrvRecord, String> {
         let name = Name::from_str(&like.host).map_err(|error| format!("{} is no name: {error}", like.host))?;
         Ok(SrvRecord { name, like, server })
     }
 
-    /// Looks the record up and names its targets as the replicas. How long to wait until the next time.
+    /// Looks the record up and names its targets as the replicas. Returns the pause until the next look-up.
     pub async fn update(&self, replicas: &Arc<Replicas>) -> Duration {
         let named = match self.look_up().await {
             Ok(found) => self.name(found, replicas).map_err(|error| error.to_string()),
@@ -75,7 +81,7 @@ impl SrvRecord {
         Ok(found.time_to_live.max(SHORTEST_PAUSE))
     }
 
-    /// Looks it up again and again, as long as somebody has the replicas; at once when told to.
+    /// Looks the record up again and again, as long as the replicas are in use; at once when `at_once` is notified.
     pub fn follow(self, replicas: &Arc<Replicas>, first_pause: Duration, at_once: Arc<Notify>) {
         let replicas = Arc::downgrade(replicas);
         tokio::spawn(async move {
@@ -147,8 +153,8 @@ impl SrvRecord {
     }
 }
 
-/// The same order whatever order they come in, which name servers change: the first has the tables that are not
-/// replicated.
+/// Sorts the targets. Name servers change the order of their answers, and it has to stay the same here: the
+/// first replica has the tables that are not replicated.
 fn sort(targets: &mut [Target]) {
     targets.sort_by_cached_key(|target| {
         let Target { endpoint, priority, weight } = target;
@@ -181,7 +187,7 @@ mod tests {
         Name::from_str(text).unwrap()
     }
 
-    /// Of targets as (priority, weight, port, host), each with a time to live.
+    /// Makes an answer with targets as (priority, weight, port, host, time to live).
     fn answer(owner: &str, targets: &[(u16, u16, u16, &str, u32)]) -> Vec<u8> {
         let mut question = MessageBuilder::new_vec().question();
         question.push((name(NAME), Rtype::SRV)).unwrap();
@@ -240,7 +246,7 @@ mod tests {
         assert!(read(&many).contains("65 servers"));
     }
 
-    /// Answers the first questions, and says no more then.
+    /// Runs a name server that answers the first questions, and is silent then.
     async fn name_server(answers: usize) -> SocketAddr {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();

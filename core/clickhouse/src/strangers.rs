@@ -1,5 +1,5 @@
-//! Questions about people of whom nothing is known yet: few at a time, and fewer for one network, so that whoever tries
-//! names and passwords waits for himself.
+//! A limit for queries about unknown users: few at a time, and fewer for one network, so that a client that
+//! tries names and passwords delays only itself.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use windrow_http::network_of;
 
-/// Whom ClickHouse is asked about at a time.
+/// The most users that ClickHouse is asked about at a time.
 const ASKED_ABOUT: usize = 16;
 const ASKED_ABOUT_OF_ONE_NETWORK: usize = 4;
 
-/// Those who wait to be asked about.
+/// Unknown users that wait until ClickHouse is asked about them.
 pub struct Strangers {
     asked_about: Semaphore,
     by_network: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
-/// One stranger's turn, until it is dropped.
+/// Leave to ask about one user, until it is dropped.
 pub struct Turn<'a> {
     // Given back before its network is forgotten.
     _of_network: OwnedSemaphorePermit,
@@ -26,7 +26,7 @@ pub struct Turn<'a> {
     _asker: Asker<'a>,
 }
 
-/// Somebody who has a turn or waits for one, and keeps his network's turns in the map.
+/// A client that has a turn or waits for one. It keeps the limit of its network in the map.
 struct Asker<'a> {
     strangers: &'a Strangers,
     network: IpAddr,
@@ -44,7 +44,7 @@ impl Strangers {
         self.by_network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until whoever comes from this address may be asked about.
+    /// Waits until ClickHouse may be asked about a user from this address.
     pub async fn turn(&self, address: IpAddr) -> Option<Turn<'_>> {
         let network = network_of(address);
         let new = || Arc::new(Semaphore::new(ASKED_ABOUT_OF_ONE_NETWORK));

@@ -36,7 +36,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     }
 }
 
-/// Who we are to a server that asks for a certificate: the chain and its key, both PEM files.
+/// The identity that we show to a server which asks for a certificate: the chain and its key, both PEM files.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity<'p> {
     pub certificate: &'p Path,
@@ -64,7 +64,11 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// For connections to a server: trusts the certificates in `ca_file`, or those that the system trusts.
+/// Makes the TLS configuration for connections to a server. It trusts the certificates in `ca_file`, or those
+/// that the system trusts.
+///
+/// # Errors
+/// Fails where a file can't be read, the key is not that of the certificate, or no certificate is trusted.
 pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> Result<Arc<ClientConfig>, TlsError> {
     let roots = match ca_file {
         Some(path) => authorities(path)?,
@@ -89,8 +93,9 @@ pub fn client_config(ca_file: Option<&Path>, identity: Option<Identity<'_>>) -> 
     Ok(Arc::new(config))
 }
 
-/// For connections to a port of this process. Nobody else listens there, so whatever certificate it shows is its own: it need not
-/// be for the address by which the port is reached here.
+/// Makes the TLS configuration for connections to a port of this process. Nobody else listens there, so
+/// whatever certificate it shows is its own: the certificate need not be for the address by which the port is
+/// reached here.
 pub(crate) fn client_config_for_own_port() -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
@@ -140,11 +145,14 @@ impl ServerCertVerifier for OwnPort {
     }
 }
 
-/// How a port of ours speaks TLS.
+/// TLS configuration of a port of ours.
 pub type ServerTls = Arc<ServerConfig>;
 
-/// For our own port: the certificate chain and its key, and if clients have to show a certificate the authorities that are
-/// trusted for that: all of them PEM files.
+/// Makes the TLS configuration of a port of ours from the certificate chain and its key. `client_ca` names
+/// the authorities of clients, which then have to show a certificate. All of them are PEM files.
+///
+/// # Errors
+/// Fails where a file can't be read, or the key is not that of the certificate.
 pub fn server_config(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<ServerTls, TlsError> {
     let chain = read_certificates(certificate)?;
     let key_der = read_key(key)?;

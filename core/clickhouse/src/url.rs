@@ -24,7 +24,7 @@ pub fn push_percent_encoded(out: &mut String, text: &str) {
     }
 }
 
-/// Decodes `%XX` and, as forms have it, `+` for a space. What isn't a valid escape stays as it is.
+/// Decodes `%XX`, and `+` for a space as in forms. An escape that is not valid stays as it is.
 pub fn percent_decode(text: &str) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
     if !bytes.iter().any(|&b| b == b'%' || b == b'+') {

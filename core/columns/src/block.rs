@@ -7,8 +7,9 @@ use crate::column::Column;
 use crate::types::DataType;
 use crate::wire::write_varint;
 
-/// Rows in columns, in ClickHouse's Native layout. It knows the layout of its columns, not their names or types:
-/// those are the same for every block that is gathered into one batch, and are given when it is encoded.
+/// Rows in columns, in ClickHouse's Native layout. A block knows the layout of its columns, not their names
+/// or types: those are the same for every block that is gathered into one batch, and are given when the block
+/// is encoded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     pub(crate) rows: usize,
@@ -28,7 +29,7 @@ impl Block {
         self.columns.len()
     }
 
-    /// Bytes of all values, which is also what they take in a Native block.
+    /// Returns the bytes of all values, which is also the space that they take in a Native block.
     pub fn bytes(&self) -> usize {
         self.columns.iter().map(Column::bytes).sum()
     }
@@ -70,7 +71,7 @@ impl Block {
     /// Appends several ranges of rows, which ascend, in one pass over the other block.
     ///
     /// # Panics
-    /// As [`append_range`](Block::append_range), and if a range begins before the end of the one before it.
+    /// Like [`append_range`](Block::append_range), and if a range begins before the end of the one before it.
     pub fn append_ranges(&mut self, other: &Block, ranges: &[Range<usize>]) {
         assert_eq!(self.columns.len(), other.columns.len(), "blocks are only joined when they have the same columns");
         for rows in ranges {
@@ -84,8 +85,8 @@ impl Block {
         }
     }
 
-    /// The columns of several blocks of equally many rows as one block: for each of its columns the block that it is
-    /// taken from, and its position there. None may be taken twice.
+    /// Returns the columns of several blocks of equally many rows as one block. `order` has for each of its
+    /// columns the block that the column is taken from, and its position there. No column may be taken twice.
     ///
     /// # Panics
     /// If the blocks have not equally many rows, or a column isn't there.
@@ -101,7 +102,7 @@ impl Block {
         Block { rows, columns: order.into_iter().map(taken).collect() }
     }
 
-    /// Some of its columns, each at most once.
+    /// Returns some columns of the block, each at most once.
     ///
     /// # Panics
     /// If a column isn't there.
@@ -109,10 +110,10 @@ impl Block {
         Block::beside(vec![self], columns.into_iter().map(|column| (0, column)))
     }
 
-    /// Makes a Nullable column, in which no row is NULL, one of the type inside.
+    /// Turns a Nullable column, in which no row is NULL, into a column of the type inside.
     ///
     /// # Panics
-    /// If it isn't Nullable, or has NULLs.
+    /// If the column isn't Nullable, or has NULLs.
     pub fn unwrap_nullable(&mut self, column: usize) {
         let Column::Nullable { nulls, inner } = &mut self.columns[column] else {
             panic!("column {column} is not Nullable")
@@ -128,7 +129,7 @@ impl Block {
         self.columns.iter_mut().for_each(Column::clear);
     }
 
-    /// An empty block of the same columns.
+    /// Returns an empty block of the same columns.
     pub(crate) fn like(&self) -> Block {
         Block { rows: 0, columns: self.columns.iter().map(Column::like).collect() }
     }
@@ -139,8 +140,8 @@ impl Block {
         std::mem::replace(self, empty)
     }
 
-    /// One Native block as the HTTP interface takes it, without BlockInfo. `names` and `types` are those of the
-    /// block's columns, in order.
+    /// Encodes one Native block as the HTTP interface takes it, without BlockInfo. `names` and `types` are
+    /// those of the block's columns, in order.
     pub fn encode_native<N: AsRef<str>>(&self, names: &[N], types: &[DataType]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes() + 64 * self.columns.len() + 20);
         self.write_counts(&mut out);
@@ -154,8 +155,8 @@ impl Block {
         out
     }
 
-    /// As `encode_native`, in pieces for a vectored write; the values are handed over, not copied, and the pieces
-    /// are cheap to clone for another attempt.
+    /// Encodes the block like `encode_native`, in pieces for a vectored write. The values are handed over,
+    /// not copied, and the pieces are cheap to clone for another attempt.
     pub fn into_native<N: AsRef<str>>(self, names: &[N], types: &[DataType]) -> Vec<Bytes> {
         let mut head = Vec::with_capacity(64);
         self.write_counts(&mut head);
@@ -174,7 +175,8 @@ impl Block {
         pieces
     }
 
-    /// The columns alone, for those who know their names and types: how many rows, then what Native has of each column.
+    /// Writes the columns alone, for readers that know their names and types: the number of rows, then the
+    /// part of each column that Native has behind name and type.
     pub fn write_columns(&self, out: &mut Vec<u8>) {
         write_varint(out, self.rows as u64);
         if self.rows == 0 {
@@ -192,8 +194,8 @@ impl Block {
     }
 }
 
-/// All rows of these blocks, which have the same columns, as one Native block: as `encode_native` would write it, in
-/// pieces that are written one after the other. The values are lent, not copied.
+/// Encodes all rows of these blocks, which have the same columns, as one Native block: like `encode_native`,
+/// in pieces that are written one after the other. The values are lent, not copied.
 ///
 /// # Panics
 /// If the blocks have different columns.

@@ -20,7 +20,7 @@ pub(crate) enum Unit {
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 
 impl Unit {
-    /// Which unit it is that holds a local time, in seconds since 1970.
+    /// Returns the number of the unit that holds a local time, which is given in seconds since 1970.
     pub(crate) fn of(self, local: i64) -> i64 {
         let day = local.div_euclid(DAY_SECONDS);
         match self {
@@ -41,13 +41,14 @@ impl Unit {
 
 pub(crate) struct Date {
     pub(crate) year: i64,
-    /// From 0.
+    /// Month of the year, from 0.
     pub(crate) month: i64,
     pub(crate) day: i64,
 }
 
 impl Date {
-    /// In years that begin with March the leap day is a year's last, and months are 153 days in fives.
+    /// Returns the date of a day since 1970. The calculation uses years that begin with March: the leap day
+    /// is then a year's last day, and every five months have 153 days.
     pub(crate) fn of(day: i64) -> Date {
         let days = day + 719_468;
         let era = days.div_euclid(146_097);
@@ -65,7 +66,8 @@ impl Date {
     }
 }
 
-/// Moments as local times of a zone. Looks the zone's rules up once for moments that are near each other.
+/// A converter of moments into local times of a zone. It looks the zone's rules up once for moments that are
+/// near each other.
 pub(crate) struct LocalTime {
     zone: TimeZone,
     quarter_hour: i64,

@@ -11,19 +11,21 @@ use crate::wire::{read_varint, varint_length, NULL_DISCRIMINATOR};
 pub(crate) enum Column {
     /// Little-endian values, all of `width` bytes.
     Fixed { width: usize, data: Vec<u8> },
-    /// For every value its length as a varint, then its bytes.
+    /// Strings: for every value its length as a varint, then its bytes.
     Strings { rows: usize, data: Vec<u8> },
-    /// One byte per row, 1 for NULL; NULL rows still have a (default) value inside.
+    /// One byte per row, 1 for NULL; NULL rows still have a (default) value in `inner`.
     Nullable { nulls: Vec<u8>, inner: Box<Column> },
-    /// For every row the number of inner values up to its end.
+    /// Arrays: for every row the number of inner values up to its end.
     Array { offsets: Vec<u64>, inner: Box<Column> },
-    /// Never empty; all elements have the same number of rows.
+    /// The elements, at least one; all have the same number of rows.
     Tuple { elements: Vec<Column> },
-    /// For every row the position of its alternative, or `NULL_DISCRIMINATOR`; an alternative has only its own rows.
+    /// Variants: for every row the position of its alternative, or `NULL_DISCRIMINATOR`; an alternative has
+    /// only its own rows.
     Variant { discriminators: Vec<u8>, alternatives: Vec<Column> },
 }
 
-/// Of a value that is short in text: far more than any table needs, but for long FixedStrings.
+/// Limit of the bytes of a zero value that is short in text: far more than any table needs, except for long
+/// FixedStrings.
 pub(crate) const MAX_ZERO_BYTES: usize = 1024;
 
 impl Column {
@@ -48,7 +50,7 @@ impl Column {
         }
     }
 
-    /// An empty column of the same layout.
+    /// Returns an empty column of the same layout.
     pub(crate) fn like(&self) -> Self {
         match self {
             Column::Fixed { width, .. } => Column::Fixed { width: *width, data: Vec::new() },
@@ -221,8 +223,8 @@ impl Column {
         }
     }
 
-    /// Drops all rows but the first ones, also where a row was begun and not finished. `ends` are those of some moment
-    /// at which the column had no more than these rows.
+    /// Drops all rows but the first ones, also where a row was begun and not finished. `ends` were noted at a
+    /// moment at which the column had no more than these rows.
     pub(crate) fn truncate(&mut self, rows: usize, ends: &mut std::slice::Iter<'_, StringsEnd>) {
         match self {
             Column::Fixed { width, data } => data.truncate(rows * *width),
@@ -252,12 +254,12 @@ impl Column {
         }
     }
 
-    /// Whether `range` lies within the rows.
+    /// Says whether `range` lies within the rows.
     pub(crate) fn covers(&self, range: &Range<usize>) -> bool {
         range.start <= range.end && range.end <= self.rows()
     }
 
-    /// Bytes of every value, if all have the same.
+    /// Returns the width in bytes that all values have, if they have the same.
     pub(crate) fn width(&self) -> Option<usize> {
         match self {
             Column::Fixed { width, .. } => Some(*width),
@@ -265,7 +267,7 @@ impl Column {
         }
     }
 
-    /// Bytes that `push_zero` appends.
+    /// Returns the number of bytes that `push_zero` appends.
     pub(crate) fn zero_bytes(&self) -> usize {
         match self {
             Column::Fixed { width, .. } => *width,
@@ -277,12 +279,13 @@ impl Column {
         }
     }
 
-    /// Whether a few bytes of a payload can stand for a zero that takes so many that a payload of them is too much.
+    /// Says whether a few bytes of a payload can stand for so large a zero that a payload of many such zeros
+    /// takes too much memory.
     pub(crate) fn zero_is_large(&self) -> bool {
         self.zero_bytes() > MAX_ZERO_BYTES
     }
 
-    /// The default of a type as the column's own zero: 0, '', NULL, [] and so on.
+    /// Appends the column's own zero, which is the default of a type: 0, '', NULL, [] and so on.
     pub(crate) fn push_zero(&mut self) {
         match self {
             Column::Fixed { width, data } => data.resize(data.len() + *width, 0),
@@ -300,8 +303,8 @@ impl Column {
         }
     }
 
-    /// Writes what stands before all values: for each Variant, how its discriminators are written (0: one byte each). A
-    /// column of no rows has no such prefix.
+    /// Writes the part that stands before all values: for each Variant the form of its discriminators (0: one
+    /// byte each). A column of no rows has no such prefix.
     pub(crate) fn write_prefix(&self, out: &mut Vec<u8>) {
         match self {
             Column::Fixed { .. } | Column::Strings { .. } => {}
@@ -348,7 +351,7 @@ impl Column {
         }
     }
 
-    /// What it has beside the columns in it, if that stands in Native as it stands here.
+    /// Returns the bytes of this column itself, without inner columns, if Native has the same bytes.
     fn own_stream(&self) -> Option<&[u8]> {
         match self {
             Column::Fixed { data, .. } | Column::Strings { data, .. } => Some(data),
@@ -388,7 +391,7 @@ impl Column {
     }
 }
 
-/// How many strings a stream had, and where they ended.
+/// The number of strings that a stream had, and the place where they ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StringsEnd {
     rows: usize,
@@ -409,12 +412,12 @@ impl StringsEnd {
     }
 }
 
-/// Where the strings end after so many rows, more than there were at `known`.
+/// Returns the end of the first `rows` strings, of which there are more than at `known`.
 pub(crate) fn strings_end(data: &[u8], known: StringsEnd, rows: usize) -> usize {
     StringWalk { data, row: known.rows, at: known.bytes }.to(rows)
 }
 
-/// The offsets of arrays in several blocks, as they are in one.
+/// Returns the offsets of arrays in several blocks as the offsets of one block.
 fn joined_offsets(blocks: &[&Column]) -> Vec<u8> {
     let mut base = 0;
     let mut joined = Vec::with_capacity(8 * blocks.iter().map(|column| column.rows()).sum::<usize>());
@@ -428,8 +431,8 @@ fn joined_offsets(blocks: &[&Column]) -> Vec<u8> {
     joined
 }
 
-/// A way through the values of a string stream, which has no index: only walked where a batch is split, and only
-/// forwards.
+/// A walk through the values of a string stream, which has no index. The walk goes forwards only, and is only
+/// needed where a batch is split.
 struct StringWalk<'a> {
     data: &'a [u8],
     row: usize,
@@ -437,7 +440,7 @@ struct StringWalk<'a> {
 }
 
 impl StringWalk<'_> {
-    /// Where the bytes of `row` begin.
+    /// Returns the position where the bytes of `row` begin.
     fn to(&mut self, row: usize) -> usize {
         assert!(self.row <= row, "ranges of rows ascend");
         for _ in self.row..row {
@@ -449,7 +452,8 @@ impl StringWalk<'_> {
     }
 }
 
-/// Goes on with `offsets` for some rows of another array; tells which of its elements these have.
+/// Continues `offsets` with some rows of another array; returns the range of that array's elements that
+/// belong to the rows.
 fn append_offsets(offsets: &mut Vec<u64>, more: &[u64], rows: Range<usize>) -> Range<usize> {
     let end_of = |rows: usize| if rows == 0 { 0 } else { more[rows - 1] };
     let (first, last) = (end_of(rows.start), end_of(rows.end));
@@ -458,7 +462,7 @@ fn append_offsets(offsets: &mut Vec<u64>, more: &[u64], rows: Range<usize>) -> R
     first as usize..last as usize
 }
 
-/// Which values of a Variant's alternative belong to some of its rows.
+/// Returns the ranges of values of a Variant's alternative that belong to some of its rows.
 fn ranges_of_alternative(discriminators: &[u8], index: usize, rows: &[Range<usize>]) -> Vec<Range<usize>> {
     let count = |marks: &[u8]| marks.iter().filter(|mark| usize::from(**mark) == index).count();
     let (mut row, mut value) = (0, 0);

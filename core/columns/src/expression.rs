@@ -1,5 +1,6 @@
-//! Reads an expression as ClickHouse shows it in `system.tables`: its own formatting, which puts every operation inside
-//! another one into parentheses, and never writes one thing in two ways. What is written otherwise is not understood.
+//! Reads an expression as ClickHouse shows it in `system.tables`: in its own formatting, which puts every
+//! operation inside another one into parentheses, and writes each expression in exactly one way. Other
+//! spellings are not understood.
 
 const MAX_LENGTH: usize = 4096;
 const MAX_DEPTH: usize = 32;
@@ -7,12 +8,12 @@ const MAX_DEPTH: usize = 32;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expression {
     Column(String),
-    /// A whole number that ClickHouse reads as one: it has 64 bits at the most.
+    /// A whole number that ClickHouse reads as such: it has 64 bits at the most.
     Number(i128),
     Text(String),
-    /// Of two or more, without the function's name.
+    /// A tuple of two or more elements, without the function's name.
     Tuple(Vec<Expression>),
-    /// Operators are calls of the functions that they stand for.
+    /// A call of a function. Operators are calls of the functions that they stand for.
     Call {
         function: String,
         arguments: Vec<Expression>,
@@ -117,7 +118,7 @@ impl<'a> Reader<'a> {
         word
     }
 
-    /// What is in quotes, without anything that would have to be escaped.
+    /// Reads the text in quotes, if it has no character that would have to be escaped.
     fn quoted(&mut self, quote: char) -> Option<String> {
         let (inside, rest) = self.rest.strip_prefix(quote)?.split_once(quote)?;
         self.rest = rest;

@@ -1,8 +1,8 @@
-/// `"name":`, to recognise the expected next key of an object at one glance.
+/// The text `"name":`, prepared so that the expected next key of an object is recognised by one comparison.
 pub(crate) struct JsonKey {
-    /// Empty if the name needs escapes in JSON.
+    /// The whole text; empty if the name needs escapes in JSON.
     text: Vec<u8>,
-    /// The text if it is short, filled up with zeros, and which bits of it count.
+    /// The text if it is short, filled up with zeros; `mask` has the bits of it that count.
     word: u128,
     mask: u128,
 }
@@ -21,7 +21,7 @@ impl JsonKey {
         JsonKey { text, word: u128::from_le_bytes(word), mask: u128::from_le_bytes(mask) }
     }
 
-    /// How many bytes the key takes at the start of `bytes`, if it is there.
+    /// Returns the length of the key at the start of `bytes`, if the key is there.
     #[inline]
     pub(crate) fn length_in(&self, bytes: &[u8]) -> Option<usize> {
         let found = match bytes.first_chunk::<WORD_BYTES>() {

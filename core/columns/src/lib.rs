@@ -18,7 +18,6 @@ mod plan;
 mod present;
 mod read;
 mod reader;
-pub mod results;
 mod rows;
 mod settings;
 mod sharding;

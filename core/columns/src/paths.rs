@@ -5,21 +5,21 @@ use crate::json_key::JsonKey;
 /// The fields that lead to columns, as a tree.
 pub(crate) struct Paths {
     nodes: Vec<PathNode>,
-    /// Positions of the fields that rows have themselves.
+    /// Positions of the fields that a row has itself.
     roots: Vec<usize>,
 }
 
 pub(crate) struct PathNode {
     name: Vec<u8>,
     pub(crate) key: JsonKey,
-    /// Of the field itself.
+    /// The column that the field itself goes to.
     pub(crate) column: Option<usize>,
-    /// Positions of the fields within.
+    /// Positions of the fields within this field.
     pub(crate) children: Vec<usize>,
 }
 
 impl Paths {
-    /// Of columns with these names; nothing if none of them lies within another field.
+    /// Builds the tree for columns with these names; `None` if no column lies within another field.
     pub(crate) fn new<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Option<Self> {
         let mut paths = Paths { nodes: Vec::new(), roots: Vec::new() };
         for (column, name) in names.clone().enumerate().filter(|(_, name)| name.contains('.')) {
@@ -59,7 +59,7 @@ impl Paths {
         self.nodes.get(node)
     }
 
-    /// A row's own field that others lie in.
+    /// Returns a row's own field, in which others lie, by its name.
     pub(crate) fn root(&self, name: &[u8]) -> Option<usize> {
         self.child(&self.roots, name)
     }

@@ -13,7 +13,7 @@ use crate::types::DataType;
 use crate::wire::write_varint;
 use crate::zone::Zone;
 
-/// How a column gets its value when an insert leaves it out: DESCRIBE's `default_type`.
+/// The way in which a column gets its value when an insert leaves it out: DESCRIBE's `default_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DefaultKind {
     None,
@@ -31,39 +31,40 @@ pub struct ColumnSpec {
     pub default_kind: DefaultKind,
 }
 
-/// The target columns of an insert, in order, with all that decides how bytes become values. Built once for a table,
-/// column list and settings, and shared by many inserts.
+/// The target columns of an insert, in order, with all rules by which bytes become values. Built once for a
+/// table, column list and settings, and shared by many inserts.
 pub struct ReadPlan {
     pub(crate) rules: Arc<ReadRules>,
-    /// Whether a field has been skipped since no column has its name.
+    /// Says whether a field has been skipped since no column has its name.
     has_skipped: AtomicBool,
 }
 
-/// What plans of tables with the same columns have in common.
+/// Rules that plans of tables with the same columns share.
 pub(crate) struct ReadRules {
     columns: Box<[ColumnSpec]>,
     pub(crate) settings: ReadSettings,
     pub(crate) readers: Vec<ColumnReader>,
     by_name: HashMap<Vec<u8>, usize>,
-    /// Positions of Array columns that have to be of equal length row by row, as `n.a` and `n.b`.
+    /// Positions of Array columns that must have equal lengths in each row, such as `n.a` and `n.b`.
     pub(crate) nested: Vec<Vec<usize>>,
-    /// Where names with dots are places within JSON's objects.
+    /// The tree of fields, where names with dots are places within JSON's objects.
     pub(crate) paths: Option<Paths>,
-    /// Why no payload can be read at all.
+    /// The reason why no payload can be parsed at all.
     pub(crate) refusal: Option<NotParsedReason>,
 }
 
 pub(crate) struct ColumnReader {
     pub(crate) reader: Reader,
     pub(crate) has_default: bool,
-    /// Whether NULL is a value of the type, rather than a wish for the default.
+    /// Says whether NULL is a value of the type, rather than a wish for the default.
     pub(crate) nullable: bool,
     pub(crate) key: JsonKey,
     /// The type as ClickHouse writes it.
     pub(crate) type_text: String,
-    /// Name and type as a Native block has them, to recognise the expected next column at one glance.
+    /// Name and type as a Native block has them, so that the expected next column is recognised by one
+    /// comparison.
     pub(crate) native_header: Vec<u8>,
-    /// The same for a type with LowCardinality, as it is sent without: that is what Windrow itself writes.
+    /// The type without LowCardinality, if it has any, as Windrow itself sends it.
     pub(crate) plain: Option<PlainType>,
 }
 
@@ -82,16 +83,16 @@ impl PlainType {
     }
 }
 
-/// Makes plans. Those with equal columns and settings share what they need in memory: ten thousand tables of one kind
-/// have one set of rules.
+/// Makes plans. Plans with equal columns and settings share their rules: ten thousand tables of one kind need
+/// the memory of one set of rules.
 #[derive(Default)]
 pub struct ReadPlans {
     hasher: RandomState,
-    /// By a hash of their columns.
+    /// Rules by a hash of their columns.
     rules: Mutex<HashMap<u64, Vec<Weak<ReadRules>>>>,
 }
 
-/// Different settings for the same columns are told apart one by one: no more of them than this are shared.
+/// The most different settings of the same columns whose rules are shared: they are compared one by one.
 const MOST_SETTINGS: usize = 16;
 
 impl ReadPlans {
@@ -122,9 +123,10 @@ impl ReadPlan {
         Self::of(columns, nested, None, settings)
     }
 
-    /// For payloads whose fields have other names than the table's columns: `fields` are the columns under the names of
-    /// their fields, `names` those that they have in the table. A field within an object is named with the objects
-    /// around it, `event.time`; a field of a row that has this name as it stands is taken as well.
+    /// Makes a plan for payloads whose fields have other names than the table's columns: `fields` are the
+    /// columns under the names of their fields, `names` those that they have in the table. A field within an
+    /// object is named with the objects around it, `event.time`; a field of a row that has this name as it
+    /// stands is taken as well.
     pub fn of_fields<'n>(
         fields: Vec<ColumnSpec>,
         names: impl Iterator<Item = &'n str>,
@@ -168,7 +170,7 @@ impl ReadPlan {
         &self.rules.columns
     }
 
-    /// The column of exactly this name.
+    /// Returns the column of exactly this name.
     pub fn position(&self, name: &[u8]) -> Option<usize> {
         // Comparing a few names is faster than hashing one.
         if self.rules.columns.len() <= 16 {
@@ -177,18 +179,18 @@ impl ReadPlan {
         self.rules.by_name.get(name).copied()
     }
 
-    /// Positions of Array columns that have to be of equal length row by row.
+    /// Returns the positions of Array columns that must have equal lengths in each row.
     pub fn nested_groups(&self) -> &[Vec<usize>] {
         &self.rules.nested
     }
 
-    /// What stands before the dot in names like `n.a`.
+    /// Returns the names of nested structures: the part before the dot of names like `n.a`.
     pub(crate) fn structures(&self) -> impl Iterator<Item = &str> {
         structures(&self.rules.columns)
     }
 
-    /// Whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of it beyond
-    /// ASCII is not ours to guess.
+    /// Says whether some column's name might be taken for `name`: ClickHouse may ignore case, and its idea of
+    /// case beyond ASCII is not ours to guess. If there is none, the plan notes that a field is skipped.
     pub fn resembles_a_column(&self, name: &[u8]) -> bool {
         let resembles = resembles(name, self.rules.columns.iter().map(|column| column.name.as_str()));
         // Only written once: every payload of a table with such fields comes by here, on any thread.
@@ -198,13 +200,15 @@ impl ReadPlan {
         resembles
     }
 
-    /// Whether some payload so far had a field with the name of no column. The table may have one by now.
+    /// Says whether some payload so far had a field with the name of no column. The table may have such a
+    /// column by now.
     pub fn has_skipped(&self) -> bool {
         self.has_skipped.load(Ordering::Relaxed)
     }
 }
 
-/// Whether one of `names` differs from `name` at most in case, as far as that is certain.
+/// Says whether one of `names` may differ from `name` at most in case. Beyond ASCII, where that isn't
+/// certain, the answer is yes.
 pub(crate) fn resembles<'n>(name: &[u8], mut names: impl Iterator<Item = &'n str>) -> bool {
     names.any(|known| known.as_bytes().eq_ignore_ascii_case(name) || !(known.is_ascii() && name.is_ascii()))
 }
@@ -248,9 +252,9 @@ fn refusal(columns: &[ColumnSpec], distinct_names: usize, settings: &ReadSetting
     (unreadable || ambiguous || settings.refused()).then_some(NotParsedReason::Setting)
 }
 
-/// The zones of a plan's columns; a zone that several columns use is built once.
+/// The zones of a plan's columns. A zone that several columns use is built once.
 pub(crate) struct Zones {
-    /// For columns whose type names no zone.
+    /// The zone of columns whose type names no zone.
     default_name: Option<String>,
     built: HashMap<String, Arc<Zone>>,
 }

@@ -8,7 +8,7 @@ pub struct Present {
 }
 
 impl Present {
-    /// The positions `0..columns`.
+    /// Returns the set of the positions `0..columns`.
     pub fn all(columns: usize) -> Self {
         let mut present = Self::default();
         for column in 0..columns {
@@ -36,12 +36,12 @@ impl Present {
         self.more[word] |= 1 << (column % 64);
     }
 
-    /// How many columns are in the set.
+    /// Returns the number of columns in the set.
     pub fn count(&self) -> usize {
         (self.first.count_ones() + self.more.iter().map(|word| word.count_ones()).sum::<u32>()) as usize
     }
 
-    /// The positions in the set, ascending.
+    /// Returns the positions in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..64 * (1 + self.more.len())).filter(|column| self.contains(*column))
     }

@@ -45,13 +45,13 @@ pub(crate) enum Reader {
     Array(Box<Reader>),
     Map(Box<MapReader>),
     Tuple(TupleReader),
-    /// Nothing but its NULL is read.
+    /// A Variant, of which only NULL is read.
     Variant,
 }
 
 pub(crate) struct EnumReader {
     width: usize,
-    /// Sorted by value.
+    /// Names and numbers, sorted by number.
     values: Vec<EnumValue>,
     /// Positions in `values`, sorted by name.
     by_name: Vec<usize>,
@@ -125,8 +125,8 @@ impl Reader {
         }
     }
 
-    /// Appends what ClickHouse stores for a column that is left out and has no DEFAULT expression. It differs from
-    /// the column's zero for Enums only, where it is the lowest value.
+    /// Appends the value that ClickHouse stores for a column that is left out and has no DEFAULT expression.
+    /// It differs from the column's zero for Enums only, where it is the lowest value.
     pub(crate) fn push_default(&self, column: &mut Column) {
         match (self, column) {
             (Reader::Enum(reader), Column::Fixed { data, .. }) => {
@@ -142,12 +142,12 @@ impl Reader {
         }
     }
 
-    /// Whether its zero is an empty value of others, or one of their zeros.
+    /// Says whether the type's zero is an empty value of other values, or made of their zeros.
     pub(crate) fn holds_others(&self) -> bool {
         matches!(self, Reader::Array(_) | Reader::Map(_) | Reader::Tuple(_))
     }
 
-    /// Whether an Enum would be set to zero, which may be none of its values, by the column's zero.
+    /// Says whether the column's zero would set an Enum to zero, which may be none of its values.
     pub(crate) fn zero_is_doubtful(&self) -> bool {
         match self {
             Reader::Enum(_) => true,

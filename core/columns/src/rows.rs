@@ -4,16 +4,16 @@ use std::ops::Range;
 use crate::block::Block;
 use crate::passthrough::PassthroughRows;
 
-/// What inserts bring and batches hold. Who gathers need not care which it is: rows of one shape are always of one
-/// kind.
+/// The rows that inserts bring and batches hold. Code that gathers rows need not care which kind they are:
+/// rows of one shape are always of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// Parsed, in columns.
+    /// Parsed rows, in columns.
     Parsed(Block),
-    /// Parsed, in several blocks of the same columns, one after the other: too many bytes to be copied into one without
-    /// need.
+    /// Parsed rows in several blocks of the same columns, one after the other: too many bytes to be copied
+    /// into one block without need.
     Blocks(Vec<Block>),
-    /// As their senders wrote them.
+    /// Rows as their senders wrote them.
     Passthrough(PassthroughRows),
 }
 
@@ -40,7 +40,7 @@ impl Rows {
         }
     }
 
-    /// Parsed rows, in order. `None`: they are not parsed.
+    /// Returns parsed rows, in order. `None` where the rows are not parsed.
     pub fn blocks(&self) -> Option<&[Block]> {
         match self {
             Rows::Parsed(block) => Some(std::slice::from_ref(block)),
@@ -49,7 +49,8 @@ impl Rows {
         }
     }
 
-    /// Parsed rows as one block, which costs a copy where they are in several.
+    /// Returns parsed rows as one block, which costs a copy where they are in several. `None` where the rows
+    /// are not parsed.
     pub fn to_block(&self) -> Option<Cow<'_, Block>> {
         match self {
             Rows::Parsed(block) => Some(Cow::Borrowed(block)),
@@ -61,7 +62,7 @@ impl Rows {
     /// Appends rows of the same shape.
     ///
     /// # Panics
-    /// If they are of another: rows of different tables would be mixed.
+    /// If they are of another shape: rows of different tables would be mixed.
     pub fn append(&mut self, other: &Rows) {
         self.copy_into_one();
         match (self, other) {
@@ -83,7 +84,7 @@ impl Rows {
     /// Appends several such ranges, which ascend, in one pass over the other rows.
     ///
     /// # Panics
-    /// As [`append_range`](Rows::append_range).
+    /// Like [`append_range`](Rows::append_range).
     pub fn append_ranges(&mut self, other: &Rows, ranges: &[Range<usize>]) {
         self.copy_into_one();
         match (self, other) {
@@ -96,7 +97,7 @@ impl Rows {
         }
     }
 
-    /// All rows of these, which are of the same shape. Where they are large they stay in their blocks.
+    /// Returns all rows of these, which are of the same shape. Large ones stay in their blocks.
     ///
     /// # Panics
     /// If they are of different shapes: rows of different tables would be mixed.
@@ -124,7 +125,7 @@ impl Rows {
         joined
     }
 
-    /// For those who take rows apart.
+    /// Copies parsed rows into one block, before rows are taken apart or appended.
     fn copy_into_one(&mut self) {
         if let Rows::Blocks(blocks) = self {
             *self = Rows::Parsed(join(std::mem::take(blocks)));
@@ -143,10 +144,10 @@ impl Rows {
         second
     }
 
-    /// Cuts the rows into pieces of these many.
+    /// Cuts the rows into pieces of these numbers of rows.
     ///
     /// # Panics
-    /// If they are not that many together, or if an insert's rows are on both sides of a cut.
+    /// If the numbers are not those of all rows together, or if an insert's rows are on both sides of a cut.
     pub fn into_pieces(mut self, counts: &[usize]) -> Vec<Rows> {
         match counts {
             [] => Vec::new(),
@@ -175,7 +176,8 @@ impl Rows {
     }
 }
 
-/// Each block is let go as soon as its rows are copied, so that hardly more memory is needed than the rows take once.
+/// Joins blocks. Each block is dropped as soon as its rows are copied, so that hardly more memory is needed
+/// than the rows take once.
 fn join(blocks: Vec<Block>) -> Block {
     let mut blocks = blocks.into_iter();
     let mut joined = blocks.next().unwrap_or_default();
@@ -184,7 +186,7 @@ fn join(blocks: Vec<Block>) -> Block {
     joined
 }
 
-/// The ranges are counted over all blocks.
+/// Appends ranges of rows, which are counted over all blocks.
 fn append_ranges_of(to: &mut Block, blocks: &[Block], ranges: &[Range<usize>]) {
     let count: usize = blocks.iter().map(Block::rows).sum();
     assert!(ranges.iter().all(|range| range.end <= count), "ranges {ranges:?} of {count} rows");

@@ -1,14 +1,15 @@
-//! Columns of a block, looked at from outside: whoever brings rows into another layout than Native walks them here.
+//! Views of a block's columns from outside: code that brings rows into another layout than Native walks them
+//! here.
 
 use crate::block::Block;
 use crate::column::Column;
 use crate::wire::read_varint;
 
-/// One column, or a part of a nested one.
+/// A view of one column, or of a part of a nested one.
 #[derive(Clone, Copy)]
 pub struct ColumnView<'a>(&'a Column);
 
-/// How a column's values lie; it follows from the type.
+/// The layout of a column's values, which follows from the type.
 pub enum Layout<'a> {
     /// Little-endian values, all of `width` bytes.
     Fixed {
@@ -21,13 +22,14 @@ pub enum Layout<'a> {
         nulls: &'a [u8],
         inner: ColumnView<'a>,
     },
-    /// Of `Array` and `Map`: for every row the number of inner values up to its end.
+    /// Values of `Array` and `Map`: for every row the number of inner values up to its end.
     Array {
         offsets: &'a [u64],
         inner: ColumnView<'a>,
     },
     Tuple(Vec<ColumnView<'a>>),
-    /// For every row the position of its alternative, 255 for NULL; an alternative has only its own rows.
+    /// Values of `Variant`: for every row the position of its alternative, 255 for NULL; an alternative has
+    /// only its own rows.
     Variant {
         discriminators: &'a [u8],
         alternatives: Vec<ColumnView<'a>>,
@@ -42,7 +44,7 @@ pub struct Strings<'a> {
 }
 
 impl Block {
-    /// A column by its position; `None` behind the last.
+    /// Returns a column by its position; `None` behind the last.
     pub fn column(&self, index: usize) -> Option<ColumnView<'_>> {
         self.columns.get(index).map(ColumnView)
     }
@@ -72,7 +74,7 @@ impl Strings<'_> {
         self.rows
     }
 
-    /// Bytes of all values and their lengths.
+    /// Returns the bytes of all values and their lengths.
     pub fn bytes(&self) -> usize {
         self.data.len()
     }

@@ -1,25 +1,27 @@
-//! The numbers of Native that are no values: lengths, and what stands in front of a LowCardinality or a Variant.
+//! The numbers of Native that are no values: lengths, and the prefixes of a LowCardinality or a Variant.
 
 /// The only form of a LowCardinality that there is: every block has its own keys.
 pub const DICTIONARY_VERSION: u64 = 1;
-/// Keys come with the column, and it has no other dictionary.
+/// The flag that keys come with the column, which has no other dictionary.
 const HAS_ADDITIONAL_KEYS: u64 = 1 << 9;
 const NEEDS_UPDATE: u64 = 1 << 10;
 /// The flags of a dictionary whose positions have 32 bits each.
 pub const DICTIONARY_OF_32_BITS: u64 = HAS_ADDITIONAL_KEYS | NEEDS_UPDATE | 2;
 
-/// Each row's discriminator has a byte of its own. The other form, one for many rows, is only used on disk.
+/// The form in which each row's discriminator has a byte of its own. The other form, one for many rows, is
+/// only used on disk.
 pub const PLAIN_DISCRIMINATORS: u64 = 0;
-/// NULL in a Variant.
+/// The discriminator of NULL in a Variant.
 pub const NULL_DISCRIMINATOR: u8 = 255;
 
-/// Bytes of each position in a dictionary with these flags; nothing if its keys are elsewhere, or its kind is unknown.
+/// Returns the bytes of each position in a dictionary with these flags; `None` if its keys are elsewhere, or
+/// its kind is unknown.
 pub fn position_bytes(flags: u64) -> Option<usize> {
     let width = (flags & !NEEDS_UPDATE) ^ HAS_ADDITIONAL_KEYS;
     (width <= 3).then(|| 1 << width)
 }
 
-/// Seven bits a byte, lowest first; the top bit says that more follow.
+/// Writes seven bits a byte, lowest first; the top bit says that more follow.
 #[inline]
 pub fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -29,20 +31,24 @@ pub fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Bytes that `value` takes in its shortest form, the only one that is ever kept.
+/// Returns the bytes that `value` takes in its shortest form, the only one that is ever kept.
 pub(crate) fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-pub(crate) struct Varint {
-    pub(crate) value: u64,
-    /// Bytes that it took.
-    pub(crate) length: usize,
+/// A number that was read.
+pub struct Varint {
+    pub value: u64,
+    /// The number of bytes that the varint took.
+    pub length: usize,
 }
 
-/// The number at the start of bytes from outside; nothing if it is cut off.
+/// Reads the number at the start of bytes from outside; `None` if it is cut off.
+///
+/// # Errors
+/// Fails where the number has more than 64 bits, or not its shortest form.
 #[inline]
-pub(crate) fn parse_varint(bytes: &[u8]) -> Result<Option<Varint>, &'static str> {
+pub fn parse_varint(bytes: &[u8]) -> Result<Option<Varint>, &'static str> {
     let mut value = 0_u64;
     for (index, byte) in bytes.iter().enumerate() {
         if index == 9 && *byte > 1 {
@@ -59,7 +65,7 @@ pub(crate) fn parse_varint(bytes: &[u8]) -> Result<Option<Varint>, &'static str>
     Ok(None)
 }
 
-/// The number at the start of `bytes`, if one is there.
+/// Returns the number at the start of `bytes`, if one is there.
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<u64> {
     parse_varint(bytes).ok().flatten().map(|varint| varint.value)

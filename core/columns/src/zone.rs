@@ -1,18 +1,19 @@
 //! Local times of a time zone as moments.
 //!
-//! A zone is turned once into the stretches of local time that mean exactly one moment. What lies between them, the
-//! hour that a clock skips or repeats, is left to ClickHouse, which has its own way with it.
+//! A zone is turned once into the stretches of local time that mean exactly one moment. Local times between
+//! them, in the hour that a clock skips or repeats, are left to ClickHouse, which has its own way with them.
 //!
-//! Time zone databases differ from release to release: governments change their minds, and history is corrected. So a
-//! zone is best told by the server itself ([`ZoneChange`]). Without that, the built-in database is trusted only for
-//! zones whose rules nobody has touched for many years, and only where all releases agree.
+//! Time zone databases differ from release to release: governments change their minds, and history is
+//! corrected. So a zone is best told by the server itself ([`ZoneChange`]). Without that, the built-in
+//! database is trusted only for zones whose rules nobody has touched for many years, and only where all
+//! releases agree.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
-/// 2000-01-01: older history is still being corrected.
+/// The beginning of trusted rules, 2000-01-01: older history is still being corrected.
 const SETTLED_FROM: i64 = 946_684_800;
-/// 2038-01-01: what was tried against a real ClickHouse ends here.
+/// The end of trusted rules, 2038-01-01: later times were not tried against a real ClickHouse.
 const SETTLED_UNTIL: i64 = 2_145_916_800;
 
 /// Zones whose rules have been the same in every release of the database for more than ten years.
@@ -85,19 +86,19 @@ const SETTLED: &[&str] = &[
     "Pacific/Honolulu",
 ];
 
-/// From a moment on, a zone's clocks are that far ahead of UTC.
+/// A change of a zone's clocks: from this moment on they are `offset_seconds` ahead of UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneChange {
     pub utc_second: i64,
     pub offset_seconds: i32,
 }
 
-/// What a local time of a column means.
+/// The meaning of a column's local times.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Zone {
     Utc,
     Stretches(Vec<Stretch>),
-    /// Nobody told its rules: no local time is read.
+    /// The zone's rules are not known: no local time is read.
     Unknown,
 }
 
@@ -110,7 +111,7 @@ pub(crate) struct Stretch {
 }
 
 impl Zone {
-    /// A zone as the built-in database has it.
+    /// Returns a zone as the built-in database has it.
     pub(crate) fn named(name: &str) -> Self {
         if is_utc(name) {
             return Zone::Utc;
@@ -121,7 +122,7 @@ impl Zone {
         }
     }
 
-    /// A zone as the server has it, from the first of its changes until `end`.
+    /// Returns a zone as the server has it, from the first of its changes until `end`.
     pub(crate) fn told(changes: &[ZoneChange], end: i64) -> Self {
         if changes.is_sorted_by_key(|change| change.utc_second) {
             Zone::Stretches(stretches(changes, end))
@@ -130,7 +131,7 @@ impl Zone {
         }
     }
 
-    /// The moment of a local time, both in seconds since 1970; nothing where it is not certain.
+    /// Returns the moment of a local time, both in seconds since 1970; `None` where it is not certain.
     #[inline]
     pub(crate) fn moment(&self, local: i64) -> Option<i64> {
         match self {
@@ -145,7 +146,7 @@ impl Zone {
     }
 }
 
-/// Whether the two names mean one zone for sure.
+/// Says whether the two names mean one zone for sure.
 pub(crate) fn is_same_zone(one: &str, other: &str) -> bool {
     one == other || (is_utc(one) && is_utc(other))
 }
@@ -154,7 +155,7 @@ fn is_utc(name: &str) -> bool {
     matches!(name, "UTC" | "Etc/UTC" | "GMT" | "Etc/GMT")
 }
 
-/// `Etc/GMT+5` and the like have no rules that could change.
+/// Says whether a zone's rules are trusted. `Etc/GMT+5` and the like have no rules that could change.
 fn is_settled(name: &str) -> bool {
     SETTLED.contains(&name) || name.starts_with("Etc/GMT")
 }

@@ -1,6 +1,6 @@
 //! ClickHouse's own compression: a sequence of blocks, each
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 16 | CityHash128 (1.0.2) of all that follows in the block |
 //! | 1 | method: 0x02 none, 0x82 LZ4, 0x90 ZSTD |
@@ -19,9 +19,9 @@ const CHECKSUM_BYTES: usize = 16;
 const HEADER_BYTES: usize = 9;
 /// ClickHouse cuts streams into blocks of this size as well.
 const BLOCK_BYTES: usize = 1 << 20;
-/// What ClickHouse accepts at most for one block.
+/// The largest compressed size of one block that ClickHouse accepts, in bytes.
 const MAX_COMPRESSED_BYTES: usize = 1 << 30;
-/// One more byte of an LZ4 length adds at most this much output.
+/// The most output bytes that one more byte of an LZ4 length adds.
 const LZ4_MAX_RATIO: usize = 255;
 const ZSTD_LEVEL: i32 = 1;
 
@@ -42,7 +42,7 @@ impl ClickHouseMethod {
     }
 }
 
-/// Compresses into as many blocks as it takes; nothing becomes nothing.
+/// Compresses the input into as many blocks as it needs. An empty input gives no blocks.
 pub fn compress_clickhouse(method: ClickHouseMethod, input: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     for chunk in input.chunks(BLOCK_BYTES) {
@@ -75,13 +75,21 @@ fn size_bytes(size: usize) -> [u8; 4] {
     u32::try_from(size).expect("a block is about a megabyte").to_le_bytes()
 }
 
-/// How long the block is that `input` begins with. `None`: that can't be told yet.
+/// Returns the length of the block that `input` begins with, or `None` while too few bytes of the header are
+/// there.
+///
+/// # Errors
+/// Fails where the header claims a size that no block has.
 pub fn clickhouse_block_bytes(input: &[u8]) -> Result<Option<usize>, DecompressError> {
     let Some(header) = input.get(CHECKSUM_BYTES..CHECKSUM_BYTES + HEADER_BYTES) else { return Ok(None) };
     Ok(Some(CHECKSUM_BYTES + checked_size(header)?))
 }
 
-/// Appends what the one block that `input` is decompresses to.
+/// Appends the decompressed data of the one block that `input` is to `output`.
+///
+/// # Errors
+/// Fails where the block ends too early, its checksum does not match, its data is damaged or of an unknown
+/// method, or it would decompress to more than `max_bytes`.
 pub fn decompress_clickhouse_block(
     input: &[u8],
     output: &mut Vec<u8>,
@@ -162,7 +170,8 @@ impl<'i> Block<'i> {
         }
     }
 
-    /// Inside a block whose checksum is right, running over its size or out of bytes is a lie, not an accident.
+    /// Returns the misfit error in place of an error about size or an early end, and other errors unchanged.
+    /// Inside a block whose checksum is right, such an error shows a false claim, not an accident.
     fn name_misfit(&self, error: DecompressError) -> DecompressError {
         match error {
             DecompressError::TooLarge { .. } | DecompressError::Truncated => self.misfit(),

@@ -1,6 +1,7 @@
-//! Brotli bodies, with the decoder driven by hand: its reader neither tells an early end from damage nor notices bytes
-//! behind the end, and ClickHouse refuses both. Answers are written uncompressed in brotli's format (RFC 7932, section
-//! 9.2): they are errors of a few hundred bytes, and not worth the encoder's weight.
+//! Decompression of Brotli bodies. The decoder is driven by hand: its reader neither distinguishes an early
+//! end from damage nor notices bytes behind the end, and ClickHouse refuses both. Answers are written
+//! uncompressed in Brotli's format (RFC 7932, section 9.2): they are errors of a few hundred bytes, and not
+//! worth the encoder's weight.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 
@@ -41,7 +42,7 @@ pub(crate) fn decompress_brotli(input: &[u8], max_bytes: usize) -> Result<Vec<u8
     }
 }
 
-/// What a meta-block holds with a length of four nibbles.
+/// The most bytes that a meta-block holds whose length has four nibbles.
 const META_BLOCK_BYTES: usize = 1 << 16;
 /// The bits of an empty last meta-block.
 const END: u8 = 0b11;

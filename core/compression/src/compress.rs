@@ -6,8 +6,8 @@ use crate::brotli::store_brotli;
 use crate::xz::compress_xz;
 use crate::AnswerEncoding;
 
-/// Answers of our own are small or asked for at once: speed before size, as ClickHouse's `http_zlib_compression_level`
-/// 3.
+/// The zstd level of answers. The gateway's own answers are small or asked for at once: speed comes before
+/// size, as in ClickHouse's `http_zlib_compression_level` 3.
 const ZSTD_LEVEL: i32 = 1;
 const ZLIB_LEVEL: u32 = 3;
 

@@ -1,7 +1,7 @@
-//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse (brotli has none).
-//! Where ClickHouse takes a cut zstd or lz4 body for a whole one and drops the rows behind the cut, it is an error
-//! here. Snappy alone has no end that could be missing: a body that ends between two chunks is a whole one, there as
-//! here.
+//! Decompression of whole bodies. Concatenated members and frames are one body, as in ClickHouse (Brotli has
+//! none). A zstd or lz4 body that was cut is an error here, while ClickHouse takes it for a whole one and
+//! drops the rows behind the cut. Snappy alone has no end that could be missing: a body that ends between two
+//! chunks is a whole one, here and in ClickHouse.
 
 use std::io::{self, Read};
 
@@ -11,11 +11,15 @@ use crate::lz4_frames::split_frame;
 use crate::xz::decompress_xz;
 use crate::{DecompressError, Encoding};
 
-/// zstd allocates the window that a frame asks for. 16 MiB covers every level up to 19; more is for the backend to
-/// decide.
+/// The largest window that a zstd frame may ask for, as a power of two: zstd allocates it. 16 MiB covers
+/// every level up to 19; the backend decides about larger ones.
 const ZSTD_MAX_WINDOW_LOG: u32 = 24;
 
 /// Decompresses a whole body of at most `max_bytes`. An empty body is empty in every encoding.
+///
+/// # Errors
+/// Fails where the body is cut, damaged or of a kind that is not decoded here, or where it would decompress
+/// to more than `max_bytes`.
 pub fn decompress(encoding: Encoding, input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
     if input.is_empty() {
         return Ok(Vec::new());
@@ -58,7 +62,8 @@ pub(crate) fn read_capped(mut reader: impl Read, max_bytes: usize) -> Result<Vec
     Ok(output)
 }
 
-/// The output grows as bytes come, and by one byte more than allowed to know that there are more.
+/// Appends everything that the reader gives. The output grows as bytes come, and by one byte more than
+/// allowed, which shows that there are more.
 fn append_capped(reader: &mut impl Read, max_bytes: usize, output: &mut Vec<u8>) -> Result<(), DecompressError> {
     let room = (max_bytes - output.len()) as u64;
     reader.take(room + 1).read_to_end(output).map_err(classify)?;

@@ -1,6 +1,6 @@
 //! The names that HTTP headers give to encodings.
 
-/// How a request's body is compressed.
+/// The compression of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
     Gzip,
@@ -8,18 +8,19 @@ pub enum Encoding {
     Deflate,
     Brotli,
     Zstd,
-    /// The frame format.
+    /// LZ4's frame format.
     Lz4,
     Xz,
-    /// The framing format.
+    /// Snappy's framing format.
     Snappy,
     /// ClickHouse's own blocks (`decompress=1`).
     ClickHouse,
 }
 
 impl Encoding {
-    /// None for names that are not decoded here: `bz2` (nor by ClickHouse over HTTP), `none`, unknown ones. Upper case
-    /// is accepted, as ClickHouse does.
+    /// Returns the encoding with this name, in upper or lower case, as ClickHouse does. Returns `None` for
+    /// names that are not decoded here: `bz2` (ClickHouse does not decode it over HTTP either), `none`, and
+    /// unknown ones.
     pub fn from_content_encoding(name: &str) -> Option<Self> {
         match name.trim().to_ascii_lowercase().as_str() {
             "gzip" => Some(Self::Gzip),
@@ -34,7 +35,7 @@ impl Encoding {
     }
 }
 
-/// How an answer may be compressed.
+/// The compression of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerEncoding {
     Zstd,
@@ -47,10 +48,11 @@ pub enum AnswerEncoding {
 }
 
 impl AnswerEncoding {
-    /// In order of preference, which is ClickHouse's.
+    /// All encodings in order of preference, which is ClickHouse's.
     const ALL: [Self; 7] = [Self::Zstd, Self::Brotli, Self::Lz4, Self::Snappy, Self::Gzip, Self::Deflate, Self::Xz];
 
-    /// The best encoding among those a client accepts; `*` is zstd. Like ClickHouse, it takes weights as yes or no.
+    /// Returns the best encoding among those that a client accepts; `*` is zstd. Weights only count as yes or
+    /// no, as in ClickHouse.
     pub fn from_accept_encoding(header: &str) -> Option<Self> {
         let accepted = |name: &str| header.split(',').any(|item| accepts(item, name));
         if accepted("*") {
@@ -59,7 +61,7 @@ impl AnswerEncoding {
         Self::ALL.into_iter().find(|encoding| accepted(encoding.name()))
     }
 
-    /// As written in Content-Encoding.
+    /// Returns the name that stands in the header Content-Encoding.
     pub fn name(self) -> &'static str {
         match self {
             Self::Zstd => "zstd",

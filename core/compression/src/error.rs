@@ -1,4 +1,4 @@
-//! What can be wrong with a compressed body.
+//! The errors of a compressed body.
 
 use std::fmt;
 use std::io;
@@ -9,12 +9,13 @@ pub enum DecompressError {
     TooLarge {
         max_bytes: usize,
     },
-    /// The body ends in the middle.
+    /// The body ends too early.
     Truncated,
     Corrupt(String),
-    /// A block of ClickHouse's does not match its checksum.
+    /// A block in ClickHouse's format does not match its checksum.
     Checksum,
-    /// Well-formed as far as seen, but of a kind that is not decoded here; the backend may know it.
+    /// The body is well-formed as far as it was read, but of a kind that is not decoded here; the backend may
+    /// know it.
     Unsupported(String),
 }
 

@@ -1,8 +1,8 @@
-//! Bodies in and out: HTTP's encodings, and ClickHouse's own blocks with their checksum.
+//! Compression and decompression of bodies: HTTP's encodings, and ClickHouse's own blocks with their checksum.
 //!
-//! Whole bodies, in memory, bounded: memory grows with the output really produced, and stops at the caller's limit.
-//! Clients read answers of any size by [`StreamDecompressor`], as they come in. Synchronous: large bodies belong on a
-//! thread that may be busy for a while.
+//! Whole bodies are read in memory, within a limit: memory grows with the output really produced, and stops
+//! at the caller's limit. Clients read answers of any size with [`StreamDecompressor`], as they come in. All
+//! functions are synchronous: large bodies belong on a thread that may be busy for a while.
 
 mod blocks;
 mod brotli;

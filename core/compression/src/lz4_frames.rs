@@ -1,15 +1,15 @@
-//! Where LZ4 frames end.
+//! The ends of LZ4 frames.
 //!
-//! The frame decoder takes an input that stops between two blocks for a complete one; of a body that was cut there, the
-//! rows behind the cut would be lost in silence. So the frames are walked first, by their block sizes, up to the end
-//! mark. Layout: magic, flags, block descriptor, optional content size (8) and dictionary id (4), header checksum;
-//! blocks of a 4-byte size (the top bit marks an uncompressed one), data and an optional checksum (4); a size of 0; an
-//! optional checksum (4).
+//! The frame decoder takes an input that stops between two blocks for a complete one; of a body that was cut
+//! there, the rows behind the cut would be lost in silence. So the frames are walked first, by their block
+//! sizes, up to the end mark. Layout: magic, flags, block descriptor, optional content size (8) and
+//! dictionary id (4), header checksum; blocks of a 4-byte size (the top bit marks an uncompressed one), data
+//! and an optional checksum (4); a size of 0; an optional checksum (4).
 
 use crate::DecompressError;
 
 const MAGIC: u32 = 0x184D_2204;
-/// Frames of other programs' own data, to be passed over.
+/// The magic numbers of frames that hold other programs' own data. Such frames are passed over.
 const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 const UNCOMPRESSED_BLOCK: u32 = 1 << 31;
 
@@ -19,12 +19,12 @@ const CONTENT_CHECKSUM: u8 = 0b0000_0100;
 const DICTIONARY_ID: u8 = 0b0000_0001;
 
 pub(crate) struct Frame<'i> {
-    /// From its magic number to its end; empty for one that carries no data.
+    /// Bytes from the frame's magic number to its end; empty for a frame that carries no data.
     pub bytes: &'i [u8],
     pub rest: &'i [u8],
 }
 
-/// The complete frame that the input begins with.
+/// Returns the complete frame that the input begins with.
 pub(crate) fn split_frame(input: &[u8]) -> Result<Frame<'_>, DecompressError> {
     let mut walk = Walk { rest: input };
     let magic = walk.u32()?;
@@ -56,7 +56,7 @@ impl Walk<'_> {
         Ok(u32::from_le_bytes(*bytes))
     }
 
-    /// Behind the magic number.
+    /// Passes over the rest of a frame, behind its magic number.
     fn frame(&mut self) -> Result<(), DecompressError> {
         let shape = FrameShape::new(*self.rest.first().ok_or(DecompressError::Truncated)?);
         self.skip(shape.head_bytes() - 4)?;
@@ -70,7 +70,7 @@ impl Walk<'_> {
     }
 }
 
-/// How long the parts of a frame are, which its flags say.
+/// The lengths of a frame's parts, which follow from its flags.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameShape {
     flags: u8,
@@ -89,12 +89,13 @@ impl FrameShape {
         }
     }
 
-    /// The head with its magic number.
+    /// Returns the length of the head, with its magic number.
     pub(crate) fn head_bytes(self) -> usize {
         7 + self.bytes_if(CONTENT_SIZE, 8) + self.bytes_if(DICTIONARY_ID, 4)
     }
 
-    /// The block that begins with this size, or the end of the frame, with everything that belongs to it.
+    /// Returns the length of the block that begins with this size, or of the frame's end, with everything
+    /// that belongs to it.
     pub(crate) fn block_bytes(self, size: u32) -> usize {
         match (size & !UNCOMPRESSED_BLOCK) as usize {
             0 => 4 + self.bytes_if(CONTENT_CHECKSUM, 4),

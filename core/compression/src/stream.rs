@@ -1,9 +1,9 @@
-//! Bodies that are decompressed and compressed while they come in, piece by piece.
+//! Decompression and compression of bodies that come in piece by piece.
 //!
-//! A step takes input and appends at most as much output as it was asked for: what a bomb holds beyond that stays
-//! compressed until somebody wants it. Memory besides the output is what a decoder needs for itself: a window of at
-//! most 16 MiB (zstd), or one block of at most 4 MiB with its window (LZ4). Concatenated members and frames are one
-//! body, as for whole bodies.
+//! A step takes input and appends at most as much output as the caller asks for: the further output of a bomb
+//! stays compressed until the caller asks for it. Besides the output, memory holds what a decoder itself
+//! needs: a window of at most 16 MiB (zstd), or one block of at most 4 MiB with its window (LZ4).
+//! Concatenated members and frames are one body, as for whole bodies.
 
 mod brotli;
 mod compressor;
@@ -15,16 +15,17 @@ pub use compressor::StreamCompressor;
 
 use crate::{DecompressError, Encoding};
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Bytes of the input that need not be given again.
     pub consumed: usize,
-    /// The output has as much as was asked for, and there may be more: step again, also without input.
+    /// True if the output has as many bytes as were asked for, and there may be more: step again, also
+    /// without input.
     pub full: bool,
 }
 
-/// One body's decoder.
+/// The decoder of one body.
 pub struct StreamDecompressor {
     decoder: Decoder,
 }
@@ -37,7 +38,11 @@ enum Decoder {
 }
 
 impl StreamDecompressor {
-    /// LZ4 frames, zstd, gzip, deflate (zlib) and brotli.
+    /// Creates a decoder of LZ4 frames, zstd, gzip, deflate (zlib) or Brotli.
+    ///
+    /// # Errors
+    /// Fails where the encoding can't be decoded as a stream (xz, Snappy, ClickHouse's blocks), or zstd has
+    /// no memory for a decoder.
     pub fn new(encoding: Encoding) -> Result<Self, DecompressError> {
         let decoder = match encoding {
             Encoding::Lz4 => Decoder::Lz4(Box::default()),
@@ -52,8 +57,11 @@ impl StreamDecompressor {
         Ok(Self { decoder })
     }
 
-    /// Takes input and appends at most `max_bytes` to the output. Unless the step was full, all of the input was
-    /// consumed and all that it holds was given out.
+    /// Takes input and appends at most `max_bytes` to the output. Unless the step was full, it has consumed
+    /// all of the input and has given out all output of it.
+    ///
+    /// # Errors
+    /// Fails where the input is damaged or of a kind that is not decoded here.
     pub fn step(&mut self, input: &[u8], output: &mut Vec<u8>, max_bytes: usize) -> Result<Step, DecompressError> {
         let limit = output.len().saturating_add(max_bytes);
         let consumed = match &mut self.decoder {
@@ -65,7 +73,10 @@ impl StreamDecompressor {
         Ok(Step { consumed, full: output.len() >= limit })
     }
 
-    /// Whether the body may end here, once no step gives anything more.
+    /// Checks that the body may end here, once no step gives anything more.
+    ///
+    /// # Errors
+    /// Fails where the body ends too early.
     pub fn finish(&self) -> Result<(), DecompressError> {
         let whole = match &self.decoder {
             Decoder::Lz4(decoder) => decoder.is_whole(),
@@ -77,7 +88,8 @@ impl StreamDecompressor {
     }
 }
 
-/// Room for the next piece of output: what is left up to the limit, but not more than a piece at a time.
+/// Reserves room for the next piece of output and returns its size: the rest up to the limit, but at most one
+/// piece (or the spare capacity, if that is larger).
 fn reserve_piece(output: &mut Vec<u8>, limit: usize) -> usize {
     const PIECE_BYTES: usize = 128 << 10;
     let room = (limit - output.len()).min(PIECE_BYTES.max(output.capacity() - output.len()));

@@ -1,14 +1,14 @@
-//! xz bodies.
+//! Compression and decompression of xz bodies.
 
 use liblzma::stream::{Action, Check, Error, Status, Stream, CONCATENATED};
 
 use crate::DecompressError;
 
-/// The decoder allocates the dictionary that a stream asks for. This covers presets up to 7; more is for the backend to
-/// decide.
+/// The most memory that the decoder may use: it allocates the dictionary that a stream asks for. This covers
+/// presets up to 7; the backend decides about larger ones.
 const MAX_MEMORY_BYTES: u64 = 20 << 20;
 const STEP_BYTES: usize = 64 << 10;
-/// Errors are all that is ever compressed this way: a small dictionary is quickly made.
+/// The preset of answers. Only errors are ever compressed as xz: a small dictionary is quickly made.
 const PRESET: u32 = 0;
 
 pub(crate) fn decompress_xz(input: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {

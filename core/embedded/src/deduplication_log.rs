@@ -1,11 +1,12 @@
-//! Makes a table's deduplication log true after ClickHouse was killed.
+//! Repair of a table's deduplication log after ClickHouse was killed.
 //!
-//! ClickHouse (26.7) writes down that it has stored a block, and then gives the part its name: `tmp_insert_<any>`
-//! becomes `<part>`. Killed between the two, it takes the next insert with that deduplication token for a repeat,
-//! answers that it is stored, and stores nothing. So before each start the records of such parts are withdrawn, in
-//! ClickHouse's own form: a line `2 <tab> part <tab> block id` after the line `1 <tab> part <tab> block id`.
+//! ClickHouse (26.7) records that it has stored a block, and then renames the part from `tmp_insert_<any>` to
+//! `<part>`. If it is killed between the two, it takes the next insert with that deduplication token for a
+//! repeat, answers that the insert is stored, and stores nothing. So before each start the records of such
+//! parts are withdrawn, in ClickHouse's own form: a line `2 <tab> part <tab> block id` after the line `1
+//! <tab> part <tab> block id`.
 //!
-//! The cost is a listing of each table's folder, and a reading of the log where an insert was under way.
+//! The cost is a listing of each table's folder, and a reading of the log where an insert was in progress.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, File, OpenOptions};
@@ -16,22 +17,26 @@ use crate::lock::try_lock;
 
 const UNFINISHED: &str = "tmp_insert_";
 const LOGS: &str = "deduplication_logs";
-/// So many records are looked at: more than there are inserts under way into one table. Parts of older ones may be gone
-/// for good reasons.
+/// The number of latest records that are checked: more than the inserts that one table has in progress. Parts
+/// of older records may be gone for good reasons.
 const LATEST: usize = 1_000;
 
-/// What came of trying.
+/// The result of a repair.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mended {
-    /// So many records were withdrawn.
+    /// The number of records that were withdrawn.
     Records(usize),
-    /// A ClickHouse still works on these files.
+    /// Another ClickHouse still works on these files.
     InUse,
     /// No ClickHouse has ever worked here.
     NoData,
 }
 
-/// `data` is ClickHouse's setting `path`. Tables on other disks are not looked at.
+/// Repairs the deduplication logs of all tables. `data` is ClickHouse's setting `path`. Tables on other disks
+/// are not checked.
+///
+/// # Errors
+/// Fails where a file or folder can't be read, or a withdrawal can't be written.
 pub fn mend_deduplication_logs(data: &Path) -> io::Result<Mended> {
     let status = match File::open(data.join("status")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Mended::NoData),
@@ -60,7 +65,7 @@ fn mend_table(table: &Path) -> io::Result<usize> {
     withdraw(&table.join(LOGS), |recorded| parts.iter().any(|part| part.covers(recorded)))
 }
 
-/// Withdraws the latest records of parts that are not there. No log, no records.
+/// Withdraws the latest records of parts that are not there. A table without a log has no records.
 fn withdraw(logs: &Path, is_there: impl Fn(&Part<'_>) -> bool) -> io::Result<usize> {
     let mut files: Vec<(u64, PathBuf)> =
         names_in(logs)?.iter().filter_map(|name| Some((number_of(name)?, logs.join(name)))).collect();
@@ -91,12 +96,12 @@ fn withdraw(logs: &Path, is_there: impl Fn(&Part<'_>) -> bool) -> io::Result<usi
     Ok(lost.len())
 }
 
-/// `deduplication_log_<number>.txt`
+/// Returns the number in the name `deduplication_log_<number>.txt`.
 fn number_of(name: &str) -> Option<u64> {
     name.strip_prefix("deduplication_log_")?.strip_suffix(".txt")?.parse().ok()
 }
 
-/// `<partition>_<first block>_<last block>_<level>`, and a mutation's number behind it.
+/// The name of a part: `<partition>_<first block>_<last block>_<level>`, and a mutation's number behind it.
 struct Part<'a> {
     partition: &'a str,
     first: u64,
@@ -128,7 +133,7 @@ fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     Ok(entries_in(folder)?.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }
 
-/// None where there is no such folder.
+/// Returns the entries of a folder; none where there is no such folder.
 fn entries_in(folder: &Path) -> io::Result<Vec<DirEntry>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -143,7 +148,7 @@ mod tests {
     struct Table(PathBuf);
 
     impl Table {
-        /// A table's folder with these parts, and its logs.
+        /// Creates a table's folder with these parts, and its logs.
         fn new(name: &str, folders: &[&str], logs: &[&str]) -> Table {
             let data = std::env::temp_dir().join(format!("windrow-deduplication-log-{}-{name}", std::process::id()));
             let _ = fs::remove_dir_all(&data);

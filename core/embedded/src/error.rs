@@ -1,4 +1,4 @@
-//! Why an embedded ClickHouse could not be started, and what to do about it.
+//! The reasons why an embedded ClickHouse could not be started, with advice on each.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub enum EmbeddedError {
-    /// No engine in any of the usual places.
+    /// None of the usual places has an engine.
     EngineMissing {
         searched: Vec<PathBuf>,
     },
@@ -54,7 +54,8 @@ pub enum EmbeddedError {
 }
 
 impl EmbeddedError {
-    /// Another engine still holds the directory: the one of a gateway that was killed a moment ago.
+    /// Says whether another engine still holds the directory: the engine of a gateway that was killed a
+    /// moment ago.
     pub(crate) fn is_directory_held(&self) -> bool {
         match self {
             EmbeddedError::Ended { last_lines, .. } => last_lines.iter().any(|line| line.contains("Cannot lock file")),

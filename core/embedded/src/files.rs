@@ -1,8 +1,8 @@
-//! What stands under `<data directory>/embedded/`: the engine's configuration and users, where it listens, and its
+//! The files under `<data directory>/embedded/`: the engine's configuration and users, its endpoint, and its
 //! data.
 //!
-//! Everything is readable by its owner only. Files are replaced by renaming, so a reader sees the old or the new one
-//! whole.
+//! Everything is readable by its owner only. Files are replaced by renaming, so a reader sees either the
+//! complete old file or the complete new one.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -14,10 +14,10 @@ use serde::Serialize;
 use crate::engine::config;
 use crate::{EmbeddedError, EmbeddedOptions};
 
-/// Where the embedded ClickHouse listens, and the user who may do everything there. Valid until the gateway stops.
+/// The address of the embedded ClickHouse, and the user with all rights there. Valid until the gateway stops.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoint {
-    /// `http://127.0.0.1:<port>`, without the credentials.
+    /// The address `http://127.0.0.1:<port>`, without the credentials.
     pub url: String,
     pub host: String,
     pub http_port: u16,
@@ -92,7 +92,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> EmbeddedError {
     move |source| EmbeddedError::File { path, source }
 }
 
-/// Creates a folder, and what leads to it, for its owner only. One that exists is left as it is.
+/// Creates a folder and its missing parents, for their owner only. A folder that exists is left unchanged.
 pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

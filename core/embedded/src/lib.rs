@@ -1,10 +1,10 @@
-//! Starts, guards and stops the ClickHouse that Windrow runs for itself.
+//! Start, guard and stop of the ClickHouse that Windrow runs for itself.
 //!
-//! The engine is a child process: this executable run again with a hidden first argument ([`run_engine_if_asked`]),
-//! which loads the engine's shared library or becomes a `clickhouse` binary. The child ends with its holder, however
-//! the holder ends, because it watches a pipe that only the holder keeps open. [`Embedded`] restarts it when it dies,
-//! always on the same port, and tells its [`EngineState`] to whoever waits. [`DataDirLock`] keeps a second gateway out
-//! of a data directory.
+//! The engine is a child process: this executable run again with a hidden first argument
+//! ([`run_engine_if_asked`]), which loads the engine's shared library or becomes a `clickhouse` binary. The
+//! child ends with its holder, however the holder ends, because it watches a pipe that only the holder keeps
+//! open. [`Embedded`] restarts the engine when it dies, always on the same port, and publishes its
+//! [`EngineState`]. [`DataDirLock`] keeps a second gateway out of a data directory.
 
 mod deduplication_log;
 mod error;

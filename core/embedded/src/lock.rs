@@ -1,7 +1,7 @@
-//! One gateway per data directory.
+//! The lock that allows one gateway per data directory.
 //!
-//! The lock is the kernel's (`flock`), so it ends with its holder however that ends; the pid in the file is only for
-//! people.
+//! The lock is the kernel's (`flock`), so it ends with its holder, however the holder ends. The pid in the
+//! file is only for people.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::private_folder;
 
-/// Held for as long as the value lives.
+/// The lock of a data directory, held for as long as the value lives.
 #[derive(Debug)]
 pub struct DataDirLock {
     _file: File,
@@ -54,7 +54,11 @@ impl fmt::Display for LockError {
 impl std::error::Error for LockError {}
 
 impl DataDirLock {
-    /// Creates the directory if it is not there.
+    /// Takes the lock. Creates the directory if it is not there.
+    ///
+    /// # Errors
+    /// Fails where another gateway holds the lock, or the directory or its lock file can't be created or
+    /// written (a full disk is no failure).
     pub fn acquire(data_dir: &Path) -> Result<DataDirLock, LockError> {
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -82,8 +86,8 @@ impl DataDirLock {
     }
 }
 
-/// The kernel's lock on a file (`flock`), which ends with the value. ClickHouse takes the same one. False: somebody has
-/// it.
+/// Takes the kernel's lock on a file (`flock`), which ends with the value. ClickHouse takes the same lock.
+/// Returns false where another process has it.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: flock takes a descriptor that `file` keeps open, and no pointer.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {

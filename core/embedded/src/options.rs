@@ -1,4 +1,4 @@
-//! What the embedded ClickHouse is started with, checked before anything is written.
+//! The options that the embedded ClickHouse is started with. They are checked before anything is written.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,21 +12,21 @@ pub(crate) const GATEWAY_USER: &str = "windrow";
 
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// The gateway's data directory; the engine's files go into `embedded/` below it.
+    /// The gateway's data directory; the engine's files are in `embedded/` below it.
     pub data_dir: PathBuf,
     /// A `clickhouse` binary or a libchdb shared library. Without it the usual places are searched.
     pub engine: Option<PathBuf>,
-    /// What the engine writes into our log.
+    /// The least severe level of the engine's log lines that the gateway's log gets.
     pub log_level: EngineLogLevel,
     /// Turns on `system.query_log` and `system.part_log`, flushed every second.
     pub system_logs: bool,
     pub users: Vec<EmbeddedUser>,
-    /// A window of deduplication for MergeTree tables that say nothing of it. The profile of all users then leaves
-    /// inserts out of it, unless they ask.
+    /// The deduplication window, in blocks, of MergeTree tables that do not set their own. The profile of all
+    /// users then excludes inserts from deduplication, unless they ask for it.
     pub deduplication_window: Option<u64>,
-    /// How long a start may take, waiting for a previous engine of the same directory included.
+    /// The longest time for a start, including the wait for a previous engine of the same directory.
     pub start_timeout: Duration,
-    /// The executable whose `main` begins with `run_engine_if_asked`; without it the running one.
+    /// The executable whose `main` begins with `run_engine_if_asked`; if it is `None`, the running executable.
     pub executable: Option<PathBuf>,
 }
 
@@ -66,7 +66,8 @@ impl EmbeddedOptions {
 pub struct EmbeddedUser {
     pub name: String,
     pub password: String,
-    /// `GRANT` statements without the `TO`, such as `GRANT SELECT, INSERT ON default.*`. None: no rights at all.
+    /// `GRANT` statements without the `TO`, such as `GRANT SELECT, INSERT ON default.*`. An empty list gives
+    /// no rights.
     pub grants: Vec<String>,
     /// The settings of the user's profile.
     pub settings: Vec<(String, String)>,
@@ -78,7 +79,7 @@ impl std::fmt::Debug for EmbeddedUser {
     }
 }
 
-/// From which level on the engine's log lines are passed on.
+/// The least severe level of the engine's log lines that are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineLogLevel {
     Error,
@@ -115,7 +116,8 @@ impl FromStr for EngineLogLevel {
     }
 }
 
-/// Names become XML elements, and a dot would be read as a path into the configuration.
+/// Says whether a name is plain. Names become XML elements, and a dot would be read as a path into the
+/// configuration.
 fn is_plain_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')

@@ -1,8 +1,8 @@
-//! Writes the little XML that ClickHouse's configuration needs, with everything escaped.
+//! Writer of the little XML that ClickHouse's configuration needs, with all texts escaped.
 
 use std::fmt::Write as _;
 
-/// An XML text under construction. Element names are the caller's own; texts are escaped here.
+/// An XML text under construction. Callers choose the element names; texts are escaped here.
 pub(crate) struct Xml {
     text: String,
 }

@@ -1,7 +1,8 @@
-//! What each table does, for whoever looks at it now.
+//! Counters of each table's activity, for whoever looks at the tables now.
 //!
-//! Metrics are for a database of series, where each series costs memory for ever: only some tables have their own. Here
-//! a table costs some hundred bytes, so that all have their own up to [`MAX_TABLES`]; the others share one.
+//! Metrics go to a time-series database, where each series costs memory for ever: only some tables have
+//! series of their own there. The counters here cost some hundred bytes for a table, so that all tables have
+//! their own, up to [`MAX_TABLES`]; the tables beyond that share one set.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +12,10 @@ use crate::metrics::OTHER_TABLES;
 use crate::sink::TableKey;
 
 const MAX_TABLES: usize = 20_000;
-/// A rate follows what happens with this time constant.
+/// Time constant with which a rate follows what happens, in seconds.
 const SMOOTHING_SECONDS: f64 = 5.0;
 
-/// Inserts, with their rows and payload bytes.
+/// Numbers of inserts, of their rows and of their payload bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Amounts<T> {
     pub inserts: T,
@@ -22,10 +23,11 @@ pub struct Amounts<T> {
     pub bytes: T,
 }
 
-/// One table since the start.
+/// Counters of what one table has done since the start.
 #[derive(Debug, Default)]
 pub struct TableActivity {
-    /// Of all tables that have none of their own: what one of them has now can't be told from the others.
+    /// The counters are shared by all tables that have none of their own. They have no number of active
+    /// parts, since one table's parts can't be told from another's.
     is_shared: bool,
     arrived: Amounts<AtomicU64>,
     failed_inserts: AtomicU64,
@@ -43,18 +45,18 @@ struct Rates {
     per_second: Amounts<f64>,
 }
 
-/// What a table has done, at one moment.
+/// Figures of a table's activity at one moment.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TableFigures {
     pub arrived: Amounts<u64>,
-    /// Of the last seconds.
+    /// Inserts, rows and bytes per second, averaged over the last seconds.
     pub per_second: Amounts<f64>,
     pub failed_inserts: u64,
     pub flushes: u64,
     pub flushed_rows: u64,
     pub flushed_inserts: u64,
     pub parts_created: u64,
-    /// As last seen; 0 where nobody counted.
+    /// Active parts as they were last counted; 0 where nobody counted them.
     pub parts_active: u64,
 }
 
@@ -106,7 +108,7 @@ impl TableActivity {
         Amounts { inserts: read(inserts), rows: read(rows), bytes: read(bytes) }
     }
 
-    /// Brings the rates up to date, `seconds` after the last time.
+    /// Updates the rates; the last update was `seconds` ago.
     fn tick(&self, seconds: f64) {
         let total = self.total();
         let weight = 1.0 - (-seconds / SMOOTHING_SECONDS).exp();
@@ -126,7 +128,7 @@ impl TableActivity {
     }
 }
 
-/// All tables.
+/// Counters of all tables.
 #[derive(Debug, Default)]
 pub(crate) struct Activities {
     tables: Mutex<HashMap<TableKey, Arc<TableActivity>>>,
@@ -150,8 +152,8 @@ impl Activities {
         self.lock().iter().map(|(name, activity)| (name.clone(), activity.clone())).collect()
     }
 
-    /// Brings the rates up to date, `seconds` after the last time. What all tables have done together; of tables that are
-    /// gone nobody knows what parts they have.
+    /// Updates the rates of all tables; the last update was `seconds` ago. Returns what all tables have done
+    /// together, without active parts: of tables that are gone nobody knows what parts they have.
     pub(crate) fn tick(&self, seconds: f64) -> TableFigures {
         let mut total = TableFigures::default();
         let activities: Vec<_> = self.lock().values().cloned().collect();

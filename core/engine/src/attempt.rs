@@ -1,8 +1,8 @@
-//! One attempt to store a piece of a batch, and what is concluded from it.
+//! One attempt to store a piece of a batch, and what follows from its result.
 //!
-//! A piece keeps its id as long as it keeps its members. When members leave it after an attempt (withdrawn, or told
-//! that their outcome is unknown), what remains is another piece with another id; that is only done where the sink is
-//! known to have stored nothing, or can't recognise a repeat anyway.
+//! A piece keeps its id as long as it keeps its members. When members leave it after an attempt (withdrawn,
+//! or told that their outcome is unknown), the rest is another piece with another id. That is only done where
+//! the sink is known to have stored nothing, or can't recognise a repeat anyway.
 
 use crate::sink::{is_about_types, Again, Batch, Sink, StoreError};
 use windrow_clickhouse::{ErrorCode, Exception};
@@ -15,17 +15,17 @@ use crate::member::Member;
 use crate::retry_state::{is_about_parts, shows_overload, Evidence, Judgement};
 use crate::settle::{settle, Settled};
 
-/// Says what came of an attempt.
+/// The result of an attempt.
 pub(crate) enum Attempted {
     /// The piece has come to its end.
     Ended,
     Refused(Refusal),
-    /// It is to be tried again, as it is or in parts.
+    /// The piece is to be tried again, as it is or in parts.
     Failed(Piece, Judgement),
 }
 
-/// Tries to store the piece once. Pieces are tried for as long as the options say: those who wait withdraw when their
-/// time is over, and the others were promised that their rows are kept.
+/// Tries to store the piece once. Pieces are tried again for as long as the options say: senders that wait
+/// withdraw their inserts when their time is over, and the others were promised that their rows are kept.
 pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece) -> Attempted {
     let is_pushed = context.sealed.source.is_some();
     let deduplicates = context.sealed.shape.destination.deduplicates;
@@ -95,14 +95,16 @@ pub(crate) async fn attempt<S: Sink>(context: &mut FlushContext<'_, S>, mut piec
     failed(context, piece, error)
 }
 
-/// Says whether a shard's table may still come: attached again in a moment, or made soon on a shard that is new.
+/// Says whether a shard's table may still come: it may be attached again in a moment, or be made soon on a
+/// new shard.
 fn may_get_its_table<S: Sink>(context: &FlushContext<'_, S>, piece: &mut Piece, exception: &Exception) -> bool {
     let is_of_shard = context.sealed.shape.destination.shard.is_some();
     is_of_shard && exception.code.says_no_such_table() && piece.retry_state.may_get_its_table()
 }
 
-/// Where the table has other types by now: who can send his rows again, and leaves others in the piece, is refused. More
-/// may be done for those without him. False: nobody is.
+/// Refuses the members whose senders can send their rows again, where the table has other types by now and
+/// other members stay in the piece. More may be done for the others without them. Returns false if nobody was
+/// refused.
 fn refuse_who_sends_again<S: Sink>(
     context: &mut FlushContext<'_, S>,
     piece: &mut Piece,
@@ -120,7 +122,7 @@ fn refuse_who_sends_again<S: Sink>(
     true
 }
 
-/// Who can bring the piece's rows again.
+/// Says whether somebody can bring the piece's rows again, and in which form.
 fn again_of(members: &[Member], is_pushed: bool) -> Again {
     let is_asked = |member: &&Member| is_pushed || member.is_asked();
     match members.iter().any(|member| is_asked(&member)) {
@@ -130,7 +132,8 @@ fn again_of(members: &[Member], is_pushed: bool) -> Again {
     }
 }
 
-/// For those who come after a crash. Members whose own records are not written leave.
+/// Writes the piece to the journal, for the next start after a crash. Members whose own records are not
+/// written leave the piece.
 async fn write_down<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece) -> Result<(), String> {
     loop {
         leave_unkept(context, piece);
@@ -150,7 +153,8 @@ fn still_running(text: &str) -> Exception {
     Exception { line, ..Exception::new(ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING, "", "") }
 }
 
-/// It is refused for good, or as a whole.
+/// Decides what follows from a refusal that is for good, or that is of the piece as a whole because of its
+/// size.
 fn refused<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, exception: Exception) -> Attempted {
     report_stale(context, &exception);
     piece.contents.count_attempt();
@@ -163,7 +167,7 @@ fn refused<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, excepti
     Attempted::Refused(Refusal { piece, exception, scope })
 }
 
-/// It may be stored later.
+/// Decides what follows from an error after which the piece may still be stored later.
 fn failed<S: Sink>(context: &mut FlushContext<'_, S>, mut piece: Piece, error: InsertError) -> Attempted {
     piece.contents.count_attempt();
     if let Some(source) = &context.sealed.source {
@@ -224,16 +228,17 @@ fn give_up<S: Sink>(context: &mut FlushContext<'_, S>, piece: Piece, error: Inse
     Attempted::Ended
 }
 
-/// Another attempt could store the rows twice. Whoever waits is told so and decides; whoever was promised that the rows
-/// are kept is kept to, at that risk, for some attempts.
+/// Leaves the decision to the senders that wait, since another attempt could store the rows twice: they are
+/// told so, and leave. Senders that were promised that their rows are kept can rely on it: their inserts are
+/// tried again, at that risk, for some attempts.
 fn leave_the_decision<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece, error: &InsertError) {
     let asked = piece.contents.extract(Member::is_asked);
     leave(context, piece, asked, error);
 }
 
-/// Who has waited long enough for parts to be merged hears that there are too many, in the sink's own words. So does
-/// who waits behind the piece: it would be refused as well. Of the piece itself nobody can leave that may be stored
-/// already.
+/// Refuses inserts whose senders have waited long enough for parts to be merged: they hear that there are too
+/// many, in the sink's own words. So do inserts that have waited so long behind the piece: they would be
+/// refused as well. Nothing leaves a piece that may be stored already.
 fn refuse_for_parts<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece, error: &InsertError) {
     let InsertError::Exception(exception) = error else { return };
     let (table, patience) = (context.table(), context.core.options.too_many_parts_wait);
@@ -250,7 +255,8 @@ fn refuse_for_parts<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piec
     }
 }
 
-/// An insert that is to be on the disk before it is sent, and isn't, is told so. True: some were.
+/// Refuses members whose records should be on the disk before they are sent, and are not. Returns true if
+/// there were any.
 fn leave_unkept<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece) -> bool {
     let unkept = context.take_unkept(piece);
     if unkept.is_empty() {
@@ -261,7 +267,7 @@ fn leave_unkept<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece) -
     true
 }
 
-/// Members leave the piece, which goes on as another one.
+/// Ends members that have left the piece with an error. The piece goes on as another one.
 fn leave<S: Sink>(context: &mut FlushContext<'_, S>, piece: &mut Piece, members: Vec<Member>, error: &InsertError) {
     if !members.is_empty() {
         let sent_as = piece.id;

@@ -1,9 +1,11 @@
-//! Inserts that are in the journal and not in memory: of an earlier life, or parked since memory was full.
+//! Inserts that are in the journal and not in memory: an earlier run left them, or they were parked since
+//! memory was full.
 //!
-//! A table with a backlog takes its inserts in the order in which they came: first what an earlier life left, batches
-//! that had been attempted as they were; when all of that has come to its end, what was parked since. The
-//! feeder (`feeder.rs`) puts them into buffers as memory allows. Until then who wants to be kept on disk only is parked
-//! behind them, and all others wait for their turn: until what came before them is in the buffers.
+//! Inserts of a table with a backlog are taken in the order in which they came. First come those that an
+//! earlier run left; batches that it had attempted are sent as they were. When all of these have come to
+//! their end, the parked inserts follow. The feeder (`feeder.rs`) puts them into buffers as memory allows.
+//! Until then an insert that is only to be kept on disk is parked behind them. All other inserts wait for
+//! their turn: until the inserts that came before them are in the buffers.
 //!
 //! A parked insert takes four bytes here: tens of millions may wait while a backend is away.
 
@@ -16,10 +18,10 @@ use windrow_log::{ContextKey, RecordId};
 use crate::insert::InsertKind;
 use crate::shape::Shape;
 
-/// At most this many are fed in one go.
+/// Largest number of inserts that are fed in one go.
 const MOST_AT_ONCE: usize = 1024;
 
-/// Ids of records, first in first out, in four bytes each.
+/// Queue of record ids, first in first out, with four bytes for each id.
 #[derive(Default)]
 pub(crate) struct Ids {
     runs: VecDeque<Run>,
@@ -64,7 +66,7 @@ impl Ids {
         Some(RecordId(run.base + u64::from(*run.offsets.front()?)))
     }
 
-    /// Says whether there is a next one, and it is before `end` if there is an end.
+    /// Says whether there is a next id that is before `end`. Without an end, any next id will do.
     fn has_one_until(&self, end: Option<RecordId>) -> bool {
         self.first().is_some_and(|first| end.is_none_or(|end| first < end))
     }
@@ -75,43 +77,44 @@ impl Ids {
     }
 }
 
-/// A batch that was attempted in an earlier life: it goes again with the same members under the same id.
+/// A batch that an earlier run attempted: it is sent again with the same members under the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeftPiece {
-    /// The piece's own record.
+    /// The record of the piece itself.
     pub(crate) record: RecordId,
     pub(crate) batch: BatchId,
     pub(crate) members: Vec<RecordId>,
 }
 
 impl LeftPiece {
-    /// The piece's place among what is left.
+    /// Returns the first member, which gives the piece its place among what is left.
     pub(crate) fn first_member(&self) -> Option<RecordId> {
         self.members.iter().min().copied()
     }
 }
 
-/// Whose a parked insert is: what the journal doesn't keep.
+/// The parts of a parked insert that the journal doesn't keep in full: its shape, with the sender's password,
+/// and its kind.
 #[derive(Clone)]
 pub(crate) struct Sender {
     pub(crate) shape: Arc<Shape>,
     pub(crate) kind: Arc<InsertKind>,
 }
 
-/// What an earlier life left of one table.
+/// Inserts of one table that an earlier run left.
 #[derive(Default)]
 pub(crate) struct Leftover {
     /// Pieces in the order of their first members.
     pub(crate) pieces: VecDeque<LeftPiece>,
     /// Inserts that are in no piece, in order.
     pub(crate) inserts: Ids,
-    /// With those in pieces.
+    /// Number of inserts, with those in pieces.
     pub(crate) count: u64,
     pub(crate) bytes: u64,
 }
 
 impl Leftover {
-    /// Gives the place of the next piece: inserts before it go first.
+    /// Returns the place of the next piece: inserts before it go first.
     fn end_of_run(&self) -> Option<RecordId> {
         self.pieces.front().and_then(LeftPiece::first_member)
     }
@@ -120,38 +123,39 @@ impl Leftover {
 #[derive(Default)]
 pub(crate) struct Backlog {
     left: Leftover,
-    /// Inserts of an earlier life that have not come to their end, fed or not.
+    /// Number of inserts of an earlier run that have not come to their end, fed or not.
     unsettled: u64,
     parked: Ids,
-    /// Appended, and not on the disk yet.
+    /// Number of inserts that are being appended, and are not on the disk yet.
     parking: u64,
-    /// Taken out by the feeder, and not in a buffer yet.
+    /// Number of inserts that the feeder has taken out, and that are not in a buffer yet.
     feeding: u64,
     bytes: u64,
-    /// Counts that go up only, of those on the disk: who has to wait for others waits until as many are fed as had
-    /// entered.
+    /// Numbers of inserts that have entered the backlog, and (`fed`) that have been fed. They count inserts
+    /// on the disk, and never fall: an insert that waits for others waits until as many are fed as had
+    /// entered when it came.
     entered: u64,
     fed: u64,
     senders: BTreeMap<ContextKey, Sender>,
 }
 
-/// What the feeder is to do.
+/// The feeder's next task.
 pub(crate) enum ToFeed {
     Piece(LeftPiece),
-    /// In this order.
+    /// Inserts to be fed in this order.
     Inserts(Vec<RecordId>),
-    /// Ask again when told.
+    /// No insert can be fed now. The feeder asks again when it is told to.
     Nothing,
-    /// There is no backlog any more, and no use for this feeder.
+    /// The backlog is gone, and this feeder is of no use any more.
     Over,
 }
 
-/// A place behind all that had entered when it was taken.
+/// A place behind all inserts that had entered the backlog when the place was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn(u64);
 
 impl Backlog {
-    /// `entered`: as many had entered the table's backlogs before.
+    /// Creates an empty backlog. `entered` inserts had entered the table's backlogs before.
     pub(crate) fn new(entered: u64) -> Backlog {
         Backlog { entered, fed: entered, ..Backlog::default() }
     }
@@ -173,7 +177,7 @@ impl Backlog {
         self.unsettled == 0 && self.fed >= turn.0
     }
 
-    /// An insert is about to be parked.
+    /// Notes that an insert is about to be parked.
     pub(crate) fn begin_parking(&mut self, bytes: u64) {
         self.parking += 1;
         self.bytes += bytes;
@@ -217,7 +221,8 @@ impl Backlog {
         }
     }
 
-    /// Says whether more inserts of an earlier life are to be fed that belong together with the last ones.
+    /// Says whether more inserts of an earlier run are to be fed that belong together with the last ones: no
+    /// piece lies between them.
     pub(crate) fn has_more_of_run(&self) -> bool {
         self.left.inserts.has_one_until(self.left.end_of_run())
     }
@@ -228,7 +233,7 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Inserts of an earlier life have come to their end.
+    /// Notes that inserts of an earlier run have come to their end.
     pub(crate) fn settled(&mut self, inserts: u64) {
         self.unsettled = self.unsettled.saturating_sub(inserts);
     }
@@ -237,7 +242,7 @@ impl Backlog {
         self.unsettled
     }
 
-    /// Inserts that are not in a buffer yet.
+    /// Returns the number of inserts that are not in a buffer yet.
     pub(crate) fn inserts(&self) -> u64 {
         let in_pieces: usize = self.left.pieces.iter().map(|piece| piece.members.len()).sum();
         in_pieces as u64 + self.left.inserts.len() + self.parked.len() + self.parking + self.feeding

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// A bound on the bytes held, for everything together and for one table.
+/// A bound on the bytes that are held, by all tables together and by one table.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     total: Arc<Pot>,
     max_table_bytes: u64,
-    /// Of inserts that wait for others before they may take their part.
+    /// Bytes of inserts that wait for others before they may take their part.
     waiting: Arc<Pot>,
 }
 
-/// An insert that waits for others counts for as long as this lives.
+/// The bytes of an insert that waits for others. They count for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct WaitingBytes<'a> {
     pot: &'a Pot,
@@ -60,7 +60,7 @@ pub(crate) struct TableBudget {
     table: Pot,
 }
 
-/// Which bound an insert ran into.
+/// The bound that an insert ran into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exhausted {
     Total { max_bytes: u64 },
@@ -77,7 +77,8 @@ impl Budget {
         }
     }
 
-    /// Inserts that wait for others hold no part of the budget, since those need it; they have a bound of their own.
+    /// Counts the bytes of an insert that waits for others. Such inserts hold no part of the budget, since
+    /// the others need it; they have a bound of their own.
     pub(crate) fn wait_with(&self, bytes: u64) -> Result<WaitingBytes<'_>, Exhausted> {
         match self.waiting.try_take(bytes) {
             true => Ok(WaitingBytes { pot: &self.waiting, bytes }),
@@ -103,12 +104,13 @@ impl TableBudget {
         self.table.held.load(Ordering::Relaxed)
     }
 
-    /// What of `bytes` can be had at all: the table may have been given a larger share when the rows came.
+    /// Returns how much of `bytes` can be had at all: the table's share may have been larger when the rows
+    /// came.
     pub(crate) fn at_most(&self, bytes: u64) -> u64 {
         bytes.min(self.table.max).min(self.total.max)
     }
 
-    /// Takes `bytes`, however long that takes.
+    /// Takes `bytes`, and waits for them as long as necessary.
     pub(crate) async fn take_at_last(&self, bytes: u64) {
         self.take_when_freed(bytes).await;
     }
@@ -205,7 +207,8 @@ mod tests {
         assert_eq!(refused, Err(Exhausted::Table { max_bytes: 5 }));
     }
 
-    /// Neither can it be reached, nor does it take what is sent, for as long as anybody tries.
+    /// A sink that stores nothing: it can't be reached, or it refuses what is sent, for as long as anybody
+    /// tries.
     struct Blocked {
         refuses: AtomicBool,
     }
@@ -367,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Clients that are told of too many parts come again and again.
+    /// Clients send again and again after they are told of too many parts.
     #[tokio::test(start_paused = true)]
     async fn those_who_come_again_and_again_leave_nothing_behind() {
         let mut stage = Stage::new(1);

@@ -23,7 +23,7 @@ use crate::table::Table;
 pub struct BufferSnapshot {
     pub destination: Arc<Destination>,
     pub kind: Arc<InsertKind>,
-    /// Microseconds since 1970.
+    /// Time of the first insert, in microseconds since 1970.
     pub first_update_micros: u64,
     pub entries: Vec<BufferEntry>,
 }
@@ -33,7 +33,7 @@ pub struct BufferEntry {
     pub bytes: u64,
 }
 
-/// Waits for all of these batches.
+/// Waits for the end of all these batches.
 async fn all(ended: Vec<oneshot::Receiver<()>>) {
     for end in ended {
         // An error means that the batch ended without telling, which is an end.
@@ -41,17 +41,18 @@ async fn all(ended: Vec<oneshot::Receiver<()>>) {
     }
 }
 
-/// What a gatherer leaves behind.
+/// Inserts that a gatherer leaves behind when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutDown {
-    /// What the next start will store.
+    /// Inserts that the next start will store.
     pub left_in_journal: Leftovers,
-    /// Inserts acknowledged at level `memory` that were not stored.
+    /// Number of acknowledged inserts that only memory kept, and that were not stored.
     pub lost_inserts: u64,
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// Flushes all buffers, or those of some tables, and waits for everything of these tables that was under way.
+    /// Flushes all buffers, or those of some tables, and waits for everything of these tables that was under
+    /// way.
     pub async fn flush(&self, only: Option<&[TableKey]>) {
         self.flush_for(SealReason::Command, only).await;
     }
@@ -80,14 +81,14 @@ impl<S: Sink> Gatherer<S> {
         }
     }
 
-    /// Seals the table's buffers. Returned is the end of all that is under way.
+    /// Seals the table's buffers. Returns the ends of all batches that are under way.
     fn seal(&self, reason: SealReason, table: &Table) -> Vec<oneshot::Receiver<()>> {
         let flushing = table.flush(reason);
         self.launch(flushing.launches);
         flushing.ended
     }
 
-    /// Takes no more inserts and stores what there is, for as long as `limit` says.
+    /// Stops taking inserts, and stores what there is for as long as `limit` says.
     pub async fn shut_down(&self, limit: Duration) -> ShutDown {
         self.closing.store(true, Ordering::Release);
         // What could not be stored in time is counted, and whoever waits for it is told.
@@ -100,8 +101,11 @@ impl<S: Sink> Gatherer<S> {
         ShutDown { left_in_journal: self.leftovers(), lost_inserts }
     }
 
-    /// Makes sure that inserts that became dead letters don't come back from the journal after a crash. To be called
-    /// before such dead letters are given up; fails with the reason.
+    /// Makes sure that inserts that became dead letters don't come back from the journal after a crash. It
+    /// has to be called before such dead letters are given up.
+    ///
+    /// # Errors
+    /// Fails with the reason where the journal has no room for the record, or can't write it.
     pub async fn ensure_done(&self, journal_ids: &[u64]) -> Result<(), String> {
         match &self.core.journal {
             Some(journal) if !journal_ids.is_empty() => {
@@ -111,7 +115,7 @@ impl<S: Sink> Gatherer<S> {
         }
     }
 
-    /// What is in the journal and not at its end.
+    /// Returns the inserts in the journal that have not come to their end.
     pub fn leftovers(&self) -> Leftovers {
         self.core.journal.as_ref().map(|journal| journal.leftovers()).unwrap_or_default()
     }
@@ -127,12 +131,12 @@ impl<S: Sink> Gatherer<S> {
         snapshot.collect()
     }
 
-    /// The latest inserts that came to an end, oldest first.
+    /// Returns the latest inserts that came to an end, oldest first.
     pub fn log(&self) -> Vec<LoggedBatch> {
         self.core.log.snapshot()
     }
 
-    /// Enters an insert that no batch has: one of no rows, or one that was refused when it came.
+    /// Adds an insert to the log that no batch has: it has no rows, or was refused when it came.
     pub fn log_without_batch(
         &self,
         destination: Arc<Destination>,
@@ -159,23 +163,24 @@ impl<S: Sink> Gatherer<S> {
         });
     }
 
-    /// Bytes in buffers and in batches on their way.
+    /// Returns the bytes in buffers and in batches on their way.
     pub fn held_bytes(&self) -> u64 {
         self.registry.budget.held_bytes()
     }
 
-    /// What each table has done since the start. The order is no order.
+    /// Returns what each table has done since the start, in no particular order.
     pub fn activity(&self) -> Vec<(TableKey, TableFigures)> {
         let all = self.registry.metrics.activities.all().into_iter();
         all.map(|(name, activity)| (name, activity.figures())).collect()
     }
 
-    /// Brings the rates of all tables up to date, `seconds` after the last time. What they have done together.
+    /// Updates the rates of all tables, and returns what they have done together. The last update was
+    /// `seconds` ago.
     pub fn tick_activity(&self, seconds: f64) -> TableFigures {
         self.registry.metrics.activities.tick(seconds)
     }
 
-    /// What each table in use holds at this moment, with all its shards.
+    /// Returns what each table in use holds at this moment, with all its shards.
     pub fn held_by_tables(&self) -> HashMap<TableKey, Held> {
         let mut held = HashMap::new();
         for table in self.tables_in_use() {
@@ -185,17 +190,17 @@ impl<S: Sink> Gatherer<S> {
         held
     }
 
-    /// What all of them hold, with the age of the oldest.
+    /// Returns what all tables in use hold together, with the age of the oldest insert.
     pub fn held_together(&self) -> Held {
         self.tables_in_use().iter().map(|table| table.held()).fold(Held::default(), Held::and)
     }
 
-    /// Of all tables, from a batch's sealing to its end.
+    /// Returns the durations from a batch's sealing to its end, for all tables together.
     pub fn flush_latency(&self) -> LatencyCounts {
         self.registry.metrics.flush_latency.counts()
     }
 
-    /// Of the journal, if there is one.
+    /// Returns the usage of the journal, if there is one.
     pub fn journal_usage(&self) -> Option<Usage> {
         self.core.journal.as_ref().map(|journal| journal.log.usage())
     }

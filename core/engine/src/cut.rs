@@ -1,8 +1,9 @@
-//! Where a batch is cut before it is stored, so that no piece goes into more partitions than one INSERT may write to.
+//! Cuts that divide a batch before it is stored, so that no piece goes into more partitions than one INSERT
+//! may write to.
 //!
-//! Inserts are taken in their order, and none is cut in two: one that is too much by itself stands alone, for
-//! ClickHouse to refuse. Where the partitions can't be told, nothing is cut; ClickHouse refuses the batch then, and it
-//! is narrowed down.
+//! Inserts are taken in their order, and none is cut in two: an insert that goes into too many partitions by
+//! itself is a piece of its own, for ClickHouse to refuse. Where the partitions can't be told, nothing is
+//! cut; ClickHouse refuses the batch then, and it is narrowed down.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ use crate::sink::{Destination, Form};
 
 use crate::member::{Contents, Member};
 
-/// The batch in pieces, in order; mostly one.
+/// Returns the batch in pieces, in order; mostly there is one.
 pub(crate) fn cut(contents: Contents, destination: &Destination) -> Vec<Contents> {
     let cuts = cuts(&contents, destination).unwrap_or_default();
     let mut pieces = Vec::with_capacity(cuts.len() + 1);
@@ -18,7 +19,8 @@ pub(crate) fn cut(contents: Contents, destination: &Destination) -> Vec<Contents
     pieces
 }
 
-/// The members before which to cut. `None`: the partitions can't be told, or there can't be too many.
+/// Finds the members before which to cut. Returns `None` where the partitions can't be told, or there can't
+/// be too many.
 fn cuts(contents: &Contents, destination: &Destination) -> Option<Vec<usize>> {
     let partitioning = destination.partitioning.as_ref()?;
     let (Some(blocks), Form::Native { types }) = (contents.rows.blocks(), &destination.form) else { return None };
@@ -34,7 +36,8 @@ fn cuts(contents: &Contents, destination: &Destination) -> Option<Vec<usize>> {
     Some(greedy(&keys, &contents.members, max))
 }
 
-/// Each piece takes members for as long as it can. `keys` are equal for rows of one partition.
+/// Finds the cuts so that each piece takes members for as long as it can. `keys` are equal for rows of one
+/// partition.
 fn greedy(keys: &[u64], members: &[Member], max: usize) -> Vec<usize> {
     let (mut piece, mut own) = (HashSet::<u64>::new(), HashSet::<u64>::new());
     let (mut cuts, mut start) = (Vec::new(), 0);
@@ -53,7 +56,8 @@ fn greedy(keys: &[u64], members: &[Member], max: usize) -> Vec<usize> {
     cuts
 }
 
-/// In the middle first: a row is then copied only as often as the pieces can be halved. `cuts` are counted from `base`.
+/// Splits in the middle first: a row is then copied only as often as the pieces can be halved. `cuts` are
+/// places in the whole batch, in which `base` is the place of the first member.
 fn split(mut contents: Contents, cuts: &[usize], base: usize, pieces: &mut Vec<Contents>) {
     let (before, rest) = cuts.split_at(cuts.len() / 2);
     let [middle, after @ ..] = rest else {

@@ -1,21 +1,22 @@
-//! What the gatherer takes from the world around it: the wall clock, randomness, threads that may wait for a disk. A
-//! simulation brings its own. (Time that passes is tokio's clock, which a test can hold.)
+//! The gatherer's access to the world around it: the wall clock, randomness, threads that may wait for a
+//! disk. A simulation brings its own. (The time that passes is tokio's clock, which a test can hold.)
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub trait Environment: Send + Sync + 'static {
-    /// Microseconds since 1970, for people and logs only: this clock may jump.
+    /// Returns microseconds since 1970, for people and logs only: this clock may jump.
     fn wall_micros(&self) -> u64;
 
-    /// Batches are named by it: two must never be equal, also over restarts.
+    /// Returns a random number. Batches are named by such numbers: two must never be equal, also over
+    /// restarts.
     fn random_u128(&self) -> u128;
 
-    /// Whether reading from a disk is handed to a thread that may wait. A simulation, whose disk is memory, reads at
-    /// once.
+    /// Says whether reading from a disk is handed to a thread that may wait. A simulation, whose disk is
+    /// memory, reads at once.
     fn reads_in_threads(&self) -> bool;
 }
 
-/// The machine as it is.
+/// The environment that the machine itself gives.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Machine;
 

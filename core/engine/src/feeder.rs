@@ -1,8 +1,8 @@
-//! Brings a table's backlog from the journal into its buffers, as memory allows.
+//! The feeder brings a table's backlog from the journal into its buffers, as memory allows.
 //!
-//! One feeder per table with a backlog. Records are read and decoded some at a time, on a thread that may wait for the
-//! disk. What the disk does not give now is asked for again, for as long as it takes; what is damaged can't be stored,
-//! stays in the journal, and is told.
+//! There is one feeder for each table with a backlog. Records are read and decoded some at a time, on a
+//! thread that may wait for the disk. Records that the disk does not give now are asked for again, for as
+//! long as it takes. A damaged record can't be stored: it stays in the journal, and is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,13 +23,14 @@ use crate::member::Arriving;
 use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
-/// What is read at once, unless a single record is larger.
+/// Bytes after which one reading ends. Its last record may go beyond them.
 const READ_BYTES: usize = 1 << 20;
 const PAUSE: Duration = Duration::from_secs(1);
-/// Those who wait for their inserts have connections, and these have small numbers.
+/// Writer number of inserts that come from the journal or from a pipeline. Other inserts have the numbers of
+/// their connections, which are small.
 pub(crate) const FEEDER: u64 = u64::MAX;
 
-/// Feeds until there is no backlog any more.
+/// Feeds the table until there is no backlog any more.
 pub(crate) async fn feed<S: Sink>(gatherer: Gatherer<S>, journal: Arc<Journaling>, table: Arc<Table>) {
     let reading = Reading { reader: journal.log.reader(), contexts: BTreeMap::new() };
     let mut feeder = Feeder { gatherer, journal, table, reading: Some(reading), senders: BTreeMap::new() };
@@ -47,12 +48,12 @@ struct Feeder<S: Sink> {
     gatherer: Gatherer<S>,
     journal: Arc<Journaling>,
     table: Arc<Table>,
-    /// Lent to the thread that reads.
+    /// The reader of records, which is lent to the thread that reads.
     reading: Option<Reading>,
     senders: BTreeMap<ContextKey, Sender>,
 }
 
-/// An insert as it was read.
+/// An insert as it was read from the journal.
 struct Fed {
     journaled: Journaled,
     context: ContextKey,
@@ -91,7 +92,7 @@ impl<S: Sink> Feeder<S> {
         self.table.fed(1, bytes);
     }
 
-    /// A batch that was attempted goes as it was: past the buffers, under its id.
+    /// Feeds a batch that was attempted before as it was: past the buffers, under its id.
     async fn feed_piece(&mut self, piece: LeftPiece) {
         #[cfg(test)]
         let piece = match sabotage::is(Sabotage::ForgetsIdAfterCrash) {
@@ -133,7 +134,7 @@ impl<S: Sink> Feeder<S> {
         self.table.fed(members, bytes);
     }
 
-    /// Memory for rows. Where there is none, what lies in the table's buffers is sent, to free some.
+    /// Takes memory for rows. Where there is none, the table's buffers are sealed and sent, to free some.
     async fn take(&self, bytes: u64) {
         if self.table.budget.try_take(bytes).is_err() {
             self.seal();
@@ -154,7 +155,8 @@ impl<S: Sink> Feeder<S> {
         sender
     }
 
-    /// Of an earlier life: nobody has its password any more.
+    /// Returns the sender of an insert of an earlier run. Nobody has its password any more, so the gateway's
+    /// own account stores the insert.
     fn stranger(&self, recorded: &RecordedContext) -> Sender {
         let kind = InsertKind {
             query: recorded.query.clone(),
@@ -187,7 +189,7 @@ impl<S: Sink> Feeder<S> {
         }
     }
 
-    /// Reads some of these, in order.
+    /// Reads some of these records, in order.
     async fn read(&mut self, ids: Vec<RecordId>) -> Batch {
         let mut reading = self.reading.take().expect("it comes back from each reading");
         let (reading, found) = match self.gatherer.core.stores.environment.reads_in_threads() {
@@ -240,7 +242,7 @@ struct Batch {
     damaged: u64,
 }
 
-/// The part that may wait for a disk.
+/// The part of the feeder that may wait for a disk.
 struct Reading {
     reader: Reader,
     contexts: BTreeMap<ContextKey, Arc<RecordedContext>>,
@@ -248,7 +250,7 @@ struct Reading {
 
 enum Obstacle {
     Disk(String),
-    /// Of one record, which is not in `rest`.
+    /// One record is damaged, which is not in `rest`.
     Damaged(String),
 }
 

@@ -1,12 +1,13 @@
-//! A batch on its way to the sink: its pieces one after the other, in rounds, and what becomes of its members.
+//! A batch on its way to the sink: its pieces one after the other, in rounds, and what becomes of its
+//! members.
 //!
-//! A piece that has to come later ends the round, since nothing is to go before it; unless it is stuck
-//! (`retry_state.rs`). Then the others are tried as well, and at last the batch steps aside: its lane goes on without it,
-//! and it flies on beside the lane until it has come to its end (`line.rs`).
+//! A piece that has to be tried later ends the round, since nothing is to go before it; unless it is stuck
+//! (`retry_state.rs`). Then the other pieces are tried as well, and at last the batch steps aside: its lane
+//! goes on without it, and the batch is tried beside the lane until it has come to its end (`line.rs`).
 //!
-//! Who is answered when: usually all at the end, after the policy and the lane have been told, so that a writer that
-//! comes back finds the next buffer open. Once a batch is in several pieces, or has to be tried again, those whose end
-//! is known are answered at once: nobody knows how long the rest will take.
+//! Members are usually answered all together at the end, after the policy and the lane have been told, so
+//! that a writer that comes back finds the next buffer open. Once a batch is in several pieces, or has to be
+//! tried again, members whose end is known are answered at once: nobody knows how long the rest will take.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -39,25 +40,26 @@ use crate::table::{Launch, Sealed, Size, Table};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The part of a flight that others may touch while it is under way.
+/// The part of a flight that other tasks may touch while it is under way.
 pub(crate) struct Flight {
     pub(crate) oldest_arrival: Micros,
-    /// How many of its inserts nothing but memory keeps, though they were acknowledged.
+    /// Number of the flight's inserts that were acknowledged, though only memory keeps them.
     pub(crate) unkept_inserts: u64,
-    /// What of it stands in the journal.
+    /// Records of the flight's pieces in the journal.
     pub(crate) records: PieceRecords,
-    /// Its lane goes on without it.
+    /// Signal that the lane goes on without this flight.
     steps_aside: Signal,
     state: Mutex<FlightState>,
 }
 
 #[derive(Default)]
 struct FlightState {
-    /// Pieces between two attempts, of which the sink is known to hold nothing: members can still leave.
+    /// Pieces between two attempts, of which the sink is known to hold nothing: their members can still
+    /// leave.
     on_ground: Vec<Contents>,
     any_stored: bool,
     last_error: Option<InsertError>,
-    /// What members that left before the end held: given back already.
+    /// Bytes that were held by members that left before the end. They are given back already.
     left_bytes: u64,
     ends: Vec<oneshot::Sender<()>>,
 }
@@ -79,12 +81,13 @@ impl Flight {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `sender` is told when the flight has ended.
+    /// Registers `sender`, which is told when the flight has ended.
     pub(crate) fn tell_end(&self, sender: oneshot::Sender<()>) {
         self.lock().ends.push(sender);
     }
 
-    /// Takes a member out if its piece is between two attempts. `None`: not here, or not now.
+    /// Takes a member out if its piece is between two attempts. Returns `None` if it is not here, or can't
+    /// leave now.
     pub(crate) fn withdraw(&self, member: u64) -> Option<DepartedMember> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -97,7 +100,7 @@ impl Flight {
         Some(DepartedMember { size, last_error: state.last_error.clone(), cleared })
     }
 
-    /// Measures what is between two attempts. `None`: nothing is.
+    /// Measures the pieces between two attempts. Returns `None` if there are none.
     #[cfg(test)]
     pub(crate) fn measure_ground(&self, measure: impl Fn(&Contents) -> u64) -> Option<u64> {
         let state = self.lock();
@@ -114,7 +117,7 @@ impl Flight {
         std::mem::take(&mut self.lock().on_ground)
     }
 
-    /// Members have come to their end while the others fly on.
+    /// Notes that members have come to their end while the others are still under way.
     pub(crate) fn leave(&self, held_bytes: u64) {
         self.lock().left_bytes += held_bytes;
     }
@@ -132,34 +135,34 @@ impl Flight {
     }
 }
 
-/// A batch in the air, with all that its attempts need to know.
+/// A batch that is being stored, with all that its attempts need to know.
 pub(crate) struct FlushContext<'a, S: Sink> {
     pub(crate) core: &'a Arc<Core<S>>,
     pub(crate) sealed: &'a Sealed,
     pub(crate) flight: &'a Arc<Flight>,
     position: Position,
-    /// Of the whole batch.
+    /// Number of inserts of the whole batch that have not come to their end.
     inserts_left: u64,
     is_aside: bool,
-    /// It is aside, and it may be the backend that is to blame.
+    /// The batch is aside, and the backend may be to blame.
     is_in_doubt: bool,
-    /// Whether something of it is known to be to blame, and not the backend.
+    /// Some piece of the batch is known to be to blame, and not the backend.
     has_suspected: bool,
-    /// Inserts that went by themselves since something of it was stored.
+    /// Number of inserts that went by themselves since a piece of the batch was stored.
     pub(crate) probes: u32,
-    /// Before the next round.
+    /// Pause before the next round.
     pause: Duration,
-    /// The ids under which the journal has its pieces.
+    /// Ids of the pieces that are written to the journal.
     written_as: HashSet<BatchId>,
-    /// Whose end is known, and who has not been answered.
+    /// Members whose end is known, and who have not been answered.
     settled: Vec<Settled>,
 }
 
-/// How a flight ended: the members that were not answered on the way.
+/// The end of a flight: the members that were not answered on the way.
 #[derive(Default)]
 struct StoredApart {
     settled: Vec<Settled>,
-    /// False: nobody knows what became of the others.
+    /// The outcomes of all members are known. If false, nobody knows what became of the others.
     is_complete: bool,
 }
 
@@ -176,12 +179,12 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         self.settled.extend(members.into_iter().map(|member| Settled::new(member, flush, outcome.clone())));
     }
 
-    /// The piece will not be stored.
+    /// Ends a piece that will not be stored.
     pub(crate) fn fail(&mut self, piece: Piece, error: &InsertError) {
         self.settled.extend(failed(piece.id, piece.contents, error));
     }
 
-    /// Answers those whose end is known, while the others fly on.
+    /// Answers members whose end is known, while the others are still under way.
     pub(crate) fn answer(&mut self) {
         let known = std::mem::take(&mut self.settled);
         if !known.is_empty() {
@@ -190,8 +193,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         }
     }
 
-    /// Members whose records could not be written: they are not sent. Who was acknowledged at level `memory` is not
-    /// among them.
+    /// Takes out members whose records could not be written: they are not sent. Members that were
+    /// acknowledged at level `memory` are not among them.
     pub(crate) fn take_unkept(&self, piece: &mut Piece) -> Vec<Member> {
         let Some(journal) = self.core.journal.as_ref().filter(|journal| journal.has_failed()) else {
             return Vec::new();
@@ -203,8 +206,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         }
     }
 
-    /// Writes down that the piece is about to be sent, for those who come after a crash: they have to send it again
-    /// with the same members under the same id.
+    /// Writes to the journal that the piece is about to be sent. After a crash it has to be sent again with
+    /// the same members under the same id.
     pub(crate) async fn write_down(&mut self, piece: &Piece) -> Result<(), String> {
         let Some(journal) = &self.core.journal else { return Ok(()) };
         if self.written_as.contains(&piece.id) {
@@ -216,13 +219,13 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         Ok(())
     }
 
-    /// How many inserts of the shape fail, or wait for one that does.
+    /// Returns the number of inserts of the shape that fail, or wait for one that fails.
     pub(crate) fn failing_inserts(&self) -> u64 {
         self.inserts_left + self.position.inserts_aside()
     }
 
-    /// The lane goes on without what is left of the batch. `in_doubt`: unless something of it has been proven to be to
-    /// blame, it may be the backend.
+    /// Lets the lane go on without what is left of the batch. `in_doubt` says that the backend may be to
+    /// blame; it counts unless a piece of the batch has been proven to be to blame.
     fn step_aside(&mut self, remainder: Remainder, in_doubt: bool) {
         self.is_in_doubt = (self.is_in_doubt || in_doubt) && !self.has_suspected;
         self.position.set_aside(remainder, self.is_in_doubt);
@@ -231,7 +234,7 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         }
     }
 
-    /// Decides what is tried next where a piece has failed.
+    /// Decides what is tried next after a piece has failed.
     fn put_off(&mut self, pieces: &mut Pieces, piece: Piece, judgement: Judgement) {
         let deduplicates = self.sealed.shape.destination.deduplicates;
         let can_be_cut = piece.contents.members.len() > 1 && piece.retry_state.may_be_cut(deduplicates);
@@ -259,7 +262,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         }
     }
 
-    /// What comes now waits for what an earlier life left: not for ever, but longer than for others.
+    /// Says whether the batch may leave the lane because of this piece. New inserts wait for those that an
+    /// earlier run left: not for ever, but longer than for others.
     fn may_leave_lane(&self, piece: &Piece) -> bool {
         let is_left_over = piece.contents.members.iter().any(|member| member.left_over);
         let has_room = self.is_aside || self.position.has_room_aside();
@@ -283,7 +287,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         }
     }
 
-    /// False: nothing is left to be tried.
+    /// Begins the next round, after a pause or as that of the suspects. Returns false if nothing is left to
+    /// be tried.
     async fn next_round(&mut self, pieces: &mut Pieces) -> bool {
         if pieces.is_turn_of_suspects(self.is_aside) {
             self.begin_suspects(pieces).await;
@@ -296,8 +301,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         true
     }
 
-    /// Those who wait behind the batch don't wait until its culprits are found; unless nobody can tell whose inserts
-    /// would go before whose.
+    /// Lets the batch step aside, so that inserts behind it don't wait until its culprits are found. It stays
+    /// where nobody can tell whose inserts would overtake whose.
     fn may_step_aside(&mut self, remainder: Remainder) {
         let senders = &remainder.senders;
         let may_leave = self.is_aside || !senders.may_be_anybody() && self.position.has_room_aside();
@@ -319,7 +324,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         pieces.begin_suspects();
     }
 
-    /// Of the batches that are aside one is sent at a time. Who waits for that can leave.
+    /// Waits for the batch's turn if it is aside: of the batches that are aside one is sent at a time.
+    /// Members can leave while the batch waits.
     async fn turn_beside(&self, pieces: &mut Pieces) -> Option<tokio::sync::MutexGuard<'a, ()>> {
         if !self.is_aside || pieces.is_round_over() {
             return None;
@@ -334,7 +340,8 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         Some(turn)
     }
 
-    /// From now on members can leave what is surely not stored. How many there are of each piece is for `take_up`.
+    /// Lets members leave from now on, where their pieces are surely not stored. Returns how many members
+    /// each of these pieces has, for `take_up`.
     fn put_down(&self, pieces: &mut Pieces, error: Option<InsertError>) -> Vec<usize> {
         let on_ground: Vec<Contents> = pieces.surely_not_stored().map(|piece| piece.contents.take()).collect();
         let counts = on_ground.iter().map(|contents| contents.members.len()).collect();
@@ -355,7 +362,7 @@ impl<'a, S: Sink> FlushContext<'a, S> {
         }
     }
 
-    /// The pause between two rounds, in which members can leave what is surely not stored.
+    /// Pauses between two rounds. Meanwhile members can leave pieces that are surely not stored.
     async fn rest(&mut self, pieces: &mut Pieces) {
         self.position.was_tried(pieces.remainder());
         let error = pieces.resting().find_map(|piece| piece.last_error.clone());
@@ -384,7 +391,7 @@ impl<'a, S: Sink> FlushContext<'a, S> {
     }
 }
 
-/// Flies a batch, and those that queue behind it in its lane.
+/// Stores a batch, and those that queue behind it in its lane.
 pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
     let mut next = Some(launch);
     while let Some(Launch { mut sealed, flight, flush }) = next {
@@ -436,7 +443,7 @@ pub(crate) async fn fly<S: Sink>(core: Arc<Core<S>>, launch: Launch) {
     }
 }
 
-/// What is to be done when all of a batch has come to its end.
+/// The parts of a flight that are needed when all of its batch has come to its end.
 struct Ending {
     sealed: Arc<Sealed>,
     flight: Arc<Flight>,
@@ -462,7 +469,8 @@ impl Ending {
     }
 }
 
-/// In a task of its own. Not in line: a flight's future would hold itself.
+/// Launches a flight in a task of its own. It can't run within the caller's future: a flight's future would
+/// hold itself.
 fn launch_apart<S: Sink>(core: &Arc<Core<S>>, launch: Launch) {
     let flying: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(fly(core.clone(), launch));
     tokio::spawn(flying);
@@ -475,9 +483,9 @@ fn observe_sealed(table: &Table, sealed: &Sealed, contents: &Contents) {
     }
 }
 
-/// Stores the batch in a task of its own: a panic in there must not leave the lane blocked and the bytes taken for
-/// ever. Its members then hear that their outcome is unknown, since nobody is left to tell them; those in the journal
-/// are stored after the next start.
+/// Stores the batch in a task of its own: a panic in there must not leave the lane blocked and the bytes
+/// taken for ever. Its members then hear that their outcome is unknown, since nobody is left to tell them;
+/// those in the journal are stored after the next start.
 async fn store_apart<S: Sink>(
     core: Arc<Core<S>>,
     sealed: Arc<Sealed>,
@@ -497,7 +505,7 @@ async fn store_apart<S: Sink>(
     })
 }
 
-/// Stores the batch piece by piece, and tells how each member ended that was not answered on the way.
+/// Stores the batch piece by piece, and returns the end of each member that was not answered on the way.
 async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Flight>, contents: Contents) -> StoredApart {
     let mut context = FlushContext {
         core,
@@ -545,7 +553,7 @@ async fn store<S: Sink>(core: &Arc<Core<S>>, sealed: &Sealed, flight: &Arc<Fligh
     StoredApart { settled: context.settled, is_complete: true }
 }
 
-/// The batch in pieces, as far as it is known beforehand where it has to be cut.
+/// Returns the batch in pieces, as far as it is known beforehand where it has to be cut.
 fn pieces_of(sealed: &Sealed, mut contents: Contents) -> Pieces {
     let is_pushed = sealed.source.is_some();
     // What an earlier life sent may be stored, or even be on its way.

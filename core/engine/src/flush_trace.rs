@@ -1,7 +1,8 @@
-//! A flush as others see it in their traces: a trace of its own, linked with the inserts that it stores.
+//! Traces of flushes: each flush has a trace of its own, linked with the inserts that it stores.
 //!
-//! An insert's own trace has the span `gather`, from its arrival in the buffer until the batch is sealed, with a link to
-//! the flush. The flush links back, and has a span `store` for each attempt, which the sink passes on to ClickHouse.
+//! An insert's own trace has the span `gather`, from its arrival in the buffer until the batch is sealed,
+//! with a link to the flush. The flush links back, and has a span `store` for each attempt, which the sink
+//! passes on to ClickHouse.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +15,8 @@ use crate::settle::Settled;
 use crate::sink::{BatchId, StoreError};
 use crate::table::Sealed;
 
-/// OpenTelemetry's usual limit; what is beyond it is counted.
+/// Largest number of links in a flush's span, which is OpenTelemetry's usual limit. Links beyond it are
+/// counted.
 const MAX_LINKS: usize = 128;
 
 pub(crate) struct FlushTrace {
@@ -27,14 +29,14 @@ pub(crate) struct FlushTrace {
     rows: u64,
 }
 
-/// The time that a batch is at the sink, once.
+/// The span of one attempt: the time that a batch is at the sink.
 pub(crate) struct AttemptTrace {
     pub(crate) context: SpanContext,
     started: SystemTime,
 }
 
 impl FlushTrace {
-    /// `None` if nobody traces any of the inserts.
+    /// Begins a trace. Returns `None` if there is no tracer, or none of the inserts is traced.
     pub(crate) fn begin(tracer: Option<&Arc<Tracer>>, members: &[Member]) -> Option<FlushTrace> {
         let tracer = tracer?;
         let mut traced = members.iter().filter_map(Member::trace);
@@ -51,7 +53,7 @@ impl FlushTrace {
         })
     }
 
-    /// These inserts have come to their end.
+    /// Exports the spans of inserts that have come to their end.
     pub(crate) fn gathered(&self, sealed: &Sealed, settled: &[Settled]) {
         let wall = |micros| UNIX_EPOCH + Duration::from_micros(micros);
         let sealed_at = wall(sealed.arrival_wall_micros(sealed.sealed_at));

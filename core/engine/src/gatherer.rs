@@ -25,7 +25,7 @@ use crate::signal::Signal;
 use crate::stores::Stores;
 use crate::table::{Launch, Table};
 
-/// What all tables share.
+/// The parts that all tables share.
 pub(crate) struct Core<S> {
     pub(crate) sink: S,
     pub(crate) options: GathererOptions,
@@ -34,15 +34,16 @@ pub(crate) struct Core<S> {
     pub(crate) posting: Posting,
     pub(crate) log: InsertLog,
     pub(crate) on_stale_schema: Box<dyn Fn(&TableKey) + Send + Sync>,
-    /// Nobody waits any longer for what is under way.
+    /// Signal that nobody waits any longer for what is under way.
     pub(crate) ended: Arc<Signal>,
-    /// The gatherer ends, and not all could be stored in time.
+    /// Signal that the gatherer ends, and that not all inserts could be stored in time.
     pub(crate) gave_up: Arc<Signal>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) part_counts: PartCounts,
 }
 
-/// Gathers inserts into batches. Cheap to clone: clones are handles of the same gatherer.
+/// A handle of a gatherer, which gathers inserts into batches. It is cheap to clone: clones are handles of
+/// the same gatherer.
 pub struct Gatherer<S: Sink> {
     pub(crate) core: Arc<Core<S>>,
     pub(crate) registry: Arc<Tables>,
@@ -55,7 +56,8 @@ impl<S: Sink> Clone for Gatherer<S> {
     }
 }
 
-/// The tables and shapes in use. They live as long as somebody holds a shape: a prepared insert, a buffer, a flight.
+/// The tables and shapes in use. They live as long as somebody holds a shape: a prepared insert, a buffer, a
+/// flight.
 pub(crate) struct Tables {
     tables: Mutex<HashMap<PhysicalTable, Weak<Table>>>,
     shapes: Mutex<HashMap<Arc<Destination>, Weak<Shape>>>,
@@ -66,8 +68,8 @@ pub(crate) struct Tables {
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// Begins at once to store what `stores` say is left. `on_stale_schema` is called when the sink's answer shows that
-    /// a table isn't what its inserts were parsed against.
+    /// Opens a gatherer, which begins at once to store what `stores` say is left. `on_stale_schema` is called
+    /// when the sink's answer shows that a table isn't what its inserts were parsed against.
     pub fn open(
         sink: S,
         options: GathererOptions,
@@ -113,13 +115,14 @@ impl<S: Sink> Gatherer<S> {
         gatherer
     }
 
-    /// So many gateways share the backend from now on: holds are stretched, so that they make hardly more parts than one.
+    /// Sets how many gateways share the backend from now on. Holds are stretched, so that all gateways make
+    /// hardly more parts than one would.
     pub fn set_gateways(&self, gateways: usize) {
         self.core.schedule.set_gateways(gateways);
     }
 
-    /// Whether rows of this size fit into a table's share of the memory at all, and if they are to be kept on disk,
-    /// into its share of the journal.
+    /// Says whether rows of this size can fit into a table's share of the memory at all, and, if they are to
+    /// be kept on disk, into its share of the journal.
     pub fn could_hold(&self, rows_bytes: u64, ack: AckLevel) -> bool {
         let held_bytes = rows_bytes.saturating_add(Table::OVERHEAD_BYTES);
         let options = &self.core.options;
@@ -131,7 +134,7 @@ impl<S: Sink> Gatherer<S> {
         held_bytes <= options.max_table_bytes.min(on_disk)
     }
 
-    /// The shape of inserts that go to `destination`.
+    /// Returns the shape of inserts that go to `destination`.
     pub fn shape(&self, destination: impl Into<Arc<Destination>>) -> Arc<Shape> {
         let destination = destination.into();
         let mut shapes = self.registry.shapes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,8 +153,8 @@ impl<S: Sink> Gatherer<S> {
         shape
     }
 
-    /// The shape of inserts whose senders' passwords nobody has any more: they are stored with the gateway's own
-    /// account.
+    /// Returns the shape of inserts whose senders' passwords nobody has any more: they are stored with the
+    /// gateway's own account.
     pub fn own_shape(&self, destination: Destination) -> Arc<Shape> {
         self.shape(Destination { own_account: true, ..destination })
     }
@@ -196,7 +199,7 @@ fn forget_unused<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, Weak<V>>) {
     }
 }
 
-/// A random version 4 UUID.
+/// Returns a random version 4 UUID.
 pub(crate) fn random_id(world: &dyn Environment) -> u128 {
     world.random_u128() & !(0xf << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62)
 }

@@ -15,28 +15,29 @@ use crate::table::Table;
 
 pub use crate::records::{AckLevel, QueryId};
 
-/// What an insert has behind it that comes back from the dead letters or from an earlier life.
+/// The past of an insert that comes back from the dead letters or from an earlier run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
-    /// When it came first, in microseconds since 1970.
+    /// Time of the insert's first arrival, in microseconds since 1970.
     pub arrived_wall_micros: u64,
-    /// Attempts to store it before this life.
+    /// Number of attempts to store the insert before it came back.
     pub attempts: u32,
 }
 
-/// What a client sent in one request, admitted and read.
+/// An insert that a client sent in one request, after it was admitted and read.
 pub struct Insert {
     pub rows: Rows,
-    /// Bytes of the payload as it came: what `async_insert_max_data_size` counts.
+    /// Bytes of the payload as it came, which `async_insert_max_data_size` counts.
     pub payload_bytes: u64,
-    /// The connection it came on.
+    /// The connection that the insert came on.
     pub writer: u64,
-    /// Of a writer whose inserts go to several gateways: how long after its last answer it has sent this one.
+    /// Time from the writer's last answer until it sent this insert, for a writer whose inserts go to several
+    /// gateways.
     pub back_after: Option<Duration>,
     pub ack: AckLevel,
-    /// How long its sender is willing to wait before it is in a buffer, if others are to go first.
+    /// Time that the sender is willing to wait before the insert is in a buffer, if others are to go first.
     pub patience: Duration,
-    /// Its batch is sealed with it: an insert that was not meant to be gathered.
+    /// The batch is sealed with this insert, which was not meant to be gathered.
     pub at_once: bool,
     pub dedup: Option<DedupKeys>,
     pub history: Option<History>,
@@ -46,7 +47,7 @@ pub struct Insert {
     pub trace: Option<Box<SpanContext>>,
 }
 
-/// What is the same for all inserts of one statement.
+/// The parts that are the same for all inserts of one statement.
 #[derive(Debug, Clone)]
 pub struct InsertKind {
     /// The statement without its data, for the log.
@@ -58,7 +59,7 @@ pub struct InsertKind {
 }
 
 impl InsertKind {
-    /// Whether rows come as text, which is not written for types that a table has at some time.
+    /// Says whether the rows come as text, which is not written for the types that a table has at some time.
     pub(crate) fn is_text(&self) -> bool {
         const BEGINNINGS: [&str; 6] = ["JSON", "CSV", "TSV", "TabSeparated", "TSKV", "Values"];
         let begins = |beginning: &&str| {
@@ -68,12 +69,12 @@ impl InsertKind {
     }
 }
 
-/// What the log calls the form in which the rows came.
+/// The form in which the rows came, as the log calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataKind {
-    /// As text or bytes in a format.
+    /// Text or bytes in a format.
     Parsed,
-    /// As blocks of the native protocol.
+    /// Blocks of the native protocol.
     Preprocessed,
 }
 
@@ -86,47 +87,50 @@ impl DataKind {
     }
 }
 
-/// Why an insert was not taken. It left no trace.
+/// The reason why an insert was not taken. Nothing of it is left, unless the reason says that it may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushError {
-    /// The buffers are full; worth trying again soon.
+    /// The buffers are full; it is worth trying again soon.
     Overloaded {
         max_bytes: u64,
         whose: &'static str,
     },
     ShuttingDown,
-    /// Inserts of its table that came before are still to be stored, and it would have had to wait longer for its turn
-    /// than its sender would.
+    /// Inserts that came before are still to be stored, and this one would have had to wait for them longer
+    /// than its sender would. They are of its table, or have its deduplication keys.
     Behind,
-    /// The journal has no room; worth trying again soon.
+    /// The journal has no room; it is worth trying again soon.
     JournalFull {
         max_bytes: u64,
         whose: &'static str,
     },
-    /// It could not be written to the journal.
+    /// The insert could not be written to the journal.
     NotJournaled {
         cause: String,
-        /// False: if the gateway ends before the disk works again, the next start may find it there and store it.
+        /// The insert is certainly not in the journal. If false, and the gateway ends before the disk works
+        /// again, the next start may find the insert there and store it.
         is_certain: bool,
     },
     /// The table's inserts have become dead letters, and there is no room for more of these.
     DeadLettersFull {
         max_bytes: u64,
     },
-    /// It was on its way to the sink before it could be written to the journal, and was not stored.
+    /// The insert failed before it could be acknowledged. Mostly its batch was on its way to the sink before
+    /// the insert could be written to the journal. The error says whether rows may be stored.
     Failed(InsertError),
 }
 
-/// Why an insert that was taken is not stored.
+/// The reason why an insert that was taken is not stored, or may not be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InsertError {
-    /// The sink's system refused it, and has stored nothing of it.
+    /// The sink's system refused the insert, and has stored nothing of it.
     Exception(Exception),
-    /// The sink's system ended with an error, and may have stored a part of it.
+    /// The sink's system ended with an error, and may have stored a part of the insert.
     Failed(Exception),
-    /// The batch was sent, the answer was lost, and the table could not recognise a repeat.
+    /// The insert may or may not be stored. Mostly the batch was sent, the answer was lost, and the table
+    /// could not recognise a repeat.
     OutcomeUnknown(String),
-    /// The sink could not be reached while the insert waited.
+    /// The insert is not stored. Mostly the sink could not be reached while the insert waited.
     Unreachable(String),
 }
 
@@ -141,7 +145,7 @@ impl fmt::Display for InsertError {
 }
 
 impl InsertError {
-    /// Without what an exception's text may tell of statements and values.
+    /// Returns the kind of the error, without what an exception's text may tell of statements and values.
     pub(crate) fn kind(&self) -> String {
         match self {
             InsertError::Exception(exception) | InsertError::Failed(exception) => format!("Code: {}", exception.code),
@@ -157,36 +161,40 @@ impl InsertError {
 
 pub(crate) type Outcome = Result<(), InsertError>;
 
-/// What a member's sender is told.
+/// Waits for the outcome that a member's sender is told.
 pub(crate) async fn outcome_of(receiver: &mut oneshot::Receiver<Outcome>) -> Outcome {
     // The flight answers each member before it is dropped. If it could not, the gateway itself has failed or ends.
     receiver.await.unwrap_or_else(|_| Err(InsertError::unanswered()))
 }
 
-/// A place in a batch. Its holder may wait for the outcome or walk away: the insert stays.
+/// An insert's place in a batch. Its holder may wait for the outcome or walk away: the insert stays.
 pub struct Ticket {
     pub(crate) outcome: oneshot::Receiver<Outcome>,
     pub(crate) table: Weak<Table>,
     pub(crate) member: u64,
-    /// Where it stands in the journal, if it does.
+    /// The insert's record in the journal, if it has one.
     pub(crate) journal: Option<(Arc<Journaling>, Journaled)>,
     pub(crate) gave_up: Arc<Signal>,
 }
 
-/// What became of an insert whose sender does not want to wait any longer.
+/// The result of a withdrawal, for a sender that does not want to wait any longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// It was taken out: nothing of it is or will be stored. With the last error, if attempts have failed.
+    /// The insert was taken out: nothing of it is or will be stored. The last error is there if attempts have
+    /// failed.
     Withdrawn {
         last_error: Option<InsertError>,
     },
-    /// It is on its way to the sink, or was: it may still be stored.
+    /// The insert is on its way to the sink, or was: it may still be stored.
     InFlight,
     Done(Outcome),
 }
 
 impl Ticket {
-    /// Waits for the outcome. May be dropped and called again.
+    /// Waits for the outcome. The future may be dropped, and the method be called again.
+    ///
+    /// # Errors
+    /// Fails where the insert is not stored, or may not be, or the gatherer has ended before that was known.
     pub async fn outcome(&mut self) -> Outcome {
         tokio::select! {
             biased;

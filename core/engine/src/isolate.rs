@@ -1,25 +1,25 @@
-//! How a batch that fails is narrowed down until only the guilty inserts fail.
+//! Narrowing down of a batch that fails, until only the guilty inserts fail.
 //!
 //! A refused piece of several inserts is taken apart, in one of these ways:
 //!
-//! - **by a suspect**: the refusal names a row (a violated constraint does). The insert that brought it goes to the end
-//!   of the line, with all others of its writer, and the rest is tried again as one piece: two stores acknowledge the
-//!   innocent ones, however many there are. When a second writer is to blame, all go whose latest insert was not
-//!   stored. Of one writer's inserts the one that was named goes alone, and more of them where culprits follow each
-//!   other.
-//! - **by trust**, where no row is named: whose latest insert was stored goes first.
+//! - **by a suspect**: the refusal names a row (a violated constraint does). The insert that brought this row
+//!   is stored after the others of the batch, with all others of its writer, and the rest is tried again as
+//!   one piece: two stores acknowledge the innocent inserts, however many there are. When a second writer is
+//!   to blame, all inserts go whose writers' latest insert was not stored. If a piece has inserts of one
+//!   writer only, the one that was named goes alone, and more of them where culprits follow each other.
+//! - **by trust**, where no row is named: inserts of writers whose latest insert was stored go first.
 //! - **in halves**: one culprit among `n` inserts takes about 2 log2(n) stores.
 //!
-//! A row in an error is a hint and no verdict: who is suspected is stored apart, after all others, and in the end alone:
-//! each hears the sink's answer to its own insert, and no innocent one is refused. That may take as many stores as there
-//! are inserts; so what is suspected is stored beside the lane, which goes on without it (`line.rs`). Who was refused a
-//! moment ago begins there.
+//! A row in an error is a hint and no proof. A suspect is stored apart, after all others, and in the end
+//! alone: each suspect hears the sink's answer to its own insert, and no innocent one is refused. That may
+//! take as many stores as there are inserts; so suspects are stored beside the lane, which goes on without
+//! them (`line.rs`). Inserts of writers that were refused a moment ago begin as suspects.
 //!
-//! Where the error would be that of every insert (a table that is gone), both halves are tried. If they hear the same
-//! nobody is looked for.
+//! Where the error would be that of every insert (a table is gone, say), both halves are tried. If they get
+//! the same error, no culprit is looked for.
 //!
-//! Errors that pass are another matter: see `retry_state.rs`. There one insert goes by itself, as a probe; if it is
-//! stored where the rest is not, the rest is narrowed down.
+//! Errors that pass are another matter: see `retry_state.rs`. For these one insert goes by itself, as a
+//! probe; if it is stored and the rest is not, the rest is narrowed down.
 //!
 //! Ids are derived: the same members of the same batch always make a piece with the same id.
 
@@ -43,7 +43,7 @@ pub(crate) struct Piece {
     half: Option<Half>,
 }
 
-/// One of two pieces that are to show whether all inserts hear the same.
+/// The mark of one of two halves that are to show whether all inserts get the same error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
     First,
@@ -51,24 +51,25 @@ enum Half {
 }
 
 impl Piece {
-    /// A part of `batch`.
+    /// Creates a piece from a part of `batch`.
     fn of(batch: BatchId, contents: Contents, retry_state: RetryState) -> Piece {
         Piece { id: piece_id(batch, &contents.members), contents, retry_state, last_error: None, half: None }
     }
 
-    /// Its members have become others.
+    /// Gives the piece the id of its present members, after these have changed.
     pub(crate) fn rename(&mut self, batch: BatchId) {
         self.id = piece_id(batch, &self.contents.members);
     }
 
-    /// After its second attempt of unknown outcome there is reason to look which of its inserts it is.
+    /// Says whether the outcome stays unknown: after the second such attempt there is reason to look which of
+    /// the inserts it is.
     pub(crate) fn stays_unknown(&self) -> bool {
         matches!(self.last_error, Some(InsertError::OutcomeUnknown(_))) && self.retry_state.stays_unknown()
     }
 }
 
-/// Puts the piece behind the last that it has to stay behind; or else before the first that has to stay behind it. Pieces of a batch are
-/// put off in another order than that of their inserts.
+/// Puts the piece behind the last that it has to stay behind; or else before the first that has to stay
+/// behind it. Pieces of a batch are put off in another order than that of their inserts.
 fn insert_in_order(pieces: &mut Vec<Piece>, piece: Piece) {
     let waiting_of = |piece: &Piece| {
         let mut waiting = WaitingMembers::default();
@@ -88,12 +89,12 @@ fn piece_id(batch: BatchId, members: &[Member]) -> BatchId {
     batch.derived(members.iter().flat_map(Member::lasting_id))
 }
 
-/// Taking out a suspect makes no parts in a table, but sends the others again: as often, and as many bytes. Beyond that
-/// pieces are halved.
+/// Bounds on how often suspects are taken out, and on the bytes that are sent again for that. Taking out a
+/// suspect makes no parts in a table, but sends the others again. Beyond the bounds pieces are halved.
 const MAX_SUSPECTS: u32 = 512;
 const MAX_BYTES_AGAIN: u64 = 256 << 20;
 const LONGEST_RUN: usize = 64;
-/// With more of them, who comes behind does not wait for the rest.
+/// Number of narrowings up to which batches behind this one wait for the rest.
 const MAX_NARROWINGS_IN_LINE: u32 = 16;
 
 /// A piece that will not be stored as it is.
@@ -103,14 +104,14 @@ pub(crate) struct Refusal {
     pub(crate) scope: Scope,
 }
 
-/// Whom of a piece an error concerns.
+/// The inserts of a piece that an error concerns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Some insert.
+    /// The error concerns some insert.
     Some,
-    /// All of them, as far as the error tells.
+    /// The error concerns all inserts, as far as it tells.
     All,
-    /// All of them, since its source brings the same batch again.
+    /// The error counts for all inserts, since the batch's source brings the same batch again.
     Batch,
 }
 
@@ -127,9 +128,9 @@ impl Scope {
 
 /// Members that are taken out of a piece.
 enum Picked {
-    /// The first ones: each by itself, before the others.
+    /// Number of first members that are taken out: each by itself, before the others.
     First(usize),
-    /// As one piece, after all others.
+    /// Members that are stored as one piece, after all others.
     Suspects { members: Vec<bool>, is_whole_writers: bool },
 }
 
@@ -143,38 +144,39 @@ impl Picked {
     }
 }
 
-/// What is stored after all others of the batch.
+/// A piece that is stored after all others of the batch.
 struct Suspects {
     piece: Piece,
-    /// All that its writers have in the batch; what of it is found later, is among its suspects as well.
+    /// The piece has all inserts that its writers have in the batch. Those of their inserts that are found
+    /// later become suspects as well.
     is_whole_writers: bool,
 }
 
 /// The pieces of one batch that are still to be stored, and how much more may be done to find its culprits.
 pub(crate) struct Pieces {
     batch: BatchId,
-    /// The next one last.
+    /// Pieces that are tried in this round; the next one is the last of the list.
     waiting: Vec<Piece>,
-    /// Tried in this round, and to be tried again; in order.
+    /// Pieces that were tried in this round and are to be tried again, in order.
     held: Vec<Piece>,
-    /// Whether nothing else is tried before the pause.
+    /// The round is over: no other piece is tried before the pause.
     is_round_over: bool,
     suspects: Vec<Suspects>,
-    /// A first half that was refused for what concerns all.
+    /// The first half, after it was refused with an error that concerns all inserts.
     refused_half: Option<Refusal>,
-    /// Writers of whom a refusal has named a row.
+    /// Writers of rows that refusals have named.
     named: HashSet<u64>,
-    /// So many are taken out at once where culprits follow each other.
+    /// Number of inserts that are taken out at once where culprits follow each other.
     run: usize,
     pub(crate) narrowings: u32,
     suspects_left: u32,
     bytes_left: u64,
-    /// Whether its source has put the batch together: it would have to send the same parts again.
+    /// The batch's source has put it together, and would have to send the same parts again.
     is_pushed: bool,
 }
 
 impl Pieces {
-    /// `parts` are the whole batch, in order.
+    /// Creates the pieces of a batch. `parts` are the whole batch, in order.
     pub(crate) fn new(batch: BatchId, mut parts: Vec<Contents>, is_pushed: bool, retry_state: RetryState) -> Pieces {
         let whole = |contents| Piece { id: batch, ..Piece::of(batch, contents, retry_state.clone()) };
         let waiting = match parts.len() {
@@ -197,13 +199,14 @@ impl Pieces {
         }
     }
 
-    /// Tries these after all others.
+    /// Adds suspects, which are tried after all others.
     pub(crate) fn suspect(&mut self, contents: Contents) {
         let piece = Piece::of(self.batch, contents, RetryState::new(true));
         self.suspects.push(Suspects { piece, is_whole_writers: true });
     }
 
-    /// The next one of this round, without inserts whose writers have others before them that wait: these wait as well.
+    /// Returns the next piece of this round. Inserts that have to stay behind others that wait are not in it:
+    /// these wait as well.
     pub(crate) fn next(&mut self, deduplicates: bool) -> Option<Piece> {
         while !self.is_round_over {
             let piece = self.waiting.pop()?;
@@ -245,7 +248,8 @@ impl Pieces {
         rest
     }
 
-    /// The piece without what has to wait, and that. Where it must not be cut, all of it waits.
+    /// Divides a piece into what can go and what has to wait. Where the piece must not be cut, all of it
+    /// waits.
     fn part(&self, mut piece: Piece, waiting: WaitingMembers, deduplicates: bool) -> (Option<Piece>, Option<Piece>) {
         let members = &piece.contents.members;
         let picked = waiting.with_followers(members, vec![false; members.len()]);
@@ -261,7 +265,7 @@ impl Pieces {
         (Some(piece), Some(picked))
     }
 
-    /// Puts a piece off until the next round.
+    /// Puts a piece off until the next round. `goes_on` says that other pieces are still tried in this round.
     pub(crate) fn hold(&mut self, piece: Piece, goes_on: bool) {
         insert_in_order(&mut self.held, piece);
         self.is_round_over |= !goes_on;
@@ -277,29 +281,30 @@ impl Pieces {
         self.is_round_over = false;
     }
 
-    /// What is to be tried again, or for the first time, but for suspects.
+    /// Returns the pieces that are to be tried, again or for the first time, except suspects.
     pub(crate) fn resting(&mut self) -> impl Iterator<Item = &mut Piece> {
         self.held.iter_mut().chain(self.waiting.iter_mut().rev())
     }
 
-    /// All of it that no attempt can have stored.
+    /// Returns all pieces, also suspects, that no attempt can have stored.
     pub(crate) fn surely_not_stored(&mut self) -> impl Iterator<Item = &mut Piece> {
         let suspects = self.suspects.iter_mut().map(|suspects| &mut suspects.piece);
         let all = self.held.iter_mut().chain(self.waiting.iter_mut().rev()).chain(suspects);
         all.filter(|piece| piece.retry_state.surely_not_stored)
     }
 
-    /// Nothing is left but suspects.
+    /// Says whether nothing is left but suspects.
     pub(crate) fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.held.is_empty()
     }
 
-    /// It is the suspects' turn. Beside the lane they wait for nothing that is held.
+    /// Says whether it is the suspects' turn. Beside the lane they wait for nothing that is held.
     pub(crate) fn is_turn_of_suspects(&self, is_aside: bool) -> bool {
         !self.suspects.is_empty() && self.waiting.is_empty() && (self.held.is_empty() || is_aside)
     }
 
-    /// Nothing else is left that has not been tried: until then what is behind them waits with them.
+    /// Makes the suspects pieces of this round. Nothing else is left then that has not been tried: until then
+    /// inserts that have to stay behind suspects wait with them.
     pub(crate) fn begin_suspects(&mut self) {
         // In the order in which they came.
         let mut suspects: Vec<Piece> = self.suspects.drain(..).map(|suspects| suspects.piece).collect();
@@ -313,12 +318,12 @@ impl Pieces {
         self.waiting.is_empty() && self.held.is_empty() && self.suspects.is_empty() && self.refused_half.is_none()
     }
 
-    /// Whether finding the culprits takes long.
+    /// Says whether finding the culprits takes long.
     pub(crate) fn takes_long(&self) -> bool {
         self.narrowings > MAX_NARROWINGS_IN_LINE
     }
 
-    /// Of what is left: whose it is, and how far it holds up others.
+    /// Describes what is left of the batch: its senders, and how far it holds up others.
     pub(crate) fn remainder(&self) -> Remainder {
         let tried = self.held.iter().chain(&self.waiting).map(|piece| piece.retry_state.reach());
         let untried = (!self.suspects.is_empty() || self.refused_half.is_some()).then_some(Reach::Clients);
@@ -326,7 +331,7 @@ impl Pieces {
         Remainder { senders: self.senders(), reach, inserts: self.inserts() }
     }
 
-    /// How many are not at their end.
+    /// Returns the number of inserts that have not come to their end.
     pub(crate) fn inserts(&self) -> u64 {
         self.all().map(|piece| piece.contents.members.len() as u64).sum()
     }
@@ -341,7 +346,7 @@ impl Pieces {
         self.waiting.iter().chain(&self.held).chain(suspects).chain(refused_half)
     }
 
-    /// Takes a refused piece apart. What can't be fails, each with its error.
+    /// Takes a refused piece apart. Returns pieces that can't be taken apart, each with its error: they fail.
     pub(crate) fn narrow(&mut self, refusal: Refusal, line: &Line) -> Vec<Refusal> {
         match (refusal.scope, refusal.piece.half) {
             (Scope::Batch, _) => vec![refusal],
@@ -360,7 +365,8 @@ impl Pieces {
         self.refused_half.as_ref().is_some_and(|first| first.exception.code == second.exception.code)
     }
 
-    /// A first half that was refused is to blame if the second one was not.
+    /// Takes a refused first half apart if the second half was not refused as well: then the first half is to
+    /// blame.
     pub(crate) fn narrow_half(&mut self, line: &Line) -> Option<Refusal> {
         let is_second = |piece: &Piece| piece.half == Some(Half::Second);
         if self.waiting.iter().chain(&self.held).any(is_second) {
@@ -398,7 +404,8 @@ impl Pieces {
         None
     }
 
-    /// Others are stored, so the backend is there: it, or a part of it, is to blame.
+    /// Halves a piece that is suspected. Others are stored, so the backend is there: the piece, or a part of
+    /// it, is to blame.
     pub(crate) fn cut_suspected(&mut self, piece: Piece) {
         self.narrowings += 1;
         self.halve(piece, [None; 2]);
@@ -422,7 +429,7 @@ impl Pieces {
         self.is_round_over = true;
     }
 
-    /// Lets the first insert go by itself, before the rest.
+    /// Divides a piece so that its first insert goes by itself, before the rest.
     pub(crate) fn probe(&mut self, piece: Piece) {
         let Piece { contents: mut first, retry_state, last_error, .. } = piece;
         let rest = first.split_off(1);
@@ -433,7 +440,8 @@ impl Pieces {
         self.waiting.extend([part(rest), part(first)]);
     }
 
-    /// Who of a piece is stored after all others. `None`: it is to be halved.
+    /// Picks the members of a refused piece that are stored apart from the rest. Returns `None` if the piece
+    /// is to be halved.
     fn picked(&mut self, exception: &Exception, piece: &Piece, line: &Line) -> Option<Picked> {
         let members = &piece.contents.members;
         let some_of = |picked: Vec<bool>| {
@@ -478,7 +486,7 @@ impl Pieces {
     }
 }
 
-/// Whether every insert of a batch would get this error, so that looking for a culprit is in vain.
+/// Says whether every insert of a batch would get this error, so that looking for a culprit is in vain.
 pub(crate) fn concerns_whole_batch(code: ErrorCode, rows: &Rows) -> bool {
     match rows {
         Rows::Parsed(_) | Rows::Blocks(_) => concerns_all_typed(code),
@@ -516,14 +524,14 @@ fn concerns_all_typed(code: ErrorCode) -> bool {
     is_named || code.is_about_identity()
 }
 
-/// Whether the refusal comes of what the rows hold, whenever and however often they are sent.
+/// Says whether the refusal comes from the rows' values, whenever and however often they are sent.
 pub(crate) fn is_of_rows(exception: &Exception) -> bool {
     let is_about_partitions = exception.code == ErrorCode::TOO_MANY_PARTS && !exception.is_passing();
     is_about_partitions || exception.comes_of_values() && !concerns_all_typed(exception.code)
 }
 
-/// Whether the error says that what we knew of the table is no longer so. That the rows may not be written, too: a
-/// right may be missing behind a view of the table.
+/// Says whether the error shows that our knowledge of the table is out of date. An error about missing rights
+/// counts too: the right may be missing behind a view of the table.
 pub(crate) fn shows_stale_schema(code: ErrorCode) -> bool {
     matches!(
         code,

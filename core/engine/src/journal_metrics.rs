@@ -1,4 +1,4 @@
-//! What is counted of the journal as a whole. It is only looked at when somebody asks.
+//! Metrics of the journal as a whole. The journal is only looked at when somebody asks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,7 +67,8 @@ impl JournalMetrics {
     }
 }
 
-/// Two who ask in the same moment may count a little twice; nobody else raises it.
+/// Raises a counter to a value. Two who ask in the same moment may count a little twice; nobody else raises
+/// it.
 fn raise(counter: &Counter, to: u64) {
     counter.inc_by(to.saturating_sub(counter.get()));
 }

@@ -1,5 +1,5 @@
-//! What the gatherer writes into the journal, and when: an insert before it is acknowledged, a piece before its first
-//! attempt, and at its end that an insert is done.
+//! Records that the gatherer writes into the journal: an insert before it is acknowledged, a piece before its
+//! first attempt, and at an insert's end that it is done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,14 @@ use crate::shape::Shape;
 use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
-/// Where a member stands in the journal.
+/// The record of a member in the journal, and its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Journaled {
     pub(crate) record: RecordId,
     pub(crate) bytes: u64,
 }
 
-/// What of the journal belongs to inserts that have not come to their end.
+/// The part of the journal that belongs to inserts that have not come to their end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Leftovers {
     pub inserts: u64,
@@ -35,11 +35,11 @@ pub(crate) struct Journaling {
     pub(crate) max_bytes: u64,
     inserts: AtomicU64,
     bytes: AtomicU64,
-    /// Inserts that are done, of which that could not be written. If the process ends before it is, they are stored
-    /// again, under the id that they were stored under.
+    /// Inserts that are done, though the record that says so could not be written. If the process ends before
+    /// it is written, they are stored again, under the id that they were stored under.
     unwritten: Mutex<Vec<RecordId>>,
     pub(crate) unwritten_grew: Arc<Notify>,
-    /// Inserts that are damaged in the journal.
+    /// Number of inserts that are damaged in the journal.
     pub(crate) damaged: AtomicU64,
 }
 
@@ -60,7 +60,7 @@ impl Journaling {
         Leftovers { inserts: self.inserts.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// The insert as it will stand in the journal.
+    /// Encodes the insert as it will stand in the journal.
     pub(crate) fn encode(&self, shape: &Shape, insert: &Insert, wall_micros: u64) -> Encoded {
         let context = shape.contexts.context(&self.log, shape, &insert.kind);
         let history = insert.history;
@@ -86,18 +86,18 @@ impl Journaling {
         Ok(Appended { journaled: Journaled { record: appended.id, bytes }, durable: appended.durable })
     }
 
-    /// Tells whether there may be inserts whose records could not be written.
+    /// Says whether there may be inserts whose records could not be written.
     pub(crate) fn has_failed(&self) -> bool {
         self.log.has_failed()
     }
 
-    /// Tells whether the insert's record could not be written: it must not be sent. After a crash nobody would know
-    /// of it, and who sends it again would have it stored twice.
+    /// Says whether the insert's record could not be written. Then the insert must not be sent: after a crash
+    /// nobody would know of it, and a client that sends it again would have it stored twice.
     pub(crate) fn is_unkept(&self, member: &Member) -> bool {
         member.journaled.is_some_and(|journaled| self.log.is_missing(journaled.record))
     }
 
-    /// An insert is in the journal and not at its end.
+    /// Counts inserts that are in the journal and have not come to their end.
     pub(crate) fn count(&self, table: &Table, inserts: u64, bytes: u64) {
         self.inserts.fetch_add(inserts, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -110,7 +110,8 @@ impl Journaling {
         table.journal_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Writes down which members are about to be sent under which id. When it is `Ok`, that is durable.
+    /// Writes to the journal which members are about to be sent under which id. When the result is `Ok`, that
+    /// is durable.
     pub(crate) async fn record_piece(&self, id: BatchId, members: &[Member]) -> Result<Option<RecordId>, String> {
         let records: Vec<RecordId> = members.iter().filter_map(|member| Some(member.journaled?.record)).collect();
         if records.is_empty() {
@@ -129,13 +130,14 @@ impl Journaling {
         }
     }
 
-    /// These inserts have come to their end. Nobody waits until that is on the disk.
+    /// Writes that these inserts have come to their end. Nobody waits until that is on the disk.
     pub(crate) fn done(self: &Arc<Self>, table: &Table, inserts: &[Journaled]) {
         self.uncount(table, inserts.len() as u64, inserts.iter().map(|insert| insert.bytes).sum());
         self.write_done(inserts.iter().map(|insert| insert.record).collect());
     }
 
-    /// Of an insert that was never written, or whose file is gone by now, nothing has to be said.
+    /// Writes that inserts are done. Inserts that were never written, or whose file is gone by now, are left
+    /// out.
     pub(crate) fn write_done(self: &Arc<Self>, mut inserts: Vec<RecordId>) {
         self.log.retain_there(&mut inserts);
         if inserts.is_empty() {
@@ -158,8 +160,9 @@ impl Journaling {
         }
     }
 
-    /// As `done`, and waits until it is on the disk: whoever is told that an insert was not stored must not meet it
-    /// after a crash. False: nobody knows.
+    /// Writes like `done` that an insert is done, and waits until it is on the disk: a sender that is told
+    /// that its insert was not stored must not meet it after a crash. Returns false if nobody knows whether
+    /// it is on the disk.
     pub(crate) async fn done_for_sure(self: &Arc<Self>, table: &Table, insert: Journaled) -> bool {
         let payload = records::encode_done(&[insert.record]);
         let Ok(appended) = self.log.append_about(records::DONE, payload, vec![insert.record]) else {
@@ -176,7 +179,8 @@ impl Journaling {
         written
     }
 
-    /// Writes once more that these inserts are done, and waits until that is on the disk. Fails with the reason.
+    /// Writes once more that these inserts are done, and waits until that is on the disk. Fails with the
+    /// reason.
     pub(crate) async fn ensure_done(&self, inserts: &[RecordId]) -> Result<(), String> {
         let payload = records::encode_done(inserts);
         let appended =
@@ -192,7 +196,7 @@ impl Journaling {
         self.unwritten_grew.notify_one();
     }
 
-    /// Tries again to write what could not be written.
+    /// Tries again to write which inserts are done, where that could not be written.
     pub(crate) fn write_what_is_left(self: &Arc<Self>) {
         let inserts = std::mem::take(&mut *self.lock());
         self.write_done(inserts);
@@ -210,8 +214,8 @@ impl Drop for Journaling {
     }
 }
 
-/// The records of the pieces of one batch. They are needed until all its inserts are done: an insert that is not, and
-/// whose piece is gone, would be stored under another id after a crash.
+/// Records of the pieces of one batch. They are needed until all inserts of the batch are done: an insert
+/// that is not done, and whose piece is gone, would be stored under another id after a crash.
 #[derive(Default)]
 pub(crate) struct PieceRecords {
     state: Mutex<PieceState>,
@@ -220,7 +224,7 @@ pub(crate) struct PieceRecords {
 #[derive(Default)]
 struct PieceState {
     records: Vec<RecordId>,
-    /// Who still has inserts of the batch to bring to their end.
+    /// Number of holders, which still have inserts of the batch to bring to their end.
     holders: u32,
 }
 
@@ -237,7 +241,8 @@ impl PieceRecords {
         self.lock().holders += 1;
     }
 
-    /// Whoever never lets go keeps them in the journal until the next start, which is on the safe side.
+    /// Ends one hold; after the last one the records are released. A holder that never lets go keeps them in
+    /// the journal until the next start, which is on the safe side.
     pub(crate) fn let_go(&self, journal: &Journaling) {
         let mut state = self.lock();
         state.holders = state.holders.saturating_sub(1);
@@ -249,14 +254,14 @@ impl PieceRecords {
     }
 }
 
-/// An insert's record, and what it shares with others.
+/// An insert's record, and the context that it shares with others.
 pub(crate) struct Encoded {
     pub(crate) context: Context,
     pub(crate) payload: Vec<u8>,
 }
 
 impl Encoded {
-    /// What it takes in the journal, or a little less.
+    /// Returns the bytes that the insert takes in the journal, or a little less.
     pub(crate) fn bytes(&self) -> u64 {
         self.payload.len() as u64
     }
@@ -278,8 +283,9 @@ struct KnownContext {
     context: Context,
 }
 
-/// Statements may differ without end, in a comment or a token. Those that come later are kept without their text, which
-/// only serves the log: contexts stay in memory for as long as their records do.
+/// Number of statements of a shape whose contexts have their text. Statements may differ without end, in a
+/// comment or a token. Those that come later are kept without their text, which only serves the log: contexts
+/// stay in memory for as long as their records do.
 const MOST_STATEMENTS: usize = 16;
 
 impl Contexts {

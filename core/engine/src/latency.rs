@@ -1,4 +1,4 @@
-//! How long things take: counted so finely that quantiles can be told, and cheap enough for every insert.
+//! Histogram of durations, which is fine enough to tell quantiles, and cheap enough for every insert.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// Each doubling of a time is cut into so many buckets: a quantile is right within an eighth.
+/// Number of buckets for each doubling of a time: a quantile is right within an eighth.
 const STEPS: u64 = 8;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
-/// Microseconds are told up to 2^32, which is over an hour.
+/// Bits of the longest time that is told apart, which is 2^32 microseconds: over an hour.
 const MAX_BITS: u32 = 32;
 const BUCKETS: usize = ((MAX_BITS - STEP_BITS + 1) as u64 * STEPS) as usize;
-/// What a database of series sees: powers of two from 64 us to 134 s.
+/// Buckets that a time-series database sees: powers of two from 64 us to 134 s.
 const EXPORTED_BITS: std::ops::RangeInclusive<u32> = 6..=27;
 
-/// Durations by how long they are. Clones are handles of the same one.
+/// A histogram of durations. Clones are handles of the same histogram.
 #[derive(Clone)]
 pub struct LatencyHistogram {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ struct Shared {
     sum_micros: AtomicU64,
 }
 
-/// What was counted up to one moment.
+/// Counts of a histogram up to one moment.
 #[derive(Clone)]
 pub struct LatencyCounts {
     buckets: [u64; BUCKETS],
@@ -66,7 +66,7 @@ impl LatencyHistogram {
 }
 
 impl LatencyCounts {
-    /// What came behind `before`.
+    /// Returns what was counted after `before`.
     pub fn since(&self, before: &LatencyCounts) -> LatencyCounts {
         LatencyCounts {
             buckets: std::array::from_fn(|bucket| self.buckets[bucket].saturating_sub(before.buckets[bucket])),
@@ -77,7 +77,7 @@ impl LatencyCounts {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this share of all durations is no longer than; `None` if there are none.
+    /// Returns the duration that this share of all durations does not exceed, or `None` if there are none.
     pub fn quantile_seconds(&self, share: f64) -> Option<f64> {
         let total = self.total();
         let rank = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
@@ -90,7 +90,7 @@ impl LatencyCounts {
         Some((lower_micros(bucket) + lower_micros(bucket + 1)) as f64 / 2e6)
     }
 
-    /// Those shorter than 2^bits microseconds.
+    /// Returns the number of durations shorter than 2^bits microseconds.
     fn below(&self, bits: u32) -> u64 {
         self.buckets[..bucket_of(1 << bits)].iter().sum()
     }

@@ -1,12 +1,12 @@
-//! What an earlier life left in the journal: found while the journal is opened, given to the tables when the gatherer
-//! starts.
+//! Inserts that an earlier run left in the journal. They are found while the journal is opened, and given to
+//! the tables when the gatherer starts.
 //!
-//! Left is each insert of which no record says that it is done. The latest piece that names an insert is the one that
-//! it was last sent with, or was about to be: it goes again with that piece, under the same id.
+//! An insert is left if no record says that it is done. The latest piece that names an insert is the one that
+//! it was last sent with, or was about to be: the insert goes again with that piece, under the same id.
 //!
-//! A piece is void when a later one has some of its inserts: it was cut up, since nothing of it was stored, or since its
-//! repeat would not be recognised. Its other inserts go as if they had never been sent, each run of them in its place
-//! between the pieces.
+//! A piece is void when a later one has some of its inserts: the piece was cut up, since nothing of it was
+//! stored, or since its repeat would not be recognised. Its other inserts go as if they had never been sent,
+//! each run of them in its place between the pieces.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -17,7 +17,7 @@ use crate::insert::DedupKeys;
 use crate::records;
 use crate::sink::PhysicalTable;
 
-/// A journal, and what it holds of an earlier life.
+/// An opened journal, and what an earlier run left in it.
 pub struct OpenedJournal {
     pub(crate) log: Log,
     pub(crate) max_bytes: u64,
@@ -25,14 +25,18 @@ pub struct OpenedJournal {
 }
 
 impl OpenedJournal {
-    /// For whoever drives the committer by hand, closes the journal, or shows what it takes.
+    /// Returns the log, for callers that drive the committer by hand, close the journal, or show what it
+    /// takes.
     pub fn log(&self) -> Log {
         self.log.clone()
     }
 }
 
-/// Opens the journal of a folder, and looks through it. Blocks. The committer has to run for as long as the gatherer
-/// does.
+/// Opens the journal of a folder, and looks through it. The call blocks. The committer has to run for as long
+/// as the gatherer does.
+///
+/// # Errors
+/// Fails where the disk fails, or the journal is damaged or was written by another version.
 pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJournal, Committer<D>), OpenError> {
     let mut scan = Scan::default();
     let (log, mut committer) = windrow_log::open(disk, options, &mut |record| scan.visit(&record))?;
@@ -40,17 +44,17 @@ pub fn open_journal<D: Disk>(disk: D, options: LogOptions) -> Result<(OpenedJour
     Ok((OpenedJournal { log, max_bytes: options.max_bytes, scan }, committer))
 }
 
-/// What was met in the journal, in the order of the records.
+/// Records that were found in the journal, in their order.
 #[derive(Default)]
 pub(crate) struct Scan {
     tables: BTreeMap<PhysicalTable, Vec<Met>>,
     contexts: HashMap<ContextKey, Option<PhysicalTable>>,
     pieces: Vec<LeftPiece>,
-    /// Of inserts that are known again when they come again.
+    /// Deduplication keys of inserts, by the inserts' records.
     keys: HashMap<u64, DedupKeys>,
     done: IdSet,
     done_records: Vec<RecordId>,
-    /// Sound records that mean nothing to us.
+    /// Sound records whose meaning is not known here.
     unreadable: Vec<RecordId>,
 }
 
@@ -59,13 +63,13 @@ struct Met {
     bytes: u32,
 }
 
-/// What is to be done about it.
+/// Records of the journal, sorted by what is to be done about them.
 #[derive(Default)]
 pub(crate) struct FoundRecords {
     pub(crate) tables: BTreeMap<PhysicalTable, Leftover>,
-    /// What nobody needs any more, in the order in which it may be forgotten.
+    /// Records that nobody needs any more, in the order in which they may be forgotten.
     pub(crate) dead: Vec<RecordId>,
-    /// Inserts that are done but not said to be.
+    /// Inserts that are done, though no record says so.
     pub(crate) unsaid: Vec<RecordId>,
     pub(crate) unreadable: Vec<RecordId>,
 }
@@ -106,8 +110,8 @@ impl Scan {
         Some(())
     }
 
-    /// `is_settled`: inserts that have come to their end, though the journal doesn't say so. Asked of each that is
-    /// left.
+    /// Sorts the records by what is to be done about them. `is_settled` is asked of each insert that is left,
+    /// and says whether it has come to its end, though the journal doesn't say so.
     pub(crate) fn sort(mut self, is_settled: impl Fn(RecordId, Option<DedupKeys>) -> bool) -> FoundRecords {
         let mut found = FoundRecords { unreadable: self.unreadable, ..FoundRecords::default() };
         let mut last_piece = latest_pieces(&self.pieces, &self.done);
@@ -157,8 +161,8 @@ impl Scan {
     }
 }
 
-/// Which piece each insert was last sent with, by the piece's place; without those of void pieces. Pieces of which nothing
-/// is left take no memory.
+/// Finds the piece that each insert was last sent with. Returns the places of these pieces by insert, without
+/// void pieces. Pieces of which nothing is left take no memory.
 fn latest_pieces(pieces: &[LeftPiece], done: &IdSet) -> HashMap<u64, usize> {
     let is_left = |piece: &&LeftPiece| piece.members.iter().any(|member| !done.contains(member.0));
     let of_left = pieces.iter().filter(is_left).flat_map(|piece| &piece.members);
@@ -178,12 +182,13 @@ fn latest_pieces(pieces: &[LeftPiece], done: &IdSet) -> HashMap<u64, usize> {
     latest
 }
 
-/// Pieces of a batch that was narrowed down were written as they were tried, not in the order of their inserts.
+/// Sorts pieces in the order of their inserts. Pieces of a batch that was narrowed down were written as they
+/// were tried.
 fn in_order(pieces: &mut VecDeque<LeftPiece>) {
     pieces.make_contiguous().sort_by_key(LeftPiece::first_member);
 }
 
-/// Numbers that mostly lie close together.
+/// A set of numbers that mostly lie close together.
 #[derive(Default)]
 struct IdSet {
     words: HashMap<u64, u64>,
@@ -204,8 +209,8 @@ mod tests {
     use super::*;
     use crate::sink::{BatchId, TableKey};
 
-    /// Sorts a journal that has these inserts, of which `pieces` were sent in this order. Gives the pieces that are left,
-    /// and the inserts that are in none.
+    /// Sorts a journal that has these inserts, of which `pieces` were sent in this order. Returns the pieces
+    /// that are left, and the inserts that are in none.
     fn sorted(inserts: &[u64], done: &[u64], pieces: &[&[u64]]) -> (Vec<Vec<u64>>, Vec<u64>) {
         let mut scan = Scan::default();
         let name = TableKey { database: "d".into(), table: "t".into() };

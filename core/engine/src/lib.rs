@@ -1,26 +1,30 @@
 //! The one place that decides order: inserts come in, batches go out, and every insert gets its own answer.
 //!
-//! # How it hangs together
+//! # How the parts work together
 //!
-//! An [`Insert`] belongs to a [`Shape`]: what it must have in common with others to share a batch. A shape belongs to a
-//! table, and one lock per table guards the open buffers of all its shapes and its flush policy (`table.rs`). Appending
-//! happens in the task that brought the insert, so the usual insert costs one short lock and no hand-over.
+//! An [`Insert`] belongs to a [`Shape`]: all that it must have in common with others to share a batch. A
+//! shape belongs to a table, and one lock per table guards the open buffers of all its shapes and its flush
+//! policy (`table.rs`). Appending happens in the task that brought the insert, so the usual insert costs one
+//! short lock and no hand-over.
 //!
-//! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to the sink. A
-//! shape has one flight in the air at a time, later ones queue behind it, so two batches of a shape can't swap; one that
-//! fails again and again steps aside (`retry_state.rs`, `line.rs`). Tables
-//! share the memory (`budget.rs`), of which each may take a part only, and the backend: a buffer whose policy wants it
-//! to go waits, open, for the turn of its lane (`schedule.rs`). A slow table delays no other.
+//! A sealed buffer becomes a flight (`flight.rs`): a batch with a fixed id and fixed members on its way to
+//! the sink. A shape has one flight at a time, and later batches queue behind it, so two batches of a shape
+//! can't swap. A batch that fails again and again steps aside (`retry_state.rs`, `line.rs`). Tables share the
+//! memory (`budget.rs`), of which each may take a part only. They also share the backend: a buffer whose
+//! policy wants it to be flushed waits, open, for the turn of its lane (`schedule.rs`). A slow table delays
+//! no other.
 //!
-//! What was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`); what finds no memory
-//! waits there, and so does what an earlier life left (`backlog.rs`, `feeder.rs`, `leftovers.rs`). What can't be stored
-//! and has nobody to be told becomes a dead letter (`settle.rs`, `posting.rs`).
+//! An insert that was acknowledged at level `disk` stands in the journal until its end (`journaling.rs`).
+//! Inserts that find no memory wait there, and so do those that an earlier run left (`backlog.rs`,
+//! `feeder.rs`, `leftovers.rs`). An insert that can't be stored, and whose sender can't be told, becomes a
+//! dead letter (`settle.rs`, `posting.rs`).
 //!
-//! When a buffer is sealed is decided by `policy/`, pure; where batches go is a [`Sink`](sink::Sink) (`sink/`); what
-//! the journal's records hold is in `records/`.
+//! The policies in `policy/` decide when a buffer is sealed, and are pure. A [`Sink`](sink::Sink) is the
+//! place where batches go (`sink/`). The contents of the journal's records are in `records/`.
 //!
-//! Only this crate acknowledges, and only after [`Sink::store`](sink::Sink::store) has said `Ok` (ack level
-//! `stored`), the insert's record is on the disk (`disk`), or the rows are in the buffer (`memory`).
+//! Only this crate acknowledges inserts. It does so only after [`Sink::store`](sink::Sink::store) has said
+//! `Ok` (ack level `stored`), the insert's record is on the disk (`disk`), or the rows are in the buffer
+//! (`memory`).
 
 mod activity;
 mod attempt;

@@ -1,19 +1,20 @@
-//! What the batches of one shape know of each other: which of them are set aside, whose inserts were refused a moment
-//! ago, and how many were stored.
+//! The state that the batches of one shape share: which of them are set aside, whose inserts were refused a
+//! moment ago, and how many were stored.
 //!
-//! A batch that may never be stored, or whose culprits take long to find, is *set aside*: its lane goes on without it,
-//! and it is tried beside the lane. Order is kept where it can matter:
+//! A batch that may never be stored, or whose culprits take long to find, is *set aside*: its lane goes on
+//! without it, and it is tried beside the lane. Order is kept where it can matter:
 //!
-//! - What a connection sends that has inserts aside waits behind them.
-//! - Nor does an insert that was acknowledged before it was stored (levels `memory` and `disk`) overtake another one
-//!   that was: one client may have sent both, on two connections. Who waits until his insert is stored sends what comes
-//!   behind it after that; so he waits for nobody else's.
-//! - Inserts that come from the journal may be anybody's: all wait behind them.
-//! - For what may be somebody else's nobody waits for ever: how far that reaches, and until when, says
-//!   `RetryState::reach`.
-//! - While nothing says that the batch itself is to blame (it is *in doubt*), the backend may be away. Then whatever
-//!   comes behind it is tried only directly after it has failed again: it is the first to be stored when the backend
-//!   is back. If what comes behind is stored instead, the batch is to blame.
+//! - An insert waits behind inserts of its own connection that are aside.
+//! - An insert that was acknowledged before it was stored (levels `memory` and `disk`) does not overtake
+//!   another such insert: one client may have sent both, on two connections. A client that waits until its
+//!   insert is stored sends what comes behind it after that; so its insert waits for nobody else's.
+//! - Inserts that come from the journal may be anybody's: all inserts wait behind them.
+//! - Nobody waits for ever behind inserts that may be somebody else's: `RetryState::reach` says how far that
+//!   waiting reaches, and until when.
+//! - While nothing says that the batch itself is to blame (it is *in doubt*), the backend may be away. Then a
+//!   batch that comes behind is tried only directly after the batch in doubt has failed again: the batch in
+//!   doubt is the first to be stored when the backend is back. If one behind it is stored instead, the batch
+//!   in doubt is to blame.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,16 +26,16 @@ use crate::member::Member;
 use crate::retry_state::Reach;
 use crate::shape::Shape;
 
-/// Each that ends wakes all others. With more of them, batches wait in their lane.
+/// Number of batches that may be aside: each that ends wakes all others. Further batches wait in their lane.
 const MOST_ASIDE: usize = 256;
-/// Writers whose latest end is remembered.
+/// Number of writers whose latest outcome is remembered, for each of the two outcomes.
 const MOST_WRITERS: usize = 4096;
 
-/// Who has sent some inserts.
+/// The senders of some inserts.
 #[derive(Default, Clone)]
 pub(crate) struct Senders {
     connections: HashSet<u64>,
-    /// Whether some of the inserts were acknowledged before they were stored.
+    /// Some of the inserts were acknowledged before they were stored.
     are_some_acknowledged: bool,
 }
 
@@ -59,16 +60,16 @@ impl Senders {
     }
 }
 
-/// Members of a batch that wait: what has to stay behind them in the batch waits as well.
+/// Members of a batch that wait: members that have to stay behind them in the batch wait as well.
 #[derive(Default)]
 pub(crate) struct WaitingMembers {
-    /// Each connection's first one.
+    /// The first member of each connection.
     of_writers: HashMap<u64, u64>,
-    /// The first one that was acknowledged already, the first that may be anybody's, and the first of all.
+    /// The first member that was acknowledged already, the first that may be anybody's, and the first of all.
     acknowledged: Option<u64>,
     of_anybody: Option<u64>,
     first: Option<u64>,
-    /// The furthest of them.
+    /// The furthest reach of these members.
     reach: Option<Reach>,
 }
 
@@ -104,8 +105,9 @@ impl WaitingMembers {
         members.iter().any(|member| self.is_before(member))
     }
 
-    /// Those who were picked, and what has to stay behind them or behind what waits already. What stays behind holds up
-    /// others in its turn, as far as what it waits for does.
+    /// Returns the members that were picked, and those that have to stay behind them or behind members that
+    /// wait already. A member that stays behind holds up others in its turn, as far as the members do that it
+    /// waits for.
     pub(crate) fn with_followers(mut self, members: &[Member], mut picked: Vec<bool>) -> Vec<bool> {
         let reach = self.reach.unwrap_or(Reach::Clients);
         for (member, picked) in members.iter().zip(&mut picked) {
@@ -122,7 +124,7 @@ impl WaitingMembers {
 pub(crate) struct Line {
     state: Mutex<State>,
     moved: Notify,
-    /// Of the batches that are aside one is sent at a time.
+    /// Lock for sending: of the batches that are aside one is sent at a time.
     beside: tokio::sync::Mutex<()>,
 }
 
@@ -132,12 +134,13 @@ struct State {
     stored: u64,
     stored_inserts: u64,
     aside: BTreeMap<u64, Aside>,
-    /// Writers whose latest insert was stored, and those whose latest insert was refused by itself.
+    /// Writers whose latest insert was stored, and (`suspected`) those whose latest insert was refused by
+    /// itself.
     trusted: HashSet<u64>,
     suspected: HashSet<u64>,
 }
 
-/// What is left of a batch that is aside: whose it is, and whom it holds up.
+/// The rest of a batch that is aside: its senders, and how far it holds up others.
 pub(crate) struct Remainder {
     pub(crate) senders: Senders,
     pub(crate) reach: Reach,
@@ -147,12 +150,12 @@ pub(crate) struct Remainder {
 struct Aside {
     remainder: Remainder,
     in_doubt: bool,
-    /// How often all of it has been tried.
+    /// Number of times that all of the batch has been tried.
     rounds: u64,
 }
 
 impl Aside {
-    /// Whether what this connection sends has to stay behind it.
+    /// Says whether inserts of this connection have to stay behind the batch.
     fn is_before(&self, writer: u64, is_acknowledged: bool) -> bool {
         let Remainder { senders, reach, .. } = &self.remainder;
         let is_same_connection = writer != FEEDER && senders.connections.contains(&writer);
@@ -185,7 +188,7 @@ impl State {
         before.remove(&writer);
     }
 
-    /// The batch in doubt that stands directly before this place, and how often it has been tried.
+    /// Returns the last batch in doubt before this place, and how often it has been tried.
     fn in_doubt_before(&self, place: u64) -> Option<(u64, u64)> {
         let before = self.aside.range(..place).rev().find(|(_, aside)| aside.in_doubt);
         before.map(|(place, aside)| (*place, aside.rounds))
@@ -201,7 +204,7 @@ impl Line {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many pieces have been stored.
+    /// Returns the number of pieces that have been stored.
     pub(crate) fn stored(&self) -> u64 {
         self.lock().stored
     }
@@ -217,13 +220,13 @@ impl Line {
         members.iter().for_each(|member| state.remember(member.writer, true));
     }
 
-    /// An insert of this writer's was refused by itself.
+    /// Notes that an insert of this writer was refused by itself.
     pub(crate) fn was_refused(&self, writer: u64) {
         self.lock().remember(writer, false);
     }
 
-    /// Who goes by themselves, behind the others: whose latest insert was refused, and who has to stay behind what is
-    /// aside.
+    /// Marks the members that go by themselves, behind the others: those whose writer's latest insert was
+    /// refused, and those that have to stay behind a batch that is aside.
     pub(crate) fn suspects(&self, members: &[Member]) -> Vec<bool> {
         let state = self.lock();
         if state.aside.is_empty() && state.suspected.is_empty() {
@@ -238,17 +241,17 @@ impl Line {
         self.lock().trusted.contains(&writer)
     }
 
-    /// How many batches are aside of which nobody knows whether they are to blame.
+    /// Returns the number of batches aside of which nobody knows whether they are to blame.
     pub(crate) fn doubts(&self) -> u32 {
         self.lock().aside.values().filter(|aside| aside.in_doubt).count() as u32
     }
 
-    /// One of those aside is about to be sent.
+    /// Waits until one of the batches that are aside may be sent.
     pub(crate) async fn beside(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.beside.lock().await
     }
 
-    /// Nothing if another one is.
+    /// Returns the lock for sending a batch that is aside, or `None` if another one is being sent.
     pub(crate) fn try_beside(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         self.beside.try_lock().ok()
     }
@@ -267,14 +270,14 @@ impl Line {
     }
 }
 
-/// A batch's place among those of its shape. Given up when it is dropped.
+/// A batch's place among those of its shape. The place is given up when this value is dropped.
 pub(crate) struct Position {
     shape: Arc<Shape>,
     number: u64,
 }
 
 impl Position {
-    /// Behind all others.
+    /// Takes the place behind all other batches.
     pub(crate) fn last(shape: &Arc<Shape>) -> Position {
         let mut state = shape.line.lock();
         state.places += 1;
@@ -285,7 +288,7 @@ impl Position {
         &self.shape.line
     }
 
-    /// From now on the batch is aside, with what is left of it.
+    /// Sets the batch aside, with what is left of it.
     pub(crate) fn set_aside(&self, remainder: Remainder, in_doubt: bool) {
         let mut state = self.line().lock();
         let rounds = state.aside.get(&self.number).map_or(0, |aside| aside.rounds);
@@ -294,7 +297,7 @@ impl Position {
         self.line().moved.notify_waiters();
     }
 
-    /// All of the batch has been tried, and something is to be tried again.
+    /// Notes that all of the batch has been tried, and that something is to be tried again.
     pub(crate) fn was_tried(&self, remainder: Remainder) {
         if let Some(aside) = self.line().lock().aside.get_mut(&self.number) {
             aside.rounds += 1;
@@ -303,24 +306,24 @@ impl Position {
         self.line().moved.notify_waiters();
     }
 
-    /// Whether one more batch may step aside.
+    /// Says whether one more batch may step aside.
     pub(crate) fn has_room_aside(&self) -> bool {
         self.line().lock().aside.len() < MOST_ASIDE
     }
 
-    /// How many inserts of the other batches are aside.
+    /// Returns the number of inserts of the other batches that are aside.
     pub(crate) fn inserts_aside(&self) -> u64 {
         let state = self.line().lock();
         let others = state.aside.iter().filter(|(number, _)| **number != self.number);
         others.map(|(_, aside)| aside.remainder.inserts).sum()
     }
 
-    /// Whether what stands before it is in doubt.
+    /// Says whether a batch before this one is in doubt.
     pub(crate) fn has_to_follow(&self) -> bool {
         self.line().lock().in_doubt_before(self.number).is_some()
     }
 
-    /// Waits until what stands before it has been tried once more, or isn't in doubt any more.
+    /// Waits until the batch in doubt before this one has been tried once more, or isn't in doubt any more.
     pub(crate) async fn follow(&self) {
         let at_first = self.line().lock().in_doubt_before(self.number);
         let is_turn = |state: &State| {
@@ -330,7 +333,7 @@ impl Position {
         self.line().until(is_turn).await;
     }
 
-    /// Waits until nothing is aside before it that these senders have to stay behind.
+    /// Waits until no batch before this one is aside that these senders have to stay behind.
     pub(crate) async fn until_none_is_before(&self, senders: &Senders) {
         self.line()
             .until(|state| !state.aside.range(..self.number).any(|(_, aside)| aside.is_before_some(senders)))

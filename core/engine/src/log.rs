@@ -13,7 +13,7 @@ pub enum InsertStatus {
 }
 
 impl InsertStatus {
-    /// The name in ClickHouse's enumeration.
+    /// Returns the name in ClickHouse's enumeration.
     pub fn as_str(self) -> &'static str {
         match self {
             InsertStatus::Ok => "Ok",
@@ -27,11 +27,12 @@ impl InsertStatus {
 #[derive(Debug, Clone)]
 pub struct LoggedBatch {
     pub destination: Arc<Destination>,
-    /// `None` if it never came to a flush.
+    /// Id of the flush; `None` if the batch never came to a flush.
     pub flush_query_id: Option<BatchId>,
-    /// Microseconds since 1970.
+    /// Time of the flush, in microseconds since 1970; 0 for an insert that could not be parsed.
     pub flush_time_micros: u64,
-    /// How long the batch was held; 0 when it was flushed by size, count or at sight.
+    /// Time that the batch was held, in milliseconds, if time or its source sealed it; 0 if its size did, for
+    /// example.
     pub timeout_ms: u64,
     pub inserts: Arc<[LogEntry]>,
 }
@@ -39,7 +40,7 @@ pub struct LoggedBatch {
 /// One insert: a row of `system.asynchronous_insert_log`.
 #[derive(Debug, Clone)]
 pub struct LogEntry {
-    /// When it was gathered, in microseconds since 1970.
+    /// Time when the insert arrived, in microseconds since 1970.
     pub event_time_micros: u64,
     pub kind: Arc<InsertKind>,
     pub query_id: QueryId,
@@ -49,7 +50,8 @@ pub struct LogEntry {
     pub status: InsertStatus,
 }
 
-/// The latest inserts that came to an end, up to a number. Kept by batch: what its inserts share is kept once.
+/// The latest inserts that came to an end, up to a number. They are kept by batch: what a batch's inserts
+/// share is kept once.
 #[derive(Debug)]
 pub(crate) struct InsertLog {
     kept: Mutex<KeptLog>,

@@ -11,24 +11,26 @@ use windrow_columns::Rows;
 use crate::insert::{AckLevel, DedupKeys, History, Insert, InsertKind, Outcome, QueryId};
 use crate::journaling::Journaled;
 
-/// What an insert costs to hold besides its rows: its member entry, its ids, its answer's channel.
+/// Bytes that it costs to hold an insert besides its rows: its member entry, its ids, its answer's channel.
 pub(crate) const MEMBER_BYTES: u64 = 256;
-/// So little is copied whenever an insert leaves.
+/// Bytes of a batch up to which its rows are copied whenever an insert leaves.
 const CHEAP_BYTES: u64 = 64 << 10;
-/// Where there is more, the rows of those who have left may be one part in so many before they are taken out: what is
-/// copied for that is a few times what goes.
+/// Share of a larger batch (one part in so many) that rows of members that have left may reach before they
+/// are taken out: what is copied for that is a few times what goes.
 const MOST_LEFT: u64 = 4;
 
-/// Rows and whose they are.
+/// Rows, and the members that they belong to.
 #[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) rows: Rows,
     pub(crate) members: Vec<Member>,
-    /// What members hold that have left while their rows lie here: the budget gets it back with them.
+    /// Bytes held by members that have left while their rows lie here: the budget gets them back with the
+    /// rows.
     left_bytes: u64,
 }
 
-/// What members have left behind, now taken out: to be dropped where nobody waits for it, and given back then.
+/// Rows and entries of members that have left, now taken out. They are dropped where nobody waits for that,
+/// and their bytes are given back then.
 #[must_use = "its bytes are given back to the budget"]
 pub(crate) struct Cleared {
     pub(crate) bytes: u64,
@@ -44,25 +46,25 @@ pub(crate) struct Member {
     pub(crate) held_bytes: u64,
     pub(crate) arrived_at: Micros,
     pub(crate) query_id: QueryId,
-    /// The connection it came on.
+    /// The connection that the insert came on.
     pub(crate) writer: u64,
     pub(crate) kind: Arc<InsertKind>,
     pub(crate) ack: AckLevel,
-    /// Whoever is to be told.
+    /// The channel to whoever is to be told the outcome.
     pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
-    /// Attempts to store it that have failed.
+    /// Number of attempts to store the insert that have failed.
     pub(crate) attempts: u32,
     pub(crate) baggage: Option<Box<Baggage>>,
     pub(crate) journaled: Option<Journaled>,
-    /// Its place in a batch that its source has put together.
+    /// The insert's place in a batch that its source has put together.
     pub(crate) place: Option<u32>,
     pub(crate) left_over: bool,
-    /// It has left: taken back by its sender, or dismissed. Its rows go when enough have left, or when the batch takes
-    /// off.
+    /// The insert has left: its sender took it back, or it was dismissed. Its rows go when enough inserts
+    /// have left, or when the batch takes off.
     pub(crate) withdrawn: bool,
 }
 
-/// What most inserts don't have.
+/// The parts that most inserts don't have.
 #[derive(Default)]
 pub(crate) struct Baggage {
     pub(crate) dedup: Option<DedupKeys>,
@@ -82,23 +84,24 @@ impl Baggage {
 }
 
 impl Member {
-    /// Whether its sender waits until it is stored, and decides what to do if it can't be.
+    /// Says whether the sender waits until the insert is stored, and decides what to do if it can't be.
     pub(crate) fn waits(&self) -> bool {
         self.ack == AckLevel::Stored
     }
 
-    /// The span of the request that it came with, if that is traced.
+    /// Returns the span of the request that the insert came with, if that is traced.
     pub(crate) fn trace(&self) -> Option<&SpanContext> {
         self.baggage.as_ref()?.trace.as_deref()
     }
 
-    /// Whether its sender is asked before it is sent again when that might store it twice. A source would send it again
-    /// anyway.
+    /// Says whether the sender is asked before the insert is sent again when that might store it twice. A
+    /// source would send it again anyway.
     pub(crate) fn is_asked(&self) -> bool {
         self.waits() && self.place.is_none()
     }
 
-    /// The member itself; only what says which rows were its own stays, and what they hold.
+    /// Takes the member out. An entry stays that says which rows were the member's own, and how many bytes
+    /// they hold.
     fn leave_rows(&mut self) -> Member {
         let stays = Member {
             id: self.id,
@@ -121,7 +124,8 @@ impl Member {
         std::mem::replace(self, stays)
     }
 
-    /// What a part of a batch is known by: the same over restarts for those in the journal, and for those of a source.
+    /// Returns the id of the member that names parts of a batch: it is the same over restarts for members in
+    /// the journal, and for those of a source.
     pub(crate) fn lasting_id(&self) -> [u8; 9] {
         let (kind, id) = match (self.place, self.journaled) {
             (Some(place), _) => (2, u64::from(place)),
@@ -134,13 +138,13 @@ impl Member {
     }
 }
 
-/// An insert on its way into a batch, with memory granted.
+/// An insert on its way into a batch, for which memory has been granted.
 pub(crate) struct Arriving {
     pub(crate) insert: Insert,
     pub(crate) held_bytes: u64,
     pub(crate) outcome: Option<oneshot::Sender<Outcome>>,
     pub(crate) journaled: Option<Journaled>,
-    /// By an earlier life: what comes now waits for its end.
+    /// An earlier run left the insert: new inserts wait for its end.
     pub(crate) left_over: bool,
 }
 
@@ -149,7 +153,7 @@ impl Contents {
         Contents { rows, members, left_bytes: 0 }
     }
 
-    /// Adds an insert's rows, and its entry under a higher number than all before.
+    /// Adds an insert's rows, and its entry under a higher id than all before.
     pub(crate) fn add(&mut self, id: u64, now: Micros, arriving: Arriving) {
         let Arriving { insert, held_bytes, outcome, journaled, left_over } = arriving;
         let rows = insert.rows.count();
@@ -182,7 +186,7 @@ impl Contents {
         });
     }
 
-    /// Marks an insert as taken back. [`clear_left`](Self::clear_left) is to follow.
+    /// Marks an insert as taken back. [`clear_left`](Self::clear_left) has to follow.
     pub(crate) fn withdraw(&mut self, member: u64) -> Option<&Member> {
         let index = self.members.binary_search_by_key(&member, |member| member.id).ok()?;
         let member = &mut self.members[index];
@@ -193,7 +197,8 @@ impl Contents {
         Some(member)
     }
 
-    /// Takes out members without their rows, as if each had been taken back. What they hold goes with their rows.
+    /// Takes out members without their rows, as if each had been taken back. The bytes that they hold go with
+    /// their rows.
     pub(crate) fn dismiss(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
         let mut dismissed = Vec::new();
         for member in self.members.iter_mut().filter(|member| !member.withdrawn && picked(member)) {
@@ -208,13 +213,13 @@ impl Contents {
         self.members.iter().map(|member| member.held_bytes).sum()
     }
 
-    /// Those who have not left.
+    /// Returns the members that have not left.
     pub(crate) fn staying(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| !member.withdrawn)
     }
 
-    /// Takes out the rows of those who have left if there is much of them. Many may give up in the same moment, under
-    /// the table's lock.
+    /// Takes out the rows of members that have left if these rows are many. Many senders may give up in the
+    /// same moment, under the table's lock.
     pub(crate) fn clear_left(&mut self) -> Option<Cleared> {
         let holds_bytes = self.rows.bytes() as u64 + MEMBER_BYTES * self.members.len() as u64;
         let is_due = holds_bytes <= CHEAP_BYTES || self.left_bytes >= holds_bytes / MOST_LEFT;
@@ -225,7 +230,8 @@ impl Contents {
         }
     }
 
-    /// As [`clear_left`](Self::clear_left), however little that is. `None`: nobody has left.
+    /// Takes out the rows of members that have left, however few these are. Returns `None` if no member has
+    /// left.
     pub(crate) fn drop_left(&mut self) -> Option<Cleared> {
         if !self.members.iter().any(|member| member.withdrawn) {
             return None;
@@ -234,31 +240,31 @@ impl Contents {
         Some(Cleared { bytes: std::mem::take(&mut self.left_bytes), _rows: rows, _members: members })
     }
 
-    /// An attempt to store them has failed.
+    /// Counts an attempt to store these members that has failed.
     pub(crate) fn count_attempt(&mut self) {
         self.members.iter_mut().for_each(|member| member.attempts = member.attempts.saturating_add(1));
     }
 
-    /// How many of them nothing but memory keeps, though they were acknowledged.
+    /// Returns the number of members that were acknowledged, though only memory keeps them.
     pub(crate) fn unkept_inserts(&self) -> u64 {
         let unkept = |member: &&Member| member.ack != AckLevel::Stored && member.journaled.is_none();
         self.members.iter().filter(unkept).count() as u64
     }
 
-    /// Hands out all, and leaves nothing.
+    /// Hands out all rows and members, and leaves nothing.
     pub(crate) fn take(&mut self) -> Contents {
         let left_bytes = std::mem::take(&mut self.left_bytes);
         Contents { rows: self.rows.take(), members: std::mem::take(&mut self.members), left_bytes }
     }
 
-    /// Cuts before the member at `index`; the second half is returned.
+    /// Cuts before the member at `index`, and returns the second half.
     pub(crate) fn split_off(&mut self, index: usize) -> Contents {
         let start: usize = self.members[..index].iter().map(|member| member.rows).sum();
         let second = self.rows.split_off(start);
         Contents::new(second, self.members.split_off(index))
     }
 
-    /// Takes out the members that `picked` has, with their rows.
+    /// Takes out the members that `picked` marks, with their rows.
     pub(crate) fn take_apart(&mut self, picked: &[bool]) -> Contents {
         let mut out = self.take();
         let (mut ours, mut theirs, mut start) = (Vec::<Range<usize>>::new(), Vec::new(), 0);
@@ -285,12 +291,12 @@ impl Contents {
         each.map(|(member, rows)| Contents::new(rows, vec![member])).collect()
     }
 
-    /// Takes out all members that `picked` says, rows and all.
+    /// Takes out all members that `picked` chooses, and drops their rows.
     pub(crate) fn extract(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
         self.take_out(picked).0
     }
 
-    /// The members, and the rows that all of them lay in.
+    /// Takes out members. Returns them, and the rows that all members lay in.
     fn take_out(&mut self, picked: impl Fn(&Member) -> bool) -> (Vec<Member>, Rows) {
         let (mut out, mut kept, mut start) = (Vec::new(), Vec::<Range<usize>>::new(), 0);
         for member in std::mem::take(&mut self.members) {

@@ -1,4 +1,5 @@
-//! What the gatherer counts. Names, units and help texts of all its metrics are here.
+//! Metrics of the gatherer, with their names, units and help texts. (Those of the journal are in
+//! `journal_metrics.rs`.)
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
@@ -38,23 +39,23 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-/// The label of all tables together that have no series of their own.
+/// The label that all tables share that have no series of their own.
 pub const OTHER_TABLES: &str = "(others)";
 
-/// As Prometheus' text format has it between quotes; the library writes labels as they are.
+/// Escapes a label as Prometheus' text format has it between quotes; the library writes labels as they are.
 pub(crate) fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Which tables have series of their own: the first ones, up to a number. A series takes memory for ever, here and in
-/// Prometheus.
+/// The tables that have series of their own: the first ones, up to a number. A series takes memory for ever,
+/// here and in Prometheus.
 struct Named {
     max_tables: usize,
     tables: Mutex<HashSet<TableLabels>>,
 }
 
 impl Named {
-    /// The table's labels; `false`: those that it shares with others.
+    /// Returns the table's labels and true, or the labels that it shares with others and false.
     fn labels(&self, database: &str, table: &str) -> (TableLabels, bool) {
         let own = TableLabels { database: label(database), table: label(table) };
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +69,7 @@ impl Named {
 
 type Histograms = Family<TableLabels, Histogram, fn() -> Histogram>;
 
-/// All tables' metrics.
+/// Metrics of all tables.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     named: Arc<Named>,
@@ -95,7 +96,7 @@ pub(crate) struct Metrics {
     journal_bytes: Family<TableLabels, Gauge>,
     pub(crate) journal: JournalMetrics,
     pub(crate) activities: Arc<Activities>,
-    /// Of all tables, from a batch's sealing to its end.
+    /// Time from a batch's sealing to its end, for all tables together.
     pub(crate) flush_latency: LatencyHistogram,
 }
 
@@ -108,7 +109,7 @@ fn amounts() -> Histogram {
 }
 
 impl Metrics {
-    /// `max_tables`: so many have series of their own.
+    /// Registers the metrics. At most `max_tables` tables have series of their own.
     pub(crate) fn register(registry: &mut Registry, max_tables: usize) -> Metrics {
         let metrics = Metrics {
             named: Arc::new(Named { max_tables, tables: Mutex::default() }),
@@ -215,7 +216,7 @@ impl Metrics {
         }
     }
 
-    /// Gauges that tables share are added up anew each time that somebody asks.
+    /// Sets the gauges that tables share to zero: they are added up anew each time that somebody asks.
     pub(crate) fn reset_shared(&self) {
         let shared = TableLabels { database: OTHER_TABLES.to_owned(), table: OTHER_TABLES.to_owned() };
         for family in [&self.buffer_bytes, &self.backlog_inserts, &self.backlog_bytes, &self.journal_bytes] {
@@ -229,7 +230,7 @@ impl Metrics {
     }
 }
 
-/// Inserts that ended one way.
+/// Counters of inserts that ended in one way.
 pub(crate) struct ResultCounters {
     inserts: Counter,
     rows: Counter,
@@ -274,7 +275,7 @@ pub(crate) struct TableMetrics {
     is_named: bool,
 }
 
-/// What a table holds at this moment.
+/// Amounts that a table holds at this moment.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Held {
     pub oldest_seconds: f64,
@@ -282,12 +283,12 @@ pub struct Held {
     pub backlog_inserts: u64,
     pub backlog_bytes: u64,
     pub journal_bytes: u64,
-    /// As last seen; 0 where nobody counted.
+    /// Active parts as they were last counted; 0 where nobody counted them.
     pub parts_active: u64,
 }
 
 impl Held {
-    /// Of two tables.
+    /// Returns what two tables hold together.
     pub fn and(self, other: Held) -> Held {
         Held {
             oldest_seconds: self.oldest_seconds.max(other.oldest_seconds),
@@ -318,7 +319,7 @@ impl TableMetrics {
         self.oldest.set(oldest);
     }
 
-    /// An insert has come to its end.
+    /// Counts an insert that has come to its end.
     pub(crate) fn ended(&self, is_stored: bool, rows: u64, bytes: u64) {
         match is_stored {
             true => self.stored.add(1, rows, bytes),
@@ -329,20 +330,20 @@ impl TableMetrics {
         }
     }
 
-    /// A batch is on its way.
+    /// Counts a batch that is on its way.
     pub(crate) fn flushes(&self, inserts: usize, rows: usize) {
         self.batch_inserts.observe(inserts as f64);
         self.batch_rows.observe(rows as f64);
         self.activity.flushed(inserts as u64, rows as u64);
     }
 
-    /// It has come to its end.
+    /// Counts a batch that has come to its end.
     pub(crate) fn flushed(&self, took: Duration) {
         self.flush.observe(took.as_secs_f64());
         self.flush_latency.observe(took);
     }
 
-    /// `created`: since they were counted last.
+    /// Sets the number of active parts, and counts the parts that were created since the last count.
     pub(crate) fn parts(&self, created: u64, active: u64) {
         self.parts_created.inc_by(created);
         self.activity.parts(created, active);

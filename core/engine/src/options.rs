@@ -4,21 +4,22 @@ use std::time::Duration;
 pub struct GathererOptions {
     /// Bytes that all buffers and flights may hold together.
     pub max_buffer_bytes: u64,
-    /// Bytes that one table may take of them.
+    /// Bytes of these that one table may take.
     pub max_table_bytes: u64,
-    /// How long an insert waits for room before it is refused.
+    /// Time that an insert waits for room before it is refused.
     pub overload_wait: Duration,
-    /// How long who waits for the sink goes on waiting while its table has too many parts.
+    /// Time that an insert, if its sender waits for the sink, goes on waiting while its table has too many
+    /// parts.
     pub too_many_parts_wait: Duration,
-    /// For how long a batch is tried again after errors that may pass; `None`: until it is stored.
+    /// Time for which a batch is tried again after errors that may pass; with `None`, until it is stored.
     pub retry_for: Option<Duration>,
     /// Bytes of the journal that one table's inserts may take.
     pub max_table_journal_bytes: u64,
-    /// How long inserts that nobody waits for may be held for others when the backend has too much to do.
+    /// Time that inserts that nobody waits for may be held for others when the backend has too much to do.
     pub longest_hold: Duration,
-    /// Tables with series of their own in the metrics; the others share some.
+    /// Number of tables with series of their own in the metrics; the others share some.
     pub max_tables_in_metrics: usize,
-    /// Entries kept for `system.asynchronous_insert_log`.
+    /// Number of entries kept for `system.asynchronous_insert_log`.
     pub log_entries: usize,
 }
 

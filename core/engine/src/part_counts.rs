@@ -1,4 +1,4 @@
-//! How many parts the tables have that were written to lately: one question for all of them, now and then.
+//! Numbers of parts of the tables that were written to lately: one query for all of them, now and then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,9 +10,10 @@ use crate::sink::{Sink, TableKey};
 use crate::gatherer::Core;
 use crate::table::Table;
 
-/// A table is asked about no oftener.
+/// Shortest time between two queries about one table.
 const INTERVAL: Micros = Micros::from_millis(2_000);
-/// Between two questions at least, and so many times what the last one took: asking is not to cost what it saves.
+/// Shortest pause between two queries. It is also at least `PAUSE_IN_QUESTIONS` times what the last query
+/// took: asking is not to cost what it saves.
 const PAUSE: Duration = Duration::from_secs(2);
 const PAUSE_IN_QUESTIONS: u32 = 20;
 
@@ -27,7 +28,7 @@ struct State {
     is_asking: bool,
 }
 
-/// A flight of the table has ended.
+/// Starts a count of a table's parts, if that is due, after a flight of the table has ended.
 pub(crate) fn count_parts<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>) {
     // Parts of a Distributed table are counted by nobody.
     if table.shard == 0 && table.parts_are_due(INTERVAL) && core.part_counts.add(table) {
@@ -36,14 +37,14 @@ pub(crate) fn count_parts<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>) {
 }
 
 impl PartCounts {
-    /// True: nobody is asking, and who called is to.
+    /// Adds a table to those that are due. Returns true if nobody is asking: then the caller has to ask.
     fn add(&self, table: &Arc<Table>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.due.insert(table.name.clone(), Arc::downgrade(table));
         !std::mem::replace(&mut state.is_asking, true)
     }
 
-    /// Those to ask about. None: whoever asked stops.
+    /// Returns the tables to ask about. If there are none, the task that asks stops.
     fn take(&self) -> Vec<Arc<Table>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let due: Vec<_> = std::mem::take(&mut state.due).values().filter_map(Weak::upgrade).collect();

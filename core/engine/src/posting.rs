@@ -1,5 +1,5 @@
-//! How dead letters come to their store: at once, or as soon as it takes them. Until then their rows stay in memory,
-//! and count as held.
+//! The way of dead letters to their store: at once, or as soon as it takes them. Until then their rows stay
+//! in memory, and count as held.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -17,11 +17,12 @@ use crate::table::Table;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Dead letters that are not kept yet.
+/// Counts of work that has to end before the gatherer does: dead letters that are not kept yet, and entries
+/// of the deduplication index that are not on the disk yet.
 #[derive(Default)]
 pub(crate) struct Posting {
     under_way: AtomicUsize,
-    /// Dead letters of inserts that nothing but memory keeps.
+    /// Number of dead letters whose inserts only memory keeps.
     unkept: AtomicU64,
     arrived: Notify,
 }
@@ -42,7 +43,7 @@ impl Posting {
         self.arrived.notify_waiters();
     }
 
-    /// Waits until no dead letter is under way.
+    /// Waits until no dead letter, and no entry of the deduplication index, is under way.
     pub(crate) async fn all_arrived(&self) {
         loop {
             let arrived = self.arrived.notified();
@@ -62,14 +63,14 @@ pub(crate) struct Post {
     pub(crate) table: Arc<Table>,
     pub(crate) flight: Arc<Flight>,
     pub(crate) dead_letters: Vec<FailedInsert>,
-    /// Of the table's memory.
+    /// Bytes of the table's memory that the dead letters hold.
     pub(crate) held_bytes: u64,
-    /// Where their inserts stand in the journal: they stay there until the dead letters are kept.
+    /// Records of their inserts in the journal, which stay there until the dead letters are kept.
     pub(crate) journaled: Vec<Journaled>,
 }
 
 impl<S: Sink> Core<S> {
-    /// Sees to it that dead letters are kept.
+    /// Starts a task that sees to it that dead letters are kept.
     pub(crate) fn post(self: &Arc<Self>, post: Post) {
         report(&post.table, &post.dead_letters, self.stores.dead_letters.is_some());
         let core = self.clone();
@@ -89,7 +90,7 @@ impl<S: Sink> Core<S> {
     }
 }
 
-/// Tries until the dead letters are kept.
+/// Hands the dead letters to their store, if there is one, again and again until they are kept.
 async fn keep<S: Sink>(core: &Core<S>, table: &Table, mut dead_letters: Vec<FailedInsert>) {
     let Some(store) = &core.stores.dead_letters else { return };
     let mut pause = FIRST_PAUSE;

@@ -1,10 +1,11 @@
-//! How an insert comes in: at once, behind others, by way of the journal, or not at all.
+//! The ways in which an insert comes in: at once, behind others, through the journal, or not at all.
 //!
-//! - Whoever waits for the sink, or asked for memory only, is put into a buffer. Where the table has a backlog it waits
-//!   for its turn, so that a writer's inserts keep their order whatever levels it asks for.
-//! - Whoever asked for the disk is written to the journal *and* put into a buffer, with no await in between: the insert
-//!   is in both, or in neither. Where memory is full or the table has a backlog it is only written to the journal,
-//!   behind the others.
+//! - An insert whose sender waits for the sink, or asked for memory only, is put into a buffer. Where the
+//!   table has a backlog the insert waits for its turn, so that a writer's inserts keep their order whatever
+//!   levels it asks for.
+//! - An insert whose sender asked for the disk is written to the journal *and* put into a buffer, with no
+//!   await in between: the insert is in both, or in neither. Where memory is full or the table has a backlog,
+//!   the insert is only written to the journal, behind the others.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -28,14 +29,17 @@ use crate::shape::Shape;
 use crate::simulation::sabotage::{self, Sabotage};
 use crate::table::Table;
 
-/// How often it is tried to take an insert out of a batch that is under way.
+/// Time between two attempts to take an insert out of a batch that is under way.
 const WITHDRAWN_AGAIN: Duration = Duration::from_millis(10);
 
 impl<S: Sink> Gatherer<S> {
-    /// Takes an insert. For one that waits, the ticket brings the outcome; for others the push itself is the
-    /// acknowledgement, at the level that the insert asks for.
+    /// Takes an insert. For an insert whose sender waits, the ticket brings the outcome; for others the end
+    /// of this call is the acknowledgement, at the level that the insert asks for.
     ///
     /// A repeat of what is stored has no ticket either: there is nothing left to be done for it.
+    ///
+    /// # Errors
+    /// Fails where the insert is not taken: no room, too long a wait, a failed journal or batch, a shutdown.
     pub async fn push(&self, shape: &Arc<Shape>, mut insert: Insert) -> Result<Option<Ticket>, PushError> {
         if insert.dedup.is_some() && self.claim_keys(shape, &mut insert).await? == Claimed::Repeat {
             return Ok(None);
@@ -52,7 +56,7 @@ impl<S: Sink> Gatherer<S> {
         pushed
     }
 
-    /// With room in memory, and nobody in front.
+    /// Puts an insert into a buffer, when there is room in memory and no insert in front of it.
     async fn push_in_turn(
         &self,
         journal: Option<&Arc<Journaling>>,
@@ -95,7 +99,8 @@ impl<S: Sink> Gatherer<S> {
         }))
     }
 
-    /// Waits for those in front: not for ever, and briefly where the table has too many parts for them either.
+    /// Waits for the inserts in front: not for ever, and only briefly where the table has too many parts for
+    /// those as well.
     async fn wait_for_turn(&self, table: &Table, turn: Turn, patience: Duration) -> Result<(), PushError> {
         tokio::select! {
             biased;
@@ -114,7 +119,8 @@ impl<S: Sink> Gatherer<S> {
         }
     }
 
-    /// Ends when the insert is on the disk.
+    /// Writes the insert to the journal and puts it into a buffer, or parks it. The call ends when the insert
+    /// is on the disk.
     async fn push_to_disk(
         &self,
         journal: &Arc<Journaling>,
@@ -186,7 +192,8 @@ impl<S: Sink> Gatherer<S> {
         }
     }
 
-    /// Writes the insert to the journal, behind all others of its table; the feeder will bring it.
+    /// Writes the insert to the journal, behind all others of its table; the feeder will bring it into a
+    /// buffer.
     async fn park(&self, journal: &Arc<Journaling>, shape: &Arc<Shape>, mut insert: Insert) -> Result<(), PushError> {
         let table = shape.table.clone();
         let encoded = self.encode(journal, shape, &insert)?;
@@ -231,7 +238,8 @@ impl<S: Sink> Gatherer<S> {
         }
     }
 
-    /// What refuses an insert whatever room there is.
+    /// Fails where an insert is refused whatever room there is: it might become a dead letter that can't be
+    /// kept, or the gatherer ends.
     fn check(&self, table: &Table, insert: &Insert) -> Result<(), PushError> {
         // What nobody waits for may become a dead letter, and is refused if that could not be kept. One that was a dead
         // letter makes room.

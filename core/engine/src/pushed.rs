@@ -1,18 +1,18 @@
 //! Batches that their source has gathered itself and can bring again: those of a Kafka pipeline.
 //!
-//! Such a batch goes past the buffers and their policy, straight into the lane of its shape, under the id and with the
-//! members that its source has written down before. Nothing of it is journaled, and none of its members becomes a dead
-//! letter here: after a crash its source pushes it again, as *sent before*, and whatever of it is stored is recognised
-//! by its id.
+//! Such a batch goes past the buffers and their policy, straight into the lane of its shape, under the id and
+//! with the members that its source has written down before. Nothing of the batch is journaled, and none of
+//! its members becomes a dead letter here: after a crash its source pushes it again, as *sent before*, and
+//! rows that are stored already are recognised by the batch's id.
 //!
-//! For that each attempt of a repeat has to send what an attempt of an earlier life sent:
+//! For that each attempt of a repeat has to send what an attempt of an earlier run sent:
 //!
 //! - A part of the batch is named by the batch's id and its members' places, which a repeat gives again.
-//! - A batch is taken apart only where its rows say so by themselves: where the values of some are refused, or where
-//!   they go into too many partitions. What is short for the moment, such as memory, or of the table, such as a right,
-//!   may be otherwise the next time: then a batch that is partly stored in parts would be sent whole. It fails as a
-//!   whole instead, or is tried again.
-//! - There is no limit to how far it is taken apart: its rows tell where that ends.
+//! - A batch is taken apart only where its rows say so by themselves: where the values of some are refused,
+//!   or where they go into too many partitions. Other reasons may be gone the next time: a lack of memory for
+//!   the moment, or of a right on the table. Then a batch that is partly stored in parts would be sent whole.
+//!   Such a batch fails as a whole instead, or is tried again.
+//! - There is no limit to how far a batch is taken apart: its rows tell where that ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,35 +31,36 @@ use crate::shape::Shape;
 use crate::signal::Signal;
 use crate::table::Table;
 
-/// A batch as its source has written it down: whenever it is pushed, it has this id, these members and their rows.
+/// A batch as its source has written it down: whenever it is pushed, it has this id, these members and their
+/// rows.
 pub struct PushedBatch {
     pub id: BatchId,
-    /// What is refused, and told, one by one. Not empty.
+    /// Members, which are refused and answered one by one. The list is not empty.
     pub members: Vec<PushedMember>,
-    /// Whether it may have been pushed before, by whomever.
+    /// The batch may have been pushed before, by any gateway.
     pub sent_before: bool,
 }
 
 pub struct PushedMember {
-    /// In order; they need not be in one piece. Of the shape's form and columns, and not empty.
+    /// Rows in their order, in one part or several. They are of the shape's form and columns, and not empty.
     pub rows: Vec<Rows>,
-    /// Bytes as they came.
+    /// Bytes of the rows as they came.
     pub payload_bytes: u64,
-    /// How long its source has had the first of its rows.
+    /// Time for which the source has had the first of the rows.
     pub gathered_for: Duration,
     pub query_id: QueryId,
     pub kind: Arc<InsertKind>,
 }
 
-/// How far a batch has come that is not at its end.
+/// The state of a batch that has not come to its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Attempts that have failed.
+    /// Number of attempts that have failed.
     pub failed_attempts: u32,
     pub last_error: Option<InsertError>,
 }
 
-/// What a pushed batch and whoever waits for it both know.
+/// The state that a pushed batch shares with whoever waits for it.
 #[derive(Debug)]
 pub(crate) struct SourceBatch {
     pub(crate) sent_before: bool,
@@ -74,14 +75,14 @@ impl SourceBatch {
     }
 }
 
-/// A pushed batch on its way. Whoever drops this does not stop it.
+/// A pushed batch on its way. Dropping the ticket does not stop the batch.
 pub struct BatchTicket {
     members: Vec<oneshot::Receiver<Outcome>>,
     batch: Arc<SourceBatch>,
     ended: Arc<Signal>,
 }
 
-/// Tells how far a batch has come, beside the one who waits for its end.
+/// A view of how far a batch has come, for others than the one who waits for its end.
 #[derive(Debug, Clone)]
 pub struct BatchProgress(Arc<SourceBatch>);
 
@@ -96,8 +97,8 @@ impl BatchTicket {
         BatchProgress(self.batch.clone())
     }
 
-    /// Waits for all members' ends; in their order. Those whose end is not certain when the gatherer has been shut down
-    /// are said to be unknown.
+    /// Waits for the outcomes of all members, in their order. Outcomes that are not certain when the gatherer
+    /// has been shut down are said to be unknown.
     pub async fn outcomes(self) -> Vec<Result<(), InsertError>> {
         let BatchTicket { members, ended, batch: _ } = self;
         let mut outcomes = Vec::with_capacity(members.len());
@@ -117,21 +118,24 @@ fn outcome_at_end(member: &mut oneshot::Receiver<Outcome>) -> Outcome {
 }
 
 impl InsertError {
-    /// Of a member of a pushed batch: whether it was refused, by itself, for what its rows hold. Then nothing of it is
-    /// stored, and nothing will be however often it is pushed. With any other error its batch is to be pushed again,
-    /// under the same id.
+    /// Says whether a member of a pushed batch was refused, by itself, for its rows' values. Then nothing of
+    /// it is stored, and nothing will be however often it is pushed. With any other error its batch is to be
+    /// pushed again, under the same id.
     pub fn is_of_rows(&self) -> bool {
         matches!(self, InsertError::Exception(exception) if is_of_rows(exception))
     }
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// Takes a batch that its source keeps until it knows the outcomes. Resolves when the batch has memory and its
-    /// place in the lane, which may take as long as there is no room. Batches of a shape are stored in the order of the
-    /// calls.
+    /// Takes a batch that its source keeps until it knows the outcomes. The call ends when the batch has
+    /// memory and its place in the lane, and waits as long as there is no room. Batches of a shape are stored
+    /// in the order of the calls.
+    ///
+    /// # Errors
+    /// Fails where the gatherer is shutting down.
     ///
     /// # Panics
-    /// If a member has no rows, or if rows are not of the shape's form and columns.
+    /// Panics if a member has no rows, or if rows are not of the shape's form and columns.
     pub async fn push_batch(&self, shape: &Arc<Shape>, batch: PushedBatch) -> Result<BatchTicket, PushError> {
         let table = &shape.table;
         let _turn = table.pushing.lock().await;
@@ -158,7 +162,7 @@ impl<S: Sink> Gatherer<S> {
     }
 }
 
-/// A member and the size of what it brought.
+/// A member, and the size of its rows.
 struct Measured {
     rows: usize,
     held_bytes: u64,
@@ -178,7 +182,7 @@ fn measure(members: Vec<PushedMember>) -> (Vec<Measured>, Vec<Rows>) {
     (measured.collect(), parts)
 }
 
-/// The members as they stand in the batch, sharing `room`.
+/// Returns the members as they stand in the batch, sharing `room`, and the receivers of their outcomes.
 fn enter(sizes: Vec<Measured>, mut room: u64, now: Micros) -> (Vec<Member>, Vec<oneshot::Receiver<Outcome>>) {
     let members = (0..).zip(sizes).map(|(place, Measured { rows, held_bytes, member })| {
         let held_bytes = held_bytes.min(room);

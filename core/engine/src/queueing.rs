@@ -1,4 +1,4 @@
-//! A table's backlog: who has to wait behind it, and what the feeder takes out of it.
+//! A table's backlog: which inserts have to wait behind it, and what the feeder takes out of it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use crate::backlog::{Backlog, Leftover, Sender, ToFeed, Turn};
 use crate::table::Table;
 
 impl Table {
-    /// Whether an insert has to let others go first; `None` if it may go. `turn` is what it has waited for already.
+    /// Returns the turn that an insert has to wait for, or `None` if it may go. `turn` is the one that it has
+    /// waited for already.
     pub(crate) fn has_to_wait(&self, turn: Option<Turn>) -> Option<Turn> {
         // Set before anything of the backlog is acknowledged, so that whoever comes after that sees it.
         if !self.has_backlog.load(Ordering::Acquire) {
@@ -22,13 +23,13 @@ impl Table {
         (!backlog.is_turn_of(turn)).then_some(turn)
     }
 
-    /// Whether whoever comes now is parked behind others.
+    /// Says whether an insert that comes now is parked behind others.
     pub(crate) fn has_backlog(&self) -> bool {
         self.has_backlog.load(Ordering::Acquire)
     }
 
-    /// Waits until all that came before has been put into buffers, and all that an earlier life left has come to its
-    /// end.
+    /// Waits until all inserts that came before have been put into buffers, and all that an earlier run left
+    /// have come to their end.
     pub(crate) async fn turn_comes(&self, turn: Turn) {
         loop {
             let moved = self.moved.notified();
@@ -42,7 +43,8 @@ impl Table {
         }
     }
 
-    /// Ends when the table has too many parts and `patience` is over, with what the sink's system says.
+    /// Waits until the table has too many parts and `patience` is over. Returns the error of the sink's
+    /// system.
     pub(crate) async fn refuses_parts(&self, patience: Duration) -> Exception {
         tokio::time::sleep(patience).await;
         loop {
@@ -56,19 +58,19 @@ impl Table {
         }
     }
 
-    /// A place behind all that is in the backlog now.
+    /// Returns the place behind all that is in the backlog now.
     pub(crate) fn last_turn(&self) -> Option<Turn> {
         self.has_to_wait(None)
     }
 
-    /// Needs a feeder.
+    /// Makes the inserts that an earlier run left the table's backlog, which needs a feeder.
     pub(crate) fn set_leftover(&self, leftover: Leftover) {
         let mut state = self.lock();
         self.has_backlog.store(true, Ordering::Release);
         state.backlog = Some(Box::new(Backlog::of_leftover(leftover)));
     }
 
-    /// An insert is about to be parked. True: it is the first, and a feeder is needed.
+    /// Notes that an insert is about to be parked. Returns true if it is the first: then a feeder is needed.
     pub(crate) fn begin_parking(&self, bytes: u64) -> bool {
         let mut state = self.lock();
         self.has_backlog.store(true, Ordering::Release);
@@ -78,7 +80,7 @@ impl Table {
         is_first
     }
 
-    /// The insert is on the disk.
+    /// Notes that a parked insert is on the disk.
     pub(crate) fn parked(&self, record: RecordId, context: ContextKey, sender: &Sender) {
         if let Some(backlog) = &mut self.lock().backlog {
             backlog.parked(record, context, sender);
@@ -114,7 +116,7 @@ impl Table {
         self.lock().backlog.as_ref()?.sender(context)
     }
 
-    /// Inserts of the backlog are in a buffer, or will never be.
+    /// Notes that inserts of the backlog are in a buffer, or will never be.
     pub(crate) fn fed(&self, inserts: u64, bytes: u64) {
         if let Some(backlog) = &mut self.lock().backlog {
             backlog.fed(inserts, bytes);
@@ -122,12 +124,13 @@ impl Table {
         self.moved.notify_waiters();
     }
 
-    /// Says whether more inserts of an earlier life are to be fed that belong together with the last ones.
+    /// Says whether more inserts of an earlier run are to be fed that belong together with the last ones.
     pub(crate) fn has_more_of_run(&self) -> bool {
         self.lock().backlog.as_ref().is_some_and(|backlog| backlog.has_more_of_run())
     }
 
-    /// Inserts that an earlier life left have come to their end. True: these were the last.
+    /// Notes that inserts that an earlier run left have come to their end. Returns true if these were the
+    /// last.
     pub(crate) fn leftovers_settled(&self, inserts: u64) -> bool {
         if inserts == 0 {
             return false;

@@ -1,4 +1,4 @@
-//! The start: what an earlier life left in the journal is queued, before anything new is taken.
+//! The start: inserts that an earlier run left in the journal are queued, before any new insert is taken.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::insert::DedupKeys;
 use crate::journaling::Journaling;
 use crate::leftovers::Scan;
 
-/// How long to wait before what could not be written is written again.
+/// Pause before records that could not be written are written again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn recover<S: Sink>(gatherer: &Gatherer<S>, journal: &Arc<Journaling>, scan: Scan) {

@@ -1,19 +1,20 @@
-//! Judges a piece by what the attempts to store it have shown: whether it only has to come later, or is itself to blame.
+//! Judgement of a piece by what the attempts to store it have shown: whether it only has to come later, or is
+//! itself to blame.
 //!
-//! Errors that mostly pass are the backend's, and nothing that was acknowledged is given up for them. But each of them
-//! may come of one insert as well: of its size, of a limit of its user's, of a view or a trigger that is slow for its
-//! rows. What tells the two apart are the others of the same shape:
+//! Errors that mostly pass are the backend's, and nothing that was acknowledged is given up for them. But
+//! each of them may also come from one insert: from its size, from a limit of its user's, from a view or a
+//! trigger that is slow for its rows. Others of the same shape tell the two cases apart:
 //!
-//! - A piece is *stuck* when it has failed some times and for a while. Then something else is tried: a part of it, or
-//!   what comes behind it.
-//! - It is *suspected* when others were stored while it was stuck, and is narrowed down without waiting.
-//! - What goes on to fail then, and can't be narrowed, is *hopeless* after a while: it is given up, if at least as many
-//!   inserts were stored meanwhile as fail. While the backend says that an attempt of it has not ended, it is not
-//!   cut, nor given up for that.
-//! - How far a piece that fails holds up others is its *reach*, which shrinks with time.
+//! - A piece is *stuck* when it has failed some times and for a while. Then something else is tried: a part
+//!   of the piece, or what comes behind it.
+//! - A piece is *suspected* when others were stored while it was stuck. It is narrowed down without waiting.
+//! - A suspected piece that goes on to fail, and can't be narrowed, is *hopeless* after a while. It is given
+//!   up if at least as many inserts were stored meanwhile as fail, or if all its senders wait. While the
+//!   backend says that an attempt of the piece has not ended, the piece is not cut, nor given up for that.
+//! - The *reach* of a piece that fails is how far it holds up others. It shrinks with time.
 //!
-//! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them may have
-//! stored the rows once more.
+//! An outcome that stays unknown where a repeat isn't recognised is given up after few attempts: each of them
+//! may have stored the rows once more.
 
 use std::time::Duration;
 
@@ -23,16 +24,17 @@ use windrow_clickhouse::{ErrorCode, Exception};
 use crate::insert::InsertError;
 
 const STUCK_AFTER: u32 = 4;
-/// Doubled for each step that has been taken in vain.
+/// Time for which a piece has to fail to be stuck. It is doubled for each step that has been taken in vain.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 const MOST_DOUBLINGS: u32 = 12;
 const HOPELESS_AFTER: u32 = 10;
 pub(crate) const LONGEST_HOPE: Duration = Duration::from_secs(30);
-/// For an error whose text says that it is of this query or user alone, and for a table that a shard has not: there,
-/// nobody else has to be stored.
+/// Time until a piece is given up for an error whose text says that it is of this query or user alone, and
+/// until a table is given up that a shard has not. There, nobody else has to be stored.
 const LONGEST_HOPE_ALONE: Duration = Duration::from_secs(60);
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
-/// Nothing else may come than what is sent on the same connection: only by that can it be seen who is to blame.
+/// Time for which a piece holds up its own connection. Nothing else may come than what is sent on that
+/// connection: only by that can it be seen who is to blame.
 const PATIENCE_OF_A_CONNECTION: Duration = Duration::from_secs(60);
 pub(crate) const MOST_UNKNOWN: u32 = 4;
 const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
@@ -41,78 +43,80 @@ const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 pub(crate) struct RetryState {
     began: Instant,
     trouble: Option<Trouble>,
-    /// When it failed first, or the piece that it was cut from, and how many inserts had been stored then.
+    /// Time when this piece failed first, or the piece that it was cut from, and how many inserts had been
+    /// stored then.
     first_failure: Option<(Instant, u64)>,
     /// Time of the first of the errors in a row that said that the table is missing.
     without_table_since: Option<Instant>,
-    /// With which error the piece failed that this one was cut from, and how many had been stored then.
+    /// The error of the piece that this one was cut from, and how many pieces had been stored then.
     cut_for: Option<(Option<ErrorCode>, u64)>,
-    /// It was cut since it was proven that a part of it is to blame.
+    /// The piece was cut since it was proven that a part of it is to blame.
     was_proven: bool,
-    /// The pieces before it hold up no other connection any more.
+    /// The pieces before this one hold up no other connection any more.
     waits_for_few: bool,
     too_large: u32,
     own_refusals: u32,
-    /// Attempts of unknown outcome, where a repeat isn't recognised.
+    /// Number of attempts of unknown outcome, where a repeat isn't recognised.
     unknown: u32,
     /// The last attempt found an earlier one under way.
     is_running: bool,
     pub(crate) surely_not_stored: bool,
 }
 
-/// Failures in a row that may be of the piece itself.
+/// Failures in a row that may come from the piece itself.
 #[derive(Clone)]
 struct Trouble {
     since: Instant,
     failures: u32,
-    /// Count of those that only found an earlier attempt under way.
+    /// Number of failures that only found an earlier attempt under way.
     still_running: u32,
-    /// Code of the last one. `None`: there was no error of the sink's system.
+    /// Code of the last failure. `None`: there was no error of the sink's system.
     code: Option<ErrorCode>,
-    /// So many pieces of the shape were stored before it.
+    /// Number of pieces of the shape that were stored before the last failure.
     stored_before: u64,
-    /// Others were stored while this one was stuck with the same error, or when it had been cut off for it.
+    /// Others were stored while this piece was stuck with the same error, or after it had been cut off for
+    /// that error.
     is_proven: bool,
     is_of_the_server: bool,
 }
 
-/// Says who stays behind an insert that fails: each includes those before it.
+/// The inserts that stay behind an insert that fails: each variant includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
     Nobody,
-    /// Inserts stay behind it that came on the same connection.
+    /// Inserts of the same connection stay behind it.
     Connection,
-    /// What may have: of inserts that come from the journal nobody knows.
+    /// Inserts that may be of the same connection stay behind it: of inserts from the journal nobody knows.
     Unknown,
-    /// What may be the same client's, on another connection.
+    /// Inserts that may be the same client's, on another connection, stay behind it.
     Clients,
 }
 
-/// What is to be done with a piece that has failed.
+/// The judgement of a piece that has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It has to come later, and nothing goes before it.
+    /// The piece has to come later, and nothing goes before it.
     Waits,
-    /// It has failed for so long that something else is to be tried.
+    /// The piece has failed for so long that something else is to be tried.
     Stuck,
-    /// The same; but in parts it would only add to what the backend has too much of.
+    /// The piece is stuck, but its parts would only add to what the backend has too much of.
     StuckWhole,
-    /// It, or a part of it, is to blame.
+    /// The piece, or a part of it, is to blame.
     Suspected,
     GivenUp,
 }
 
-/// What is known besides the piece's own attempts.
+/// Facts that are known besides the piece's own attempts.
 pub(crate) struct Evidence {
-    /// How many of the shape have been stored.
+    /// Number of pieces of the shape that have been stored.
     pub(crate) stored: u64,
-    /// The same in inserts, and how many of the shape fail at present.
+    /// Number of inserts of the shape that have been stored, and (`failing_inserts`) that fail at present.
     pub(crate) stored_inserts: u64,
     pub(crate) failing_inserts: u64,
-    /// Steps that have been taken in vain since something of it was stored.
+    /// Number of steps that have been taken in vain since a piece of the batch was stored.
     pub(crate) steps: u32,
     pub(crate) deduplicates: bool,
-    /// Whether everybody who has an insert in it waits for the outcome.
+    /// Every insert in the piece has a sender that waits for the outcome.
     pub(crate) is_asked: bool,
 }
 
@@ -134,8 +138,8 @@ impl RetryState {
         }
     }
 
-    /// Of a part of the piece, which is another piece. Whether this part is to blame has to be shown anew: the backend
-    /// may have gone away since.
+    /// Returns the state for a part of the piece, which is another piece. Whether this part is to blame has
+    /// to be shown anew: the backend may have gone away since.
     pub(crate) fn of_part(&self) -> RetryState {
         let cut_for = self.trouble.as_ref().map(|trouble| (trouble.code, trouble.stored_before));
         let (unknown, first_failure, without_table_since) =
@@ -155,7 +159,7 @@ impl RetryState {
         retry_for.is_some_and(|limit| self.began.elapsed() >= limit)
     }
 
-    /// Something else may be tried.
+    /// Says whether something else may be tried, since the piece is stuck.
     pub(crate) fn is_stuck(&self, steps: u32) -> bool {
         let patience = FIRST_PATIENCE * 2u32.pow(steps.min(MOST_DOUBLINGS));
         self.trouble
@@ -163,7 +167,7 @@ impl RetryState {
             .is_some_and(|trouble| trouble.failures >= STUCK_AFTER && trouble.since.elapsed() >= patience)
     }
 
-    /// Whom it holds up.
+    /// Says which inserts the piece holds up.
     pub(crate) fn reach(&self) -> Reach {
         let holds_up_for = self.first_failure.map_or(Duration::ZERO, |(since, _)| since.elapsed());
         // Of those errors small inserts are spared, and large ones stored in the end.
@@ -178,17 +182,20 @@ impl RetryState {
         }
     }
 
-    /// It was cut off and has failed for the first time: the other parts may show whether it is to blame.
+    /// Says whether the piece was cut off and has failed for the first time: the other parts may show whether
+    /// it is to blame.
     pub(crate) fn is_new_part(&self) -> bool {
         self.cut_for.is_some() && self.trouble.as_ref().is_some_and(|trouble| trouble.failures == 1)
     }
 
-    /// It has to stay behind pieces of this reach. Other connections, which don't wait for these, don't wait for it.
+    /// Notes that the piece has to stay behind pieces of this reach. Other connections, which don't wait for
+    /// these, don't wait for this piece either.
     pub(crate) fn stays_behind(&mut self, reach: Reach) {
         self.waits_for_few = reach < Reach::Clients;
     }
 
-    /// The pause before the next attempt: not past the time at which those who wait are told of too many parts.
+    /// Returns the pause before the next attempt. It ends no later than the time at which senders that wait
+    /// are told of too many parts.
     pub(crate) fn next_pause(&self, usual: Duration, error: &InsertError, for_parts: Duration) -> Duration {
         let usual = match self.unknown {
             0 => usual,
@@ -200,7 +207,8 @@ impl RetryState {
         }
     }
 
-    /// Errors of this one query or user, that mostly pass.
+    /// Says whether the piece is given up for errors of its own query or user, which mostly pass. It counts
+    /// these errors.
     pub(crate) fn is_hopeless_alone(&mut self, exception: &Exception) -> bool {
         let is_its_own = is_of_the_user_alone(exception) || is_of_the_query_alone(exception);
         self.own_refusals = if is_its_own { self.own_refusals + 1 } else { 0 };
@@ -212,25 +220,27 @@ impl RetryState {
         self.without_table_since.get_or_insert_with(Instant::now).elapsed() < LONGEST_HOPE_ALONE
     }
 
-    /// A batch that is too large for its user's memory gets no smaller by waiting. Not after a lost answer: a part would
-    /// not be recognised as what may be stored already.
+    /// Says whether a batch has to be cut that is too large for its user's memory, since waiting makes it no
+    /// smaller. After a lost answer it is not cut: a part would not be recognised as what may be stored
+    /// already.
     pub(crate) fn has_to_shrink(&self, exception: &Exception, deduplicates: bool) -> bool {
         exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED && self.too_large >= 2 && self.may_be_cut(deduplicates)
     }
 
-    /// Says whether a part may go under another id. Not of what is being stored: all of it would be there twice.
+    /// Says whether a part may go under another id. A piece that is being stored is not cut: all of it would
+    /// be there twice.
     pub(crate) fn may_be_cut(&self, deduplicates: bool) -> bool {
         !self.is_running && (self.surely_not_stored || !deduplicates)
     }
 
-    /// Whether an earlier attempt, whose answer was lost, may have stored what is refused now. Not what the values
-    /// themselves rule out; but rights, say, may have been there then.
+    /// Says whether an earlier attempt, whose answer was lost, may have stored what is refused now. Values
+    /// that are refused were refused then as well; but rights, say, may have been there.
     pub(crate) fn leaves_in_doubt(&self, exception: &Exception) -> bool {
         let was_never_possible = exception.comes_of_values() || exception.code == ErrorCode::TOO_MANY_PARTS;
         !self.surely_not_stored && !exception.is_passing() && !was_never_possible
     }
 
-    /// The error to give up with: after a lost answer none is as sure as it sounds.
+    /// Returns the error to give up with: after a lost answer no error is as sure as it sounds.
     pub(crate) fn last_word(&self, error: InsertError) -> InsertError {
         match (&error, self.surely_not_stored) {
             (InsertError::OutcomeUnknown(_), _) | (_, true) => error,
@@ -238,13 +248,13 @@ impl RetryState {
         }
     }
 
-    /// An attempt was answered: `still_running` if an earlier one has not ended. Where none of this piece can be meant,
-    /// that says nothing of it.
+    /// Notes that an attempt was answered. `still_running` says that an earlier attempt has not ended; where
+    /// that can't be one of this piece, it says nothing of the piece.
     pub(crate) fn answered(&mut self, still_running: bool) {
         self.is_running = still_running && !self.surely_not_stored;
     }
 
-    /// An attempt has failed with an error that may pass.
+    /// Judges the piece after an attempt has failed with an error that may pass.
     pub(crate) fn failed(&mut self, error: &InsertError, evidence: &Evidence) -> Judgement {
         self.too_large += u32::from(is_too_large(error));
         if !matches!(error, InsertError::Exception(exception) if exception.code.says_no_such_table()) {
@@ -302,7 +312,7 @@ impl RetryState {
         }
     }
 
-    /// Whether others were stored while it was stuck.
+    /// Says whether others were stored while the piece was stuck.
     pub(crate) fn is_proven(&self) -> bool {
         self.trouble.as_ref().is_some_and(|trouble| trouble.is_proven)
     }
@@ -312,7 +322,8 @@ impl RetryState {
     }
 }
 
-/// Not of the table, nor of a server that starts: these pass.
+/// Says whether the error is of the user alone. Errors of the table, or of a server that starts, are not:
+/// these pass.
 fn is_of_the_user_alone(exception: &Exception) -> bool {
     let line = &exception.line;
     exception.code == ErrorCode::READONLY
@@ -321,7 +332,8 @@ fn is_of_the_user_alone(exception: &Exception) -> bool {
         && !line.contains("Table is in")
 }
 
-/// A limit of this one query, and not of the server or of all that its user does.
+/// Says whether the error comes from a limit of this one query, and not of the server or of all that its user
+/// does.
 fn is_of_the_query_alone(exception: &Exception) -> bool {
     exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED
         && (exception.line.contains("Query memory limit") || exception.line.contains("Memory limit (for query)"))
@@ -331,12 +343,14 @@ fn is_too_large(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if exception.code == ErrorCode::MEMORY_LIMIT_EXCEEDED)
 }
 
-/// Too many parts, which passes, or too many partitions of one insert, which does not.
+/// Says whether the error is about too many parts, which passes, or too many partitions of one insert, which
+/// does not.
 pub(crate) fn is_about_parts(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(exception) if exception.code == ErrorCode::TOO_MANY_PARTS)
 }
 
-/// What the whole server has too little or too much of: some are let through all the same, and it passes in the end.
+/// Says whether the whole server has too little or too much of something. Some inserts are let through all
+/// the same, and the error passes in the end.
 fn is_of_the_server(error: &InsertError) -> bool {
     let InsertError::Exception(exception) = error else { return false };
     match exception.code {
@@ -346,7 +360,7 @@ fn is_of_the_server(error: &InsertError) -> bool {
     }
 }
 
-/// The backend has too much to do, whoever asks: parts, memory, queries.
+/// Says whether the backend has too much to do, whoever asks: parts, memory, queries.
 pub(crate) fn shows_overload(error: &InsertError) -> bool {
     let InsertError::Exception(exception) = error else { return false };
     match exception.code {

@@ -1,7 +1,8 @@
-//! What all tables share in time: one timer for all of them, and whose turn it is to flush.
+//! The time that all tables share: one timer for all of them, and the order of their turns to flush.
 //!
-//! A table's lock may be held when this is called, and no table's lock is taken from here: what is to be looked at or
-//! launched is handed out, to [`keep_time`] and to whoever has ended a flight.
+//! A caller may hold a table's lock. So no table's lock is taken here, except by `turns`, which only
+//! [`keep_time`] and tasks that have ended a flight call. What is to be looked at or launched is handed out
+//! to these.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,32 +20,32 @@ use crate::gatherer::Core;
 use crate::shape::Shape;
 use crate::table::{Launch, Table};
 
-/// From this share of the memory on nothing is held any longer than its table's own policy wants.
+/// Share of the memory from which on nothing is held any longer than its table's own policy wants.
 const MEMORY_IS_SCARCE: f64 = 0.5;
 
 pub(crate) struct Schedule {
     state: Mutex<State>,
     budget: Budget,
     clock: Clock,
-    /// Tells the timer that it has to wake earlier than it thinks.
+    /// Signal that the timer has to wake earlier than it planned.
     earlier: Notify,
-    /// How many gateways share the backend. Read for each insert, without a lock.
+    /// Number of gateways that share the backend. It is read for each insert, without a lock.
     gateways: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
     policy: BackendPolicy,
-    /// Of the lanes that wait for their turn.
+    /// Shapes of the lanes that wait for their turn.
     waiting: HashMap<LaneId, Arc<Shape>>,
-    /// When tables want to be looked at. The number tells those of one moment apart.
+    /// Tables by the time at which they want to be looked at. The number tells those of one moment apart.
     looks: BTreeMap<(Micros, u64), Weak<Table>>,
     next_look: u64,
-    /// When the timer will wake.
+    /// Time at which the timer will wake.
     wakes_at: Option<Micros>,
 }
 
-/// What the timer found to do.
+/// Tables that the timer has to look at, and the time at which it will wake again.
 #[derive(Default)]
 struct Round {
     looks: Vec<Weak<Table>>,
@@ -70,7 +71,7 @@ impl Schedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The table is to be looked at then.
+    /// Plans a look at the table at this time.
     pub(crate) fn look_at(&self, at: Micros, table: Weak<Table>) {
         let mut state = self.lock();
         let number = state.next_look;
@@ -79,8 +80,8 @@ impl Schedule {
         self.wake_by(&mut state, Some(at));
     }
 
-    /// The lane is due. `Some`: its flush begins now. `None`: it waits for its turn, and hears of it by
-    /// [`Table::take_turn`].
+    /// Notes that the lane is due. Returns `Some` if its flush begins now. With `None` the lane waits for its
+    /// turn, and hears of it by [`Table::take_turn`].
     pub(crate) fn due(&self, now: Micros, shape: &Arc<Shape>, urgency: Urgency) -> Option<FlushId> {
         let mut state = self.lock();
         self.look_at_memory(&mut state);
@@ -94,14 +95,15 @@ impl Schedule {
         begun
     }
 
-    /// Somebody waits now for a lane that waits for its turn, or it has become worth one.
+    /// Raises the urgency of a lane that waits for its turn: somebody waits for it now, or it has become
+    /// worth a turn.
     pub(crate) fn raise(&self, shape: &Shape) {
         self.lock().policy.raise(LaneId(shape.id));
         // Nobody may wake before it is its turn: all that it had to wait for may have been credit.
         self.earlier.notify_one();
     }
 
-    /// The next lane whose turn it is.
+    /// Returns the next lane whose turn it is.
     fn next(&self) -> Option<(Arc<Shape>, FlushId)> {
         let mut state = self.lock();
         self.look_at_memory(&mut state);
@@ -118,7 +120,7 @@ impl Schedule {
         self.lock().policy.ended(self.clock.now(), flush);
     }
 
-    /// The backend has refused a batch because it has too much to do.
+    /// Notes that the backend has refused a batch because it has too much to do.
     pub(crate) fn overloaded(&self) {
         self.lock().policy.overloaded();
     }
@@ -127,7 +129,7 @@ impl Schedule {
         self.lock().policy.set_cpus(cpus);
     }
 
-    /// The flushes whose turn it is now.
+    /// Returns the flushes whose turn it is now.
     pub(crate) fn turns(&self) -> Vec<Launch> {
         let mut launches = Vec::new();
         while let Some((shape, flush)) = self.next() {
@@ -153,7 +155,7 @@ impl Schedule {
         }
     }
 
-    /// The tables whose time has come, and when the next one's will.
+    /// Returns the tables whose time has come, and when the next one's will.
     fn round(&self) -> Round {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -165,9 +167,10 @@ impl Schedule {
     }
 }
 
-/// The timer of all tables: asks their policies when time has passed. Ends with the gatherer.
+/// Runs the timer of all tables, which asks their policies when time has passed. The timer ends with the
+/// gatherer.
 pub(crate) async fn keep_time<S: Sink>(core: Weak<Core<S>>, schedule: Arc<Schedule>) {
-    /// An idle timer wakes now and then only to see whether the gatherer is gone.
+    /// Time after which an idle timer wakes, only to see whether the gatherer is gone.
     const IDLE: Duration = Duration::from_secs(60);
     loop {
         let wake = {

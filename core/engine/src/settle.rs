@@ -1,5 +1,5 @@
-//! What becomes of an insert at its end: its sender is answered, it is counted and logged, its memory is given back;
-//! and if it can't be stored and nobody waits for it any more, it becomes a dead letter.
+//! The end of an insert: its sender is answered, it is counted and logged, its memory is given back. If it
+//! can't be stored and nobody waits for it any more, it becomes a dead letter.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::table::{Sealed, Table};
 pub(crate) struct Settled {
     pub(crate) member: Member,
     pub(crate) outcome: Outcome,
-    /// The piece that it was stored in, or refused with.
+    /// The piece that the insert was stored in, or refused with.
     pub(crate) flush: BatchId,
-    /// What it brought, where that may have to be kept.
+    /// The insert's rows, where they may have to be kept.
     rows: Option<Rows>,
 }
 
@@ -34,7 +34,8 @@ impl Settled {
     }
 }
 
-/// All of a piece has failed. The rows of those whose senders don't wait are kept for their dead letters.
+/// Ends all members of a piece with an error. The rows of those whose senders don't wait are kept for their
+/// dead letters.
 pub(crate) fn failed(flush: BatchId, contents: Contents, error: &InsertError) -> Vec<Settled> {
     let Contents { rows, members, .. } = contents;
     let settled = |member, rows| Settled { member, outcome: Err(error.clone()), flush, rows };
@@ -100,8 +101,9 @@ struct Entering {
     done: Vec<Journaled>,
 }
 
-/// An insert is done when the deduplication index knows of it: after a crash in between, its repeat would be taken for
-/// new. Until then what it was sent with stays in the journal, and whoever flushes waits.
+/// Marks inserts as done when the deduplication index has them on the disk: after a crash in between, their
+/// repeats would be taken for new. Until then the records of their pieces stay in the journal, and a shutdown
+/// waits.
 fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, entering: Entering) {
     let core = core.clone();
     core.posting.begin(0);
@@ -115,19 +117,19 @@ fn done_when_entered<S: Sink>(core: &Arc<Core<S>>, journal: Arc<Journaling>, ent
     });
 }
 
-/// What there is to do for inserts that have come to their end.
+/// Work that is to be done for inserts that have come to their end.
 #[derive(Default)]
 struct Ends {
     done: Vec<Journaled>,
     free_bytes: u64,
     dead_letters: Vec<FailedInsert>,
-    /// Where the dead letters' inserts stand in the journal, and what they hold of the memory.
+    /// Journal records of the dead letters' inserts, and (`kept_bytes`) the memory that these hold.
     kept: Vec<Journaled>,
     kept_bytes: u64,
 }
 
 impl Ends {
-    /// Tells whoever waits. Who failed and has nobody to be told becomes a dead letter.
+    /// Tells the sender if it waits. An insert that failed and has nobody to be told becomes a dead letter.
     fn add<S: Sink>(&mut self, core: &Arc<Core<S>>, table: &Arc<Table>, sealed: &Sealed, settled: Settled) {
         let Settled { mut member, outcome, flush, rows } = settled;
         let (journaled, held_bytes) = (member.journaled, member.held_bytes);
@@ -155,8 +157,8 @@ impl Ends {
     }
 }
 
-/// Tells whoever waits that its insert is not stored, when a crash can't bring it back any more; or that this isn't
-/// certain.
+/// Tells a sender that waits that its insert is not stored, when a crash can't bring it back any more; or
+/// that this isn't certain.
 fn refuse<S: Sink>(core: &Arc<Core<S>>, table: &Arc<Table>, refused: Refused) {
     let (core, table) = (core.clone(), table.clone());
     tokio::spawn(async move {
@@ -180,7 +182,7 @@ struct Refused {
     outcome: Outcome,
 }
 
-/// Turns a refusal into what is told of an insert that the journal can't forget now.
+/// Turns a refusal into the error that is told of an insert that the journal can't forget now.
 fn may_come_back(error: InsertError) -> InsertError {
     match error {
         InsertError::OutcomeUnknown(_) => error,
@@ -219,7 +221,7 @@ fn dead_letter<S: Sink>(core: &Core<S>, sealed: &Sealed, failed: Failed) -> Fail
     }
 }
 
-/// When it came, to whichever life of the gateway.
+/// Returns when the insert arrived, at whichever run of the gateway, in microseconds since 1970.
 fn arrival_wall_micros(sealed: &Sealed, member: &Member) -> u64 {
     let history = member.baggage.as_ref().and_then(|baggage| baggage.history);
     history.map_or_else(|| sealed.arrival_wall_micros(member.arrived_at), |history| history.arrived_wall_micros)

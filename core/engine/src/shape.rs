@@ -6,11 +6,11 @@ use crate::journaling::Contexts;
 use crate::line::Line;
 use crate::table::Table;
 
-/// What decides which inserts may share a batch. Two equal destinations are one shape.
+/// All that decides which inserts may share a batch. Two equal destinations are one shape.
 pub struct Shape {
     pub(crate) destination: Arc<Destination>,
     pub(crate) table: Arc<Table>,
-    /// Names the shape's lane within its table.
+    /// Number that names the shape's lane within its table.
     pub(crate) id: u64,
     pub(crate) contexts: Contexts,
     pub(crate) line: Line,

@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Something that happens once. Those who wait for it wake in the order in which they began to wait, which tokio's
-/// `watch` leaves to chance: the simulation repeats a run by its seed.
+/// An event that happens once. Tasks that wait for it wake in the order in which they began to wait, which
+/// tokio's `watch` leaves to chance: the simulation repeats a run by its seed.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     has_happened: AtomicBool,

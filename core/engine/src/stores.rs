@@ -7,21 +7,21 @@ use crate::deduplication::DeduplicationIndex;
 use crate::environment::{Environment, Machine};
 use crate::leftovers::OpenedJournal;
 
-/// What a gatherer is given beside its sink.
+/// The parts that a gatherer is given besides its sink.
 pub struct Stores {
-    /// Without it ack level `disk` promises no more than `memory`.
+    /// The journal. Without it ack level `disk` promises no more than `memory`.
     pub journal: Option<OpenedJournal>,
-    /// Without it an acknowledged insert that can't be stored is logged and lost.
+    /// The store of dead letters. Without it an acknowledged insert that can't be stored is logged and lost.
     pub dead_letters: Option<Arc<dyn DeadLetterStore>>,
-    /// Without it no insert is taken for a repeat.
+    /// The deduplication index. Without it no insert is taken for a repeat.
     pub deduplication: Option<DeduplicationIndex>,
     pub environment: Arc<dyn Environment>,
-    /// Without it no flush is traced.
+    /// The tracer. Without it no flush is traced.
     pub tracer: Option<Arc<Tracer>>,
 }
 
 impl Stores {
-    /// Keeps nothing on disk.
+    /// Returns stores that keep nothing on disk.
     pub fn none() -> Stores {
         Stores { journal: None, dead_letters: None, deduplication: None, environment: Arc::new(Machine), tracer: None }
     }

@@ -1,8 +1,8 @@
 //! One table: the lanes of its shapes, its flush policy and its share of the memory, behind one lock.
 //!
-//! A lane is what a shape has under way: an open buffer, sealed batches that wait for their turn, and at most one
-//! flight. It exists only while it holds one of these. Whoever holds the lock does no I/O and drops no batch; what is
-//! to be launched is handed out and launched by the caller, after the lock is released.
+//! A lane is what a shape has under way: an open buffer, sealed batches that wait for their turn, and at most
+//! one flight. It exists only while it holds one of these. Code that holds the lock does no I/O and drops no
+//! batch. Batches to be launched are handed out, and the caller launches them after the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,24 +31,24 @@ use crate::shape::Shape;
 
 pub(crate) struct Table {
     pub(crate) name: TableKey,
-    /// Of a Distributed table: from 1 on. 0: the table as a whole.
+    /// Number of the shard of a Distributed table, from 1 on; 0 for the table as a whole.
     pub(crate) shard: u32,
     pub(crate) budget: TableBudget,
     pub(crate) metrics: TableMetrics,
     pub(crate) clock: Clock,
     pub(crate) world: Arc<dyn Environment>,
     schedule: Arc<Schedule>,
-    /// For the timer, which is not to keep a table that nobody uses.
+    /// Reference to this table for the timer, which is not to keep a table that nobody uses.
     me: Weak<Table>,
     /// Bytes of inserts in the journal that have not come to their end.
     pub(crate) journal_bytes: AtomicU64,
     pub(crate) has_backlog: AtomicBool,
-    /// The backlog has moved on, or is gone, or can't move.
+    /// Signal that the backlog has moved on, or is gone, or can't move.
     pub(crate) moved: Notify,
-    /// Tells the feeder to look.
+    /// Signal for the feeder to look.
     pub(crate) to_feed: Notify,
-    /// Held by the source whose batch is next to get memory and a place: they come in the order in which they were
-    /// pushed.
+    /// Lock of the source whose batch is next to get memory and a place: batches come in the order in which
+    /// they were pushed.
     pub(crate) pushing: tokio::sync::Mutex<()>,
     state: Mutex<TableState>,
 }
@@ -56,18 +56,19 @@ pub(crate) struct Table {
 #[derive(Default)]
 pub(crate) struct TableState {
     policy: TablePolicy,
-    /// Boxed: a node of the map has room for eleven, and most tables have one.
+    /// Lanes by shape. They are boxed: a node of the map has room for eleven, and most tables have one.
     lanes: BTreeMap<u64, Box<Lane>>,
-    /// Flights that have left their lanes, and whose members are about to be answered: whoever flushes waits for them.
+    /// Flights that have left their lanes, and whose members are about to be answered: a flush on command
+    /// waits for them.
     settling: Vec<Arc<Flight>>,
-    /// When the timer will look next.
+    /// Time at which the timer will look next.
     looked_at: Option<Micros>,
     next_member: u64,
     parts_seen: Option<PartsSeen>,
-    /// What the sink's system said of the table's parts, if nothing else has come of a flush since.
+    /// The error of the sink's system about too many parts, if no flush has ended in another way since.
     too_many_parts: Option<Exception>,
     pub(crate) backlog: Option<Box<Backlog>>,
-    /// How many had entered backlogs of the table before this one.
+    /// Number of inserts that had entered backlogs of the table before this one.
     pub(crate) entered_before: u64,
 }
 
@@ -82,7 +83,7 @@ impl TableState {
         self.next_member - 1
     }
 
-    /// A lane that waits for its turn is kept until then.
+    /// Removes a lane that is empty. A lane that waits for its turn is kept until then.
     fn drop_if_empty(&mut self, shape: u64) {
         if self.lanes.get(&shape).is_some_and(|lane| lane.is_empty() && lane.waiting.is_none()) {
             self.lanes.remove(&shape);
@@ -94,7 +95,8 @@ impl TableState {
 struct Lane {
     open: Option<OpenBuffer>,
     queue: VecDeque<Sealed>,
-    /// It is due, and waits for its turn among all lanes. Until then the open buffer gathers on.
+    /// The reason and the urgency of a lane that is due, and waits for its turn among all lanes. Until then
+    /// the open buffer gathers on.
     waiting: Option<Due>,
     flight: Option<Arc<Flight>>,
     /// Flights that the lane does not wait for any more.
@@ -135,7 +137,7 @@ impl Lane {
         self.queue.iter_mut().find_map(|sealed| sealed.contents.withdraw(member).map(Size::of))
     }
 
-    /// Hands out members that are not in flight.
+    /// Hands out members that are not in flight, without their rows.
     fn dismiss(&mut self, picked: impl Fn(&Member) -> bool) -> Vec<Member> {
         let mut dismissed = Vec::new();
         if let Some(open) = &mut self.open {
@@ -146,7 +148,7 @@ impl Lane {
         dismissed
     }
 
-    /// What those who have left held, where it can be given back by now.
+    /// Hands out what members that have left held, where it can be given back by now.
     fn clear_left(&mut self) -> Vec<Cleared> {
         let open = self.open.iter_mut().map(|open| &mut open.contents);
         let waiting = open.chain(self.queue.iter_mut().map(|sealed| &mut sealed.contents));
@@ -157,7 +159,8 @@ impl Lane {
         cleared
     }
 
-    /// A batch that all have left is none. Whoever waits for its end waits for that of what is before it.
+    /// Drops batches that all members have left. Whoever waits for such a batch's end waits for that of the
+    /// batch before it.
     fn drop_empty(&mut self) {
         let is_left = |open: &mut OpenBuffer| open.contents.members.is_empty();
         let mut flushed = self.open.take_if(is_left).map_or_else(Vec::new, |open| open.flushed);
@@ -177,7 +180,8 @@ impl Lane {
         self.queue.front().map(|sealed| &sealed.shape).or(self.open.as_ref().map(|open| &open.shape))
     }
 
-    /// What is sealed goes first, and something waits behind it; else it is the open buffer that says.
+    /// Returns the urgency of what goes first. A sealed batch goes first, and something waits behind it;
+    /// without one, the open buffer decides.
     fn urgency(&self) -> Urgency {
         match (self.queue.is_empty(), &self.open) {
             (true, Some(open)) => open.policy.urgency(),
@@ -186,7 +190,7 @@ impl Lane {
     }
 }
 
-/// Of a member that has left.
+/// The size of a member that has left.
 pub(crate) struct Size {
     rows: u64,
     payload_bytes: u64,
@@ -207,7 +211,7 @@ struct OpenBuffer {
     flushed: Vec<oneshot::Sender<()>>,
 }
 
-/// A batch with its members, decided once and for all.
+/// A batch whose id and members are decided once and for all.
 pub(crate) struct Sealed {
     pub(crate) shape: Arc<Shape>,
     pub(crate) id: BatchId,
@@ -217,34 +221,34 @@ pub(crate) struct Sealed {
     pub(crate) hold_ms: u64,
     opened_at: Micros,
     opened_wall_micros: u64,
-    /// Who waits for the batch's end, whatever it is.
+    /// Channels to those who wait for the batch's end, whatever it is.
     pub(crate) flushed: Vec<oneshot::Sender<()>>,
-    /// Of a batch of an earlier life: that of its piece in the journal.
+    /// The record of the batch's piece in the journal, for a batch of an earlier run.
     pub(crate) record: Option<RecordId>,
-    /// Of a batch that its source has put together.
+    /// The state shared with the source, for a batch that its source has put together.
     pub(crate) source: Option<Arc<SourceBatch>>,
-    /// From its take-off on, if it is traced.
+    /// The trace of the flush, from take-off on, if it is traced.
     pub(crate) trace: Option<FlushTrace>,
 }
 
 impl Sealed {
-    /// When the member arrived, in microseconds since 1970. Reckoned from the buffer's opening: one look at the wall
-    /// clock serves all of a batch.
+    /// Returns when the member arrived, in microseconds since 1970. The time is reckoned from the buffer's
+    /// opening: one look at the wall clock serves all of a batch.
     pub(crate) fn arrival_wall_micros(&self, arrived_at: Micros) -> u64 {
         self.opened_wall_micros + (arrived_at - self.opened_at).0
     }
 }
 
-/// A sealed batch whose lane is free: to be flown by whoever got it.
+/// A sealed batch whose lane is free. Whoever gets it has to store it.
 #[must_use]
 pub(crate) struct Launch {
     pub(crate) sealed: Sealed,
     pub(crate) flight: Arc<Flight>,
-    /// What it is known by among all flushes under way.
+    /// Id of the flush among all flushes under way.
     pub(crate) flush: FlushId,
 }
 
-/// What came of an insert being put into its buffer.
+/// The result of putting an insert into its buffer.
 pub(crate) struct Pushed {
     pub(crate) member: u64,
     pub(crate) launch: Option<Launch>,
@@ -258,7 +262,7 @@ pub(crate) struct BufferView {
 }
 
 impl Table {
-    /// What an insert takes beside its rows, at the most that is usual.
+    /// Bytes that an insert takes besides its rows, at the most that is usual.
     pub(crate) const OVERHEAD_BYTES: u64 = 2 * MEMBER_BYTES;
 
     pub(crate) fn new(
@@ -343,7 +347,7 @@ impl Table {
         Pushed { member: id, launch }
     }
 
-    /// Puts a batch of an earlier life in line: with these members and under this id it was attempted before.
+    /// Puts a batch of an earlier run in line: it was attempted before with these members and under this id.
     pub(crate) fn push_piece(
         &self,
         shape: &Arc<Shape>,
@@ -410,7 +414,8 @@ impl Table {
         self.line_up(now, lane, &mut state.policy, SealReason::Source)
     }
 
-    /// The lane's open buffer is to go. A full one is sealed at once; others gather on until it is the lane's turn.
+    /// Makes the lane due, so that its open buffer goes. A full buffer is sealed at once; others gather on
+    /// until it is the lane's turn.
     fn is_due(&self, now: Micros, lane: &mut Lane, policy: &mut TablePolicy, reason: SealReason) -> Option<Launch> {
         if !reason.may_wait() {
             let sealed = self.seal(now, lane, reason)?;
@@ -419,7 +424,7 @@ impl Table {
         self.line_up(now, lane, policy, reason)
     }
 
-    /// Hands out the lane's next batch if it is the lane's turn; else the lane waits for it.
+    /// Hands out the lane's next batch if it is the lane's turn; otherwise the lane waits for it.
     fn line_up(&self, now: Micros, lane: &mut Lane, policy: &mut TablePolicy, reason: SealReason) -> Option<Launch> {
         if lane.waiting.is_some() {
             self.raise(lane);
@@ -468,7 +473,8 @@ impl Table {
         Some(Launch { sealed, flight, flush })
     }
 
-    /// It is the lane's turn. `None`: it has nothing any more.
+    /// Hands out the lane's next batch when its turn has come. Returns `None` if the lane has nothing any
+    /// more.
     pub(crate) fn take_turn(&self, shape: &Shape, flush: FlushId) -> Option<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
@@ -509,7 +515,7 @@ impl Table {
         }
     }
 
-    /// Looks at all open buffers. Called by the timer, at the time that the table asked for or before.
+    /// Looks at all open buffers. The timer calls this, at the time that the table asked for or before.
     pub(crate) fn look(&self) -> Vec<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
@@ -534,8 +540,8 @@ impl Table {
         launches
     }
 
-    /// A flight has ended; `flight_settled` follows. Or it steps aside; then `aside_ended` comes before. Returns the one
-    /// that follows it in its lane at once, if there is any.
+    /// Notes that a flight has ended, and `flight_settled` follows. Or the flight steps aside; then
+    /// `aside_ended` comes before that. Returns the flight that follows in the lane at once, if there is any.
     pub(crate) fn flight_ended(&self, shape: &Shape, end: &FlushEnd, steps_aside: bool) -> Option<Launch> {
         let now = self.clock.now();
         let mut guard = self.lock();
@@ -568,7 +574,7 @@ impl Table {
         next
     }
 
-    /// A flight that had stepped aside has ended.
+    /// Notes that a flight that had stepped aside has ended.
     pub(crate) fn aside_ended(&self, shape: &Shape, flight: &Arc<Flight>) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -578,7 +584,7 @@ impl Table {
         state.drop_if_empty(shape.id);
     }
 
-    /// All members of a flight are answered: from here on nobody asks to be told its end.
+    /// Notes that all members of a flight are answered: from here on nobody asks to be told its end.
     pub(crate) fn flight_settled(&self, flight: &Arc<Flight>) {
         self.lock().settling.retain(|settling| !Arc::ptr_eq(settling, flight));
     }
@@ -609,7 +615,7 @@ impl Table {
         flushing
     }
 
-    /// Takes a member out, wherever it is. `None`: it is not under way any more.
+    /// Takes a member out, wherever it is. Returns `None` if it is being sent, or is not under way any more.
     pub(crate) fn withdraw(&self, member: u64) -> Option<Withdrawal> {
         let (withdrawal, cleared) = self.take_back(member)?;
         self.give_back(cleared);
@@ -632,7 +638,8 @@ impl Table {
         Some((withdrawal, cleared))
     }
 
-    /// Not under the lock: it may be a batch.
+    /// Drops what members have left behind, and gives its bytes back. This is not done under the lock: it may
+    /// be a batch.
     pub(crate) fn give_back(&self, cleared: impl IntoIterator<Item = Cleared>) {
         for cleared in cleared {
             let bytes = cleared.bytes;
@@ -641,8 +648,8 @@ impl Table {
         }
     }
 
-    /// The table has too many parts. Hands out those behind the lane's flight whom `picked` says; the others go on
-    /// waiting.
+    /// Notes that the table has too many parts. Hands out the members behind the lane's flight that `picked`
+    /// chooses; the others go on waiting.
     pub(crate) fn has_too_many_parts(
         &self,
         shape: &Shape,
@@ -660,12 +667,13 @@ impl Table {
         dismissed
     }
 
-    /// A flush has failed for another reason.
+    /// Notes that a flush has failed for another reason than too many parts.
     pub(crate) fn parts_are_not_it(&self) {
         self.lock().too_many_parts = None;
     }
 
-    /// What the sink's system said, if it was the last that was heard of the table.
+    /// Returns the error of the sink's system about too many parts, if it was the last that was heard of the
+    /// table.
     pub(crate) fn too_many_parts(&self) -> Option<Exception> {
         self.lock().too_many_parts.clone()
     }
@@ -680,7 +688,7 @@ impl Table {
         views.filter_map(|(shape, contents, opened)| BufferView::of(shape, contents, opened)).collect()
     }
 
-    /// Whether the parts should be counted again; true at most once per `interval`.
+    /// Says whether the parts should be counted again; true at most once per `interval`.
     pub(crate) fn parts_are_due(&self, interval: Micros) -> bool {
         let now = self.clock.now();
         let mut guard = self.lock();
@@ -701,7 +709,7 @@ impl Table {
         self.metrics.parts(created, parts.active);
     }
 
-    /// Inserts at level `memory` that are not stored: nothing keeps them.
+    /// Returns the number of inserts that were acknowledged and are not stored, and that only memory keeps.
     pub(crate) fn unkept_inserts(&self) -> u64 {
         let state = self.lock();
         let lanes = state.lanes.values().map(|lane| {
@@ -713,7 +721,7 @@ impl Table {
         lanes.sum()
     }
 
-    /// What `measure` says of all that is here. `None`: something is in the air.
+    /// Returns the sum of `measure` over all that is here, or `None` if something is being sent.
     #[cfg(test)]
     pub(crate) fn measure(&self, measure: impl Fn(&Contents) -> u64) -> Option<u64> {
         let guard = self.lock();
@@ -764,7 +772,7 @@ impl BufferView {
     }
 }
 
-/// A flush on command: launch these, then wait for all of those.
+/// A flush on command: `launches` are to be launched, then all `ended` to be waited for.
 pub(crate) struct Flushing {
     pub(crate) launches: Vec<Launch>,
     pub(crate) ended: Vec<oneshot::Receiver<()>>,

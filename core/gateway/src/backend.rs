@@ -1,7 +1,7 @@
-//! Backend of the gateway: a ClickHouse, or a database that takes SQL and no requests (`sql_backend/`).
+//! The backend of the gateway: a ClickHouse, or a database that takes SQL and no requests (`sql_backend/`).
 //!
-//! ClickHouse says itself who may do what, and answers whatever is not gathered. Before the others the gateway decides,
-//! and answers.
+//! ClickHouse decides itself who may do what, and answers requests that are not gathered. In front of another
+//! database, the gateway decides and answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,28 +13,29 @@ use crate::admission::UserKey;
 use crate::data::{caller, Caller, Identity};
 use crate::native::NativeBackend;
 use crate::options::DefaultUser;
-use crate::sql_backend::{SqlBackend, SqlSink};
+use crate::sql_backend::{self, SqlBackend};
 
 #[derive(Clone)]
 pub enum Backend {
     ClickHouse(ClickHouse),
-    Sql(SqlBackend),
+    Sql(Arc<dyn SqlBackend>),
 }
 
 #[derive(Clone)]
 pub struct ClickHouse {
-    /// For flushes, admissions and the gateway's own questions.
+    /// Client for flushes, admissions and the gateway's own queries.
     pub client: Arc<Client>,
-    /// For what is forwarded: slow readers can't take the other's connections.
+    /// Client for forwarded requests. Slow readers can't take the connections of `client`.
     pub relay: Arc<Client>,
-    /// Whose shards get the rows of its Distributed tables straight.
+    /// The cluster whose shards get the rows of its Distributed tables directly.
     pub cluster: Option<Arc<Cluster>>,
-    /// For what native clients send that is not gathered. `None`: none is served.
+    /// The native port, for statements of native clients that are not gathered. `None` if no native clients
+    /// are served.
     pub native: Option<Arc<NativeBackend>>,
 }
 
 impl Backend {
-    /// Gives the ClickHouse, for what it alone has: replicas, shards, formats that only it reads, forwarding.
+    /// Returns the ClickHouse, for what only ClickHouse has: replicas, shards, formats that only it reads, forwarding.
     pub(crate) fn clickhouse(&self) -> Option<&ClickHouse> {
         match self {
             Backend::ClickHouse(clickhouse) => Some(clickhouse),
@@ -42,7 +43,7 @@ impl Backend {
         }
     }
 
-    /// Name of its kind in the settings, on the dashboard and in traces.
+    /// Returns the name of the backend's kind in the settings, on the dashboard and in traces.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Backend::ClickHouse(_) => "clickhouse",
@@ -50,27 +51,30 @@ impl Backend {
         }
     }
 
-    /// Finds the account of a request that says who it is from.
+    /// Finds the account of a request, by the identity that the request claims.
     pub(crate) fn caller(&self, identity: Identity, default_user: Option<&DefaultUser>) -> Caller {
         match self {
             Backend::ClickHouse(_) => caller(identity, default_user),
-            Backend::Sql(backend) => backend.caller(identity),
+            Backend::Sql(backend) => sql_backend::caller(&**backend, identity),
         }
     }
 
-    /// Finds the database that a user begins in, if it is there and the user may see it.
+    /// Checks that the database that a user begins in exists, and that the user may see it.
     pub(crate) async fn find_database(&self, key: &UserKey, timeout: Duration) -> Result<(), CallError> {
         match self {
             Backend::ClickHouse(clickhouse) => find_database(&clickhouse.relay, key, timeout).await,
-            Backend::Sql(backend) => backend.find_database(key).await.map_err(CallError::Exception),
+            Backend::Sql(backend) => {
+                let database = key.database.as_deref().unwrap_or("default");
+                backend.find_database(&key.credentials.user, database).await.map_err(CallError::Exception)
+            }
         }
     }
 
-    /// Whom the gateway's own questions come from.
+    /// Returns the account that the gateway's own queries run under.
     pub(crate) fn own_credentials(&self) -> &Credentials {
         match self {
             Backend::ClickHouse(clickhouse) => &clickhouse.client.endpoint().credentials,
-            Backend::Sql(backend) => backend.own_credentials(),
+            Backend::Sql(_) => sql_backend::own_credentials(),
         }
     }
 
@@ -83,7 +87,7 @@ impl Backend {
         }
     }
 
-    /// A table is to be known by one name: DuckDB's schema `main` is the database `default`.
+    /// Returns the one name that a database is known by: DuckDB's schema `main` is the database `default`.
     pub(crate) fn canonical_database(&self, database: &str) -> String {
         match self {
             Backend::ClickHouse(_) => database.to_owned(),
@@ -91,17 +95,26 @@ impl Backend {
         }
     }
 
-    /// Whether it takes requests: what is not gathered is forwarded to it. Else the gateway answers all there is.
+    /// Says whether a setting is about how results are written, where the gateway itself has to know.
+    pub(crate) fn is_output_setting(&self, name: &str) -> bool {
+        match self {
+            Backend::ClickHouse(_) => false,
+            Backend::Sql(backend) => backend.is_output_setting(name),
+        }
+    }
+
+    /// Says whether the backend takes requests. Those that are not gathered are then forwarded to the
+    /// backend; otherwise the gateway answers them all.
     pub(crate) fn takes_requests(&self) -> bool {
         self.clickhouse().is_some()
     }
 
-    /// Whether the gateway itself knows who is who. Else the backend is asked.
+    /// Says whether the gateway itself knows the users; otherwise the backend is asked.
     pub(crate) fn knows_users(&self) -> bool {
         !self.takes_requests()
     }
 
-    /// Whether the gateway itself lets this user only read.
+    /// Says whether the gateway itself allows this user to read only.
     pub(crate) fn is_readonly(&self, credentials: &Credentials) -> bool {
         match self {
             Backend::ClickHouse(_) => false,
@@ -109,11 +122,11 @@ impl Backend {
         }
     }
 
-    /// `changed` is called when tables may have changed, however that was asked for: over HTTP, over Flight SQL, in a
-    /// transaction of either. A backend that others change as well can't tell.
+    /// Calls `changed` when tables may have changed, by whatever request: over HTTP, over Flight SQL, in a
+    /// transaction of either. A backend that others change as well can't tell, and never calls it.
     pub(crate) fn when_tables_change(&self, changed: impl Fn() + Send + Sync + 'static) {
         if let Backend::Sql(backend) = self {
-            backend.when_tables_change(changed);
+            backend.when_tables_change(Box::new(changed));
         }
     }
 }
@@ -124,10 +137,10 @@ pub(crate) async fn find_database(client: &Client, key: &UserKey, timeout: Durat
     client.call(call).await.map(drop)
 }
 
-/// Where the gatherer's batches go.
+/// The sink that the gatherer's batches are sent to.
 pub enum BackendSink {
     ClickHouse(ClickHouseSink),
-    Sql(SqlSink),
+    Sql(Box<dyn sql_backend::SqlSink>),
 }
 
 impl Sink for BackendSink {

@@ -1,4 +1,4 @@
-//! A payload read by ClickHouse: it goes there as a table beside a SELECT, and comes back as Native.
+//! A payload read by ClickHouse: the payload is sent as a table beside a SELECT, and its rows come back as Native.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::multipart::Multipart;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The payload's name. It is another in each process, so that it hides no table that an expression of the payload
-/// reads.
+/// The name of the table that is the payload. It differs between processes, so that it hides no table that an
+/// expression of the payload reads.
 static TABLE: LazyLock<String> =
     LazyLock::new(|| "payload_".chars().chain(std::iter::repeat_with(fastrand::lowercase).take(20)).collect());
 
-/// What the reading and the answer have to be like, whatever the insert and the user's profile say.
+/// Settings that the reading and the answer need, whatever the insert and the user's profile say.
 const OWN_SETTINGS: [(&str, &str); 7] = [
     // The rows come in the payload's own order, and in no more blocks than an INSERT makes.
     ("max_threads", "1"),
@@ -32,28 +32,28 @@ const OWN_SETTINGS: [(&str, &str); 7] = [
     ("wait_end_of_query", "1"),
 ];
 
-/// A payload, and what it is to be read into: the answer has a column for each, in this order.
+/// A payload, and the columns to read it into: the answer has them in this order.
 pub(crate) struct Reading<'a> {
     pub(crate) credentials: &'a Credentials,
-    /// ClickHouse's name.
+    /// The payload's format, by ClickHouse's name.
     pub(crate) format: &'a str,
-    /// Names and types.
+    /// Names and types of the columns.
     pub(crate) columns: &'a [(String, String)],
     pub(crate) payload: &'a [u8],
-    /// What the rows may be in Native, however few the payload's bytes are.
+    /// Limit of the bytes that the rows may take in Native, however few bytes the payload has.
     pub(crate) max_bytes: usize,
 }
 
 /// The rows in Native, as ClickHouse wrote them.
 pub(crate) struct Answer {
     pub(crate) native: Bytes,
-    /// By ClickHouse's own count.
+    /// Number of rows by ClickHouse's own count.
     rows: Option<u64>,
     max_bytes: usize,
 }
 
 impl Reading<'_> {
-    /// `params`: settings of reading, and whatever else goes into a URL.
+    /// Sends the payload to ClickHouse. `params` are settings of reading, and other parameters of the URL.
     pub(crate) async fn ask<'p>(
         &self,
         client: &Client,
@@ -99,7 +99,7 @@ impl Reading<'_> {
 }
 
 impl Answer {
-    /// All blocks as one, if they have the columns that were asked for.
+    /// Returns all blocks as one. Fails where the columns or the number of rows are not those that were expected.
     pub(crate) fn block(&self, columns: &[ColumnSpec]) -> Result<Block, Exception> {
         let types: Vec<String> = columns.iter().map(|column| column.data_type.native_name()).collect();
         let mut whole = Block::empty(columns.iter().map(|column| &column.data_type));
@@ -129,20 +129,20 @@ impl Answer {
         }
     }
 
-    /// How many rows there are, if they are one block. More blocks could not be told apart here.
+    /// Returns the number of rows, if they are one block. More blocks could not be told apart here.
     pub(crate) fn rows_of_one_block(&self) -> Option<usize> {
         let (rows, counted) = (block_rows(&self.native)?, self.rows?);
         (rows as u64 == counted && rows > 0).then_some(rows)
     }
 }
 
-/// Over HTTP, ClickHouse leaves out the zone of a plain DateTime.
+/// Says whether a column has the wanted type. Over HTTP, ClickHouse leaves out the time zone of a plain DateTime.
 fn is_type(got: &str, wanted: &str) -> bool {
     got == wanted || got == "DateTime" && wanted.starts_with("DateTime(")
 }
 
-/// How many rows there are, if a summary says so. They have to be as many as were in the payload, which is counted
-/// apart.
+/// Returns the number of rows, if a summary has it. Fails where there are fewer rows than were in the
+/// payload, which the summary counts apart.
 fn all_rows(summary: &str) -> Result<Option<u64>, Exception> {
     let (rows, read) = (counted(summary, "result_rows"), counted(summary, "total_rows_to_read"));
     match rows.zip(read).is_some_and(|(rows, read)| rows < read) {

@@ -1,4 +1,4 @@
-//! The names of ClickHouse's settings: for a backend that knows none of them, and to tell what nobody here knows.
+//! The names of ClickHouse's settings: for a backend that knows none of them, and to find unknown ones.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use windrow_clickhouse::ErrorCode;
 
 use crate::error::Refusal;
-use crate::sql_backend::is_output_setting;
 
 /// Names and defaults of ClickHouse 26.7's settings, sorted by name.
 const CLICKHOUSE: &str = include_str!("clickhouse_settings.tsv");
@@ -33,12 +32,13 @@ const NOT_SETTINGS: [&str; 18] = [
     "stacktrace",
 ];
 
-/// Every setting of ClickHouse's with its default.
-pub(crate) fn clickhouse_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+/// Returns every setting of ClickHouse with its default.
+pub fn clickhouse_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     CLICKHOUSE.lines().filter_map(|line| line.split_once('\t'))
 }
 
-/// Whether it is a setting of ClickHouse's, as far as they are known here. Some of those that the readers know came later.
+/// Says whether ClickHouse has a setting, as far as its settings are known here. The readers know some that
+/// came later.
 pub(crate) fn is_known_setting(name: &str) -> bool {
     static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
         let of_readers = windrow_columns::reading_settings().map(|setting| setting.name);
@@ -47,8 +47,11 @@ pub(crate) fn is_known_setting(name: &str) -> bool {
     KNOWN.contains(name)
 }
 
-/// The first of some settings that nobody knows, of a query or an insert. Windrow's own are looked at elsewhere.
-pub(crate) fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Refusal> {
+/// Refuses the first setting of a query or an insert that is not known. Windrow's own settings are checked elsewhere.
+pub fn unknown_setting<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    is_output_setting: impl Fn(&str) -> bool,
+) -> Option<Refusal> {
     let is_one = |name: &str| {
         let is_known = NOT_SETTINGS.contains(&name) || is_known_setting(name) || is_output_setting(name);
         is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))

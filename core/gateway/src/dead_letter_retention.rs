@@ -1,8 +1,8 @@
-//! The way dead letters go: for good, also for the journal; by somebody's wish, or for their age.
+//! The removal of dead letters for good, also from the journal: by a user's wish, or for their age.
 //!
-//! A dead letter is known before the journal knows on the disk that its insert is done. While it is there, a crash does
-//! no harm: the insert that comes back is found to be a dead letter. So that is made sure of before the dead letter
-//! goes.
+//! A dead letter is known before the journal has on disk that its insert is done. As long as the dead letter
+//! is there, a crash does no harm: the insert that comes back is found to be a dead letter. So before a dead
+//! letter is removed, the journal must have on disk that the insert is done.
 
 use std::sync::Weak;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,10 +11,10 @@ use windrow_engine::dead_letters::{DeadLetterId, Gone, Selection};
 
 use crate::state::State;
 
-/// Ids at once: what one record of the journal may have to name.
+/// Number of ids that are removed at once: one record of the journal may have to name them all.
 const AT_ONCE: usize = 10_000;
 
-/// Forgets these dead letters. Returns how many there were.
+/// Forgets these dead letters. Returns how many of them there were.
 pub(crate) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Result<u64, String> {
     let mut forgotten = 0;
     for ids in ids.chunks(AT_ONCE) {
@@ -25,8 +25,8 @@ pub(crate) async fn forget(state: &State, ids: &[DeadLetterId], how: Gone) -> Re
     Ok(forgotten)
 }
 
-/// Discards what is older than dead letters are kept, as long as the gateway is there. Looks often enough that none gets
-/// much older.
+/// Discards dead letters when they are too old, as long as the gateway runs. It looks often enough that none
+/// gets much older than it may.
 pub(crate) async fn discard_old(state: Weak<State>) {
     let max_age_ms = state.upgrade().and_then(|state| state.options.settings.get().dead_letters.max_age_ms);
     let Some(max_age_ms) = max_age_ms else { return };

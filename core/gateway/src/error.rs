@@ -4,33 +4,34 @@ use windrow_clickhouse::{CallError, ErrorCode, Exception};
 use windrow_engine::trace::RequestTrace;
 use windrow_engine::{InsertError, PushError};
 
-/// An error to be answered: ClickHouse's code and text, and whether trying again soon makes sense.
+/// An error for a client: ClickHouse's code and text, and whether trying again soon makes sense.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
-    pub(crate) code: ErrorCode,
+pub struct Refusal {
+    pub code: ErrorCode,
     pub(crate) status: u16,
     pub(crate) text: Text,
     pub(crate) retry_after_seconds: Option<u32>,
-    /// There is no query yet, nor is it known what answer is wanted: it has neither a query id nor a compressed body.
+    /// Says whether the error came before there was a query, when the wanted form of the answer was not known
+    /// either. The answer then has neither a query id nor a compressed body.
     pub(crate) before_query: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Text {
-    /// Our words; the backend's version is put behind them.
+    /// The gateway's own words. The backend's version is added behind them.
     Own(String),
-    /// The backend's, to the dead letter.
+    /// The backend's own words, unchanged.
     Backend(String),
 }
 
 /// Text for a request that there is no memory for now.
 pub(crate) const NO_ROOM: &str = "Windrow holds as many requests as it may. Nothing was stored; try again later";
 
-/// What a gateway says that has not taken an insert because it ends.
+/// Text of a gateway that has not taken an insert because it is shutting down.
 pub(crate) const ENDING: &str = "Windrow is shutting down";
 
 impl Refusal {
-    /// Not the text: it may hold values.
+    /// Notes the error's code in a trace, but not its text, which may hold values.
     pub(crate) fn tell(&self, trace: &RequestTrace) {
         trace.note("db.response.status_code", self.code.to_string());
         trace.fail(format!("Code: {}", self.code));
@@ -50,22 +51,22 @@ impl Refusal {
         Refusal { status: 503, retry_after_seconds: Some(1), ..Refusal::own(code, text) }
     }
 
-    /// A statement that can't be run, or failed.
-    pub(crate) fn statement(code: ErrorCode, text: String) -> Refusal {
+    /// Refuses a statement that can't be run, or that failed.
+    pub fn statement(code: ErrorCode, text: String) -> Refusal {
         Refusal::own(code, text)
     }
 
-    /// It was refused before there was a query.
-    pub(crate) fn without_query(self) -> Refusal {
+    /// Marks the error as one that came before there was a query.
+    pub fn without_query(self) -> Refusal {
         Refusal { before_query: true, ..self }
     }
 
-    /// An error of the database's own.
-    pub(crate) fn exception(exception: Exception) -> Refusal {
+    /// Passes on an error of the database's own.
+    pub fn exception(exception: Exception) -> Refusal {
         Refusal::insert(InsertError::Exception(exception))
     }
 
-    /// A statement that was sent over HTTP and not done, or of which that is not known.
+    /// Refuses a statement that was sent over HTTP and was not executed, or may not have been.
     pub(crate) fn call(error: CallError) -> Refusal {
         match error {
             CallError::Exception(exception) => Refusal::exception(exception),
@@ -78,18 +79,20 @@ impl Refusal {
         self.code == ErrorCode::UNKNOWN_SETTING
     }
 
-    pub(crate) fn bad_argument(text: impl Into<String>) -> Refusal {
+    pub fn bad_argument(text: impl Into<String>) -> Refusal {
         Refusal { before_query: true, ..Refusal::own(ErrorCode::BAD_ARGUMENTS, text.into()) }
     }
 
-    /// Without the backend's version behind it, as ClickHouse words it before a session exists.
+    /// Refuses the authentication, without the backend's version behind the text: ClickHouse names no version
+    /// before there is a session.
     pub(crate) fn authentication(text: &str) -> Refusal {
         let refusal =
             Refusal::insert(InsertError::Exception(Exception::new(ErrorCode::AUTHENTICATION_FAILED, text, "")));
         Refusal { before_query: true, ..refusal }
     }
 
-    /// In ClickHouse's words, which name no version. Where the body ends is not known: whatever came of it would be lost.
+    /// Refuses a request without a length, in ClickHouse's words, which name no version. The end of the body
+    /// is not known, so rows in it would be lost.
     pub(crate) fn length_required(method: &str) -> Refusal {
         let text =
             format!("The Transfer-Encoding is not chunked and there is no Content-Length header for {method} request.");
@@ -98,7 +101,7 @@ impl Refusal {
         Refusal { before_query: true, ..refusal }
     }
 
-    /// Whether the connection can't go on behind it.
+    /// Says whether the connection must end after this error.
     pub(crate) fn ends_connection(&self) -> bool {
         self.code == ErrorCode::HTTP_LENGTH_REQUIRED
     }
@@ -108,13 +111,13 @@ impl Refusal {
         Refusal::authentication(&format!("{user}: {end}"))
     }
 
-    /// In ClickHouse's words.
+    /// Refuses a path that doesn't exist, in ClickHouse's words.
     pub(crate) fn unknown_path(method: &str, path: &str) -> Refusal {
         let text = format!("There is no handle {method} {path}");
         Refusal { status: 404, before_query: true, ..Refusal::own(ErrorCode::BAD_ARGUMENTS, text) }
     }
 
-    /// A name that can't be told from another here.
+    /// Refuses a deduplication token that is no text: it could not be told from another one here.
     pub(crate) fn unreadable_token() -> Refusal {
         Refusal::bad_argument("insert_deduplication_token has to be UTF-8 text. The insert was not taken")
     }
@@ -127,12 +130,12 @@ impl Refusal {
         Refusal::own(ErrorCode::UNKNOWN_TABLE, format!("Table {database}.{table} does not exist."))
     }
 
-    /// An insert that is not taken for what it says, with the code that ClickHouse has for it.
+    /// Refuses an insert for what it asks, with ClickHouse's code for that.
     pub(crate) fn of_insert(code: ErrorCode, text: impl Into<String>) -> Refusal {
         Refusal::own(code, text.into())
     }
 
-    /// In ClickHouse's words. `by` is put behind them.
+    /// Refuses a query id that is in use, in ClickHouse's words. `by` is added behind them.
     pub(crate) fn query_id_in_use(id: &str, by: &str) -> Refusal {
         Refusal::own(
             ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING,
@@ -152,7 +155,7 @@ impl Refusal {
         Refusal { status: 502, ..Refusal::own(ErrorCode::NETWORK_ERROR, text) }
     }
 
-    /// The gateway that owns an insert is away.
+    /// Refuses an insert whose owner, another gateway, is away.
     pub(crate) fn owner_away(gateway: &str, cause: &str, waited_ms: u128, may_have_arrived: bool) -> Refusal {
         let outcome = match may_have_arrived {
             false => "Nothing was stored; try again",
@@ -168,7 +171,7 @@ impl Refusal {
         )
     }
 
-    /// The same, when a part of the insert was sent that nobody has any more.
+    /// Refuses an insert whose owner was lost after a part of the insert was sent that can't be sent again.
     pub(crate) fn owner_lost(gateway: &str, cause: &str) -> Refusal {
         let text = format!(
             "The connection to the gateway {gateway}, which owns this insert, was lost before its answer: {cause}. It may or \
@@ -237,7 +240,7 @@ impl Refusal {
         }
     }
 
-    /// Other shards have their part of the insert, or may get it.
+    /// Makes the error say that other shards have their part of the insert, or may get it.
     pub(crate) fn of_a_part(self) -> Refusal {
         let failure = match &self.text {
             Text::Backend(line) => without_version(line),
@@ -248,7 +251,7 @@ impl Refusal {
         Refusal { text: Text::Own(text), ..self }
     }
 
-    /// A repeat of an insert that was cut by shards, when it can't be cut.
+    /// Refuses a repeat of an insert that was cut by shards, when the repeat can't be cut.
     pub(crate) fn was_cut() -> Refusal {
         let text = "When this insert came first, it was cut by the shards of its table, and parts of it are stored or on \
             their way. It can't be cut now, and would be stored once more as a whole: see that the table is the same at \
@@ -256,7 +259,7 @@ impl Refusal {
         Refusal::retryable(ErrorCode::UNKNOWN_STATUS_OF_INSERT, text.to_owned())
     }
 
-    /// `wait_for_async_insert_timeout` is over and the insert was taken out of its batch.
+    /// Refuses an insert that was taken out of its batch because `wait_for_async_insert_timeout` was over.
     pub(crate) fn withdrawn(timeout_ms: u64, last_error: Option<InsertError>) -> Refusal {
         let text = format!("Wait for async insert timeout ({timeout_ms} ms) exceeded. The insert was withdrawn: nothing of it is or will be stored");
         match last_error {
@@ -280,8 +283,9 @@ impl Refusal {
         )
     }
 
-    /// The whole line that a client reads. In a session ClickHouse's errors name no version: then `version` is empty.
-    pub(crate) fn line(&self, version: &str) -> String {
+    /// Returns the whole line that a client reads. In a session ClickHouse's errors name no version:
+    /// `version` is then empty.
+    pub fn line(&self, version: &str) -> String {
         match &self.text {
             Text::Backend(line) if version.is_empty() => without_version(line).to_owned(),
             Text::Backend(line) => line.clone(),

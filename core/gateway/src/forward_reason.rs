@@ -1,4 +1,4 @@
-//! Reasons why the backend gets a request as it came. docs/compatibility.md says what each of them means.
+//! The reasons why the backend gets a request as it came. docs/compatibility.md explains each of them.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ macro_rules! forward_reasons {
         }
 
         impl ForwardReason {
-            /// Label `reason` of `windrow_forwarded_requests_total`.
+            /// Returns the label `reason` of `windrow_forwarded_requests_total`.
             pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(ForwardReason::$name => $label,)*
@@ -63,7 +63,7 @@ forward_reasons! {
 }
 
 impl ForwardReason {
-    /// Reason of a statement that is no INSERT with rows of its own.
+    /// Returns the reason of a statement that is no INSERT with rows of its own.
     pub(crate) fn of_statement(statement: &OtherStatement) -> ForwardReason {
         match statement.insert_form {
             Some(_) => ForwardReason::InsertForm,
@@ -71,7 +71,7 @@ impl ForwardReason {
         }
     }
 
-    /// The rows were read for certain: ClickHouse, asked to read them, could say nothing that is not known.
+    /// Says whether the rows were read for certain. ClickHouse, asked to read them, could then say nothing new.
     pub(crate) fn is_about_read_rows(self) -> bool {
         use ForwardReason::{Deduplication, Function, ShardingKey, Sign};
         matches!(self, Deduplication | Function | ShardingKey | Sign)

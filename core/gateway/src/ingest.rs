@@ -1,4 +1,5 @@
-//! An insert's whole way, whatever protocol it came by. Each protocol has a [`RowSource`], and answers its client itself.
+//! The whole way of an insert, whatever protocol it came by. Each protocol has a [`RowSource`], and answers
+//! its own client.
 
 use std::sync::Arc;
 
@@ -11,19 +12,20 @@ use crate::insert::{
 use crate::state::State;
 use crate::statement::{Claim, StatementContext};
 
-/// Gives the rows of an insert, as its protocol brings them.
+/// A source of an insert's rows, as its protocol brings them.
 pub(crate) trait RowSource {
-    /// Gives the insert's rows, now that it is known how they are read. Its sender may insert them.
+    /// Returns the insert's rows. It is known by now how they are read, and that their sender may insert them.
     async fn rows(&mut self, prepared: &Arc<Prepared>) -> Result<SentRows<'_>, NotGathered>;
 }
 
-/// An insert whose rows have been read, and that may have its query id. The bytes that it came in are not needed any more.
+/// An insert that has been read and may use its query id. The bytes that it came in are not needed any more.
 pub(crate) struct Accepted {
     pub(crate) parsed: Parsed,
     claim: Option<Claim>,
 }
 
-/// Takes an insert as far as it can be refused without anything being kept of it: it is admitted, and its rows are read.
+/// Takes an insert through the steps that may refuse it before anything is kept: its admission, and the
+/// reading of its rows.
 pub(crate) async fn accept(
     context: &StatementContext<'_>,
     candidate: &Candidate<'_>,
@@ -35,7 +37,7 @@ pub(crate) async fn accept(
     accept_admitted(context, candidate, admitted?, origin, source).await
 }
 
-/// Does the same for an insert whose admission is known.
+/// Accepts an insert like [`accept`] when its admission is known already.
 pub(crate) async fn accept_admitted(
     context: &StatementContext<'_>,
     candidate: &Candidate<'_>,
@@ -59,7 +61,7 @@ pub(crate) async fn accept_admitted(
 }
 
 impl Accepted {
-    /// Gives an insert that has no query id of its own.
+    /// Makes an accepted insert that has no query id of its own.
     pub(crate) fn nameless(parsed: Parsed) -> Accepted {
         Accepted { parsed, claim: None }
     }
@@ -68,8 +70,8 @@ impl Accepted {
         self.parsed.form()
     }
 
-    /// Hands the rows over to the gatherer, and waits until the insert is acknowledged at the level that it asks for. Then
-    /// its query id may be used again.
+    /// Hands the rows over to the gatherer, and waits until the insert is acknowledged at the level that it asks
+    /// for. Then its query id may be used again.
     pub(crate) async fn store(
         self,
         state: &State,

@@ -1,29 +1,29 @@
-//! From a socket to a gatherer handle: ClickHouse's HTTP interface on the data port, and the admin port.
+//! The gateway, between sockets and the gatherer: ClickHouse's HTTP interface on the data port, and the admin port.
 //!
 //! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
 //!   forwarded.
 //! - `native/` does the same for ClickHouse's native protocol.
 //! - `otlp/` takes what OpenTelemetry's SDKs and collectors send.
-//! - `statement/` is what is settled for statements of both before they go on.
+//! - `statement/` settles query ids, deduplication and changed tables before a statement of any protocol goes on.
 //! - `insert/` has the stages of an insert, whatever protocol it came by: candidate, admitted, parsed, handed over.
-//! - `state.rs` is what all connections share.
+//! - `state.rs` is the state that all connections share.
 //! - `admission/` asks the backend, with the client's own credentials, what an insert may do, and remembers the
 //!   answers.
 //! - `cluster/` is about the other gateways in front of the same ClickHouse, and which of them owns an insert.
 //! - `admin/` is health, metrics and the API.
-//! - `pipelines/` is what pipelines of Kafka ask about tables, and what is shown of them.
+//! - `pipelines/` answers what pipelines of Kafka ask about tables, and shows the pipelines.
 //!
-//! - `live.rs` is what a reload of the settings exchanges.
-//! - `backend.rs` is what stands behind: a ClickHouse, or a database that takes SQL, for which the gateway does what a
-//!   server does (`sql_backend/`).
-//! - `without/` stands for parts that the program is built without.
+//! - `live.rs` is a value that a reload of the settings replaces.
+//! - `backend.rs` is the backend: a ClickHouse, or a database that takes SQL, for which the gateway does a server's
+//!   work (`sql_backend/`).
+//! - `without/` has stand-ins for parts that the program is built without.
 //!
-//! **When in doubt, forward.** What is not understood goes to the backend untouched, and so does every insert that the
-//! backend is going to refuse: the error that a client reads is ClickHouse's own, to the dead letter.
+//! **When in doubt, forward.** A request that is not understood goes to the backend untouched, and so does every
+//! insert that the backend is going to refuse: the error that a client reads is ClickHouse's own, word for word.
 
 // What optional parts alone use is there without them.
 #![cfg_attr(
-    not(all(feature = "append", feature = "formats", feature = "kafka", feature = "otlp", feature = "sql")),
+    not(all(feature = "append", feature = "formats", feature = "kafka", feature = "otlp")),
     allow(
         dead_code,
         unreachable_code,
@@ -57,8 +57,7 @@ mod otlp;
 #[cfg_attr(not(feature = "kafka"), path = "without/pipelines.rs")]
 mod pipelines;
 mod recent;
-#[cfg_attr(not(feature = "sql"), path = "without/sql_backend.rs")]
-mod sql_backend;
+pub mod sql_backend;
 mod state;
 mod statement;
 
@@ -73,6 +72,3 @@ pub use options::{temporary_folder, AdminOptions, DefaultUser, GatewayOptions, G
 pub use pipelines::pipelines_json;
 #[cfg(feature = "kafka")]
 pub use pipelines::{BackendTables, PipelineSource, TablesThroughGateway};
-#[cfg(feature = "sql")]
-pub use sql_backend::{install_duckdb_functions, prepare_temporary_folder};
-pub use sql_backend::{values_as_text, Access, SqlBackend};

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// A port that can't be had.
+/// The error of a port that can't be opened.
 #[derive(Debug)]
 pub struct ListenError {
     address: SocketAddr,
@@ -25,11 +25,14 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
-/// Hundreds of writers may connect in the same moment; one that finds the queue full waits a second before it tries
-/// again.
+/// Length of the queue of new connections. Hundreds of writers may connect at the same moment; a client that
+/// finds the queue full waits a second before it tries again.
 const BACKLOG: u32 = 4096;
 
-/// Opens a port; `setting` is named in the error.
+/// Opens a port.
+///
+/// # Errors
+/// Fails where the address can't be used or is taken by another program; the error names `setting`.
 pub fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, ListenError> {
     listen(address).map_err(|cause| ListenError { address, setting, cause })
 }

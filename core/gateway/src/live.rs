@@ -1,8 +1,8 @@
-//! What a reload exchanges while the gateway runs.
+//! A value that a reload of the settings replaces while the gateway runs.
 
 use std::sync::{PoisonError, RwLock};
 
-/// Something as it is at this moment. What was worked out of it before goes on until it is asked for anew.
+/// A value as it is at this moment. Results that were worked out from an older one stay until the value is read again.
 pub struct Live<T>(RwLock<T>);
 
 impl<T: Clone> Live<T> {

@@ -1,4 +1,4 @@
-//! What the gateway counts. Names, units and help texts of its metrics are here; the gatherer has its own.
+//! The counters of the gateway, with the names, units and help texts of its metrics. The gatherer has its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +30,7 @@ struct Route {
     route: &'static str,
 }
 
-/// Counted from the start: what appears with its first count is no rise to whoever reads series.
+/// Codes that are counted from the start: a series that appears with its first count shows no rise to Prometheus.
 const KNOWN_CODES: [ErrorCode; 6] = [
     ErrorCode::TIMEOUT_EXCEEDED,
     ErrorCode::NETWORK_ERROR,
@@ -50,19 +50,19 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) refused_connections: Counter,
     pub(crate) admissions: Counter,
-    /// Reads that a second replica was asked for as well, and those that it answered.
+    /// Reads that a second replica was sent as well, and those of them that it answered.
     pub(crate) hedged_reads: Counter,
     pub(crate) hedged_reads_won: Counter,
-    /// From when the head of an insert that is gathered has been read, to its acknowledgement.
+    /// Time from reading the head of an insert that is gathered, to its acknowledgement.
     pub(crate) insert_latency: LatencyHistogram,
     requests: Family<Route, LatencyHistogram>,
     forwarded: Family<Reason, Counter>,
     errors: Family<Code, Counter>,
-    /// The same, for whoever wants all of them.
+    /// The same counts as in `forwarded` and `errors`, to be read all at once.
     tallies: Mutex<Tallies>,
 }
 
-/// What did not go the usual way.
+/// Numbers of forwarded requests by reason, and of errors by code.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tallies {
     pub(crate) forwarded: BTreeMap<&'static str, u64>,
@@ -72,11 +72,11 @@ pub(crate) struct Tallies {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ErrorTally {
     pub(crate) count: u64,
-    /// The start of what the last one said.
+    /// The start of the latest error's text.
     pub(crate) latest: String,
 }
 
-/// How often, without what was said.
+/// Numbers of forwarded requests and of errors, without the texts of errors.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct TallyCounts {
     pub(crate) forwarded: BTreeMap<&'static str, u64>,
@@ -138,7 +138,7 @@ impl Metrics {
         m
     }
 
-    /// A request over HTTP has its answer. Inserts that are gathered have a histogram of their own.
+    /// Counts a request over HTTP that has been answered. Inserts that are gathered have a histogram of their own.
     pub(crate) fn answered(&self, route: &'static str, took: Duration) {
         if route == GATHERED {
             return;
@@ -168,7 +168,7 @@ impl Metrics {
         self.lock().clone()
     }
 
-    /// The same without the texts, for whoever asks each second.
+    /// Returns the numbers without the texts, for a caller that asks each second.
     pub(crate) fn tally_counts(&self) -> TallyCounts {
         let tallies = self.lock();
         let errors = tallies.errors.iter().map(|(code, tally)| (*code, tally.count)).collect();

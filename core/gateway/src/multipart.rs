@@ -1,11 +1,11 @@
-//! A form of several parts, as ClickHouse takes a query together with tables of its own.
+//! A form of several parts, in which ClickHouse takes a query together with external tables.
 
 pub(crate) struct Multipart {
     boundary: String,
     body: Vec<u8>,
 }
 
-/// Ready to be sent.
+/// A form that is ready to be sent.
 pub(crate) struct Form {
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
@@ -17,12 +17,12 @@ impl Multipart {
         Multipart { boundary, body: Vec::new() }
     }
 
-    /// The names of fields are ours: nothing in them has to be quoted.
+    /// Adds a field. Its name is the gateway's own, so nothing in it has to be quoted.
     pub(crate) fn field(&mut self, name: &str, content: &[u8]) {
         self.part(&format!("name=\"{name}\""), &[content]);
     }
 
-    /// A field whose content comes in pieces, and which is taken for a table's rows.
+    /// Adds a field with content in pieces, which is taken for a table's rows.
     pub(crate) fn table(&mut self, name: &str, pieces: &[&[u8]]) {
         self.part(&format!("name=\"{name}\"; filename=\"{name}\""), pieces);
     }

@@ -11,12 +11,12 @@ use windrow_settings::Settings;
 use crate::cluster::Cluster;
 use crate::live::Live;
 
-/// Who the user `default` is, on a backend that was started for the gateway alone.
+/// The user `default` on a backend that was started for the gateway alone.
 #[derive(Clone)]
 pub struct DefaultUser {
-    /// What clients give as its password on the data port.
+    /// The password that clients give for `default` on the data port.
     pub password: String,
-    /// Whom it is at the backend.
+    /// The account that stands for `default` at the backend.
     pub credentials: Credentials,
 }
 
@@ -24,15 +24,15 @@ pub struct DefaultUser {
 pub struct GatewayOptions {
     pub settings: Arc<Live<Arc<Settings>>>,
     pub limits: Arc<Limits>,
-    /// Set for the embedded ClickHouse only; elsewhere `default` is the backend's own.
+    /// The user `default` of the embedded ClickHouse. With any other backend, `default` is the backend's own user.
     pub default_user: Option<DefaultUser>,
-    /// Without it nothing is traced.
+    /// The tracer of requests; `None` if nothing is traced.
     pub tracer: Option<Arc<Tracer>>,
-    /// `None`: this gateway is alone.
+    /// The cluster of gateways; `None` if this gateway is alone.
     pub cluster: Option<Arc<Cluster>>,
 }
 
-/// What the gateway keeps on disk.
+/// Stores that the gateway has on disk.
 pub struct GatewayStores {
     pub journal: OpenedJournal,
     pub dead_letters: DeadLetters,
@@ -41,7 +41,7 @@ pub struct GatewayStores {
 
 #[derive(Clone)]
 pub struct AdminOptions {
-    /// Asked for as `Authorization: Bearer` when set.
+    /// The token that requests must have as `Authorization: Bearer`, if it is set.
     pub token: Option<String>,
 }
 
@@ -60,7 +60,8 @@ impl GatewayOptions {
     }
 }
 
-/// Where results are written that are sent when they are whole, and what DuckDB spills. Absolute, as DuckDB tells it.
+/// Returns the folder for results that are sent only when they are whole, and for what DuckDB spills. The
+/// path is absolute, as DuckDB shows it.
 pub fn temporary_folder(settings: &Settings) -> PathBuf {
     let folder = settings.data_dir.join("tmp");
     std::path::absolute(&folder).unwrap_or(folder)

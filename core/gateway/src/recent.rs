@@ -1,12 +1,13 @@
-//! What was used lately, up to a number of entries.
+//! A map that keeps the entries that were used lately, up to a number of entries.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Two generations: what is used moves to the younger one, and when that is half of the whole, the older one goes. So
-/// an entry goes only after as many others have been used since, and finding it costs a shared lock.
+/// A map of two generations. An entry that is used moves to the younger generation; when that has half of all
+/// entries, the older one is dropped. So an entry is dropped only after as many others have been used since,
+/// and a find in the younger generation costs a shared lock only.
 pub(crate) struct Recent<K, V> {
     generations: RwLock<Generations<K, V>>,
     max_young: usize,
@@ -67,7 +68,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         generations.old.remove(key);
     }
 
-    /// Lets go of what has not been used since the last time that this was called, or that there were too many.
+    /// Drops the entries that were not used since the last call, or since the younger generation was last full.
     pub(crate) fn age(&self) {
         let gone = self.write().age();
         drop(gone);
@@ -92,7 +93,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
 }
 
 impl<K, V> Generations<K, V> {
-    /// What goes.
+    /// Makes the younger generation the older one, and returns the entries that are dropped.
     fn age(&mut self) -> HashMap<K, V> {
         let young = std::mem::take(&mut self.young);
         std::mem::replace(&mut self.old, young)

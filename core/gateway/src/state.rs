@@ -1,4 +1,4 @@
-//! What all connections share, whatever they speak.
+//! State that all connections share, whatever protocol they speak.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,17 +22,17 @@ use crate::pipelines::ShownPipelines;
 use crate::statement::QueryIds;
 
 pub(crate) struct State {
-    /// As much as may be held of what is on its way to one table.
+    /// Limit of the bytes that are held on their way to one table.
     pub(crate) max_table_bytes: u64,
     pub(crate) options: GatewayOptions,
     pub(crate) backend: Backend,
-    /// `None`: this gateway is alone.
+    /// The cluster of gateways; `None` if this gateway is alone.
     pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: PreparedInserts,
     pub(crate) asking: InflightAdmissions,
     pub(crate) questions: Questions,
-    /// What tables with the same columns share of reading them.
+    /// Plans for reading rows, which tables with the same columns share.
     pub(crate) read_plans: ReadPlans,
     pub(crate) gatherer: Gatherer<BackendSink>,
     pub(crate) dead_letters: DeadLetters,
@@ -43,17 +43,17 @@ pub(crate) struct State {
     pub(crate) body_room: BodyRoom,
     pub(crate) metrics: Metrics,
     pub(crate) otlp: Otlp,
-    /// Not there before [`DataServer::serve_appends`].
+    /// The ordered appends, set by [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
     pub(crate) known_databases: KnownDatabases,
-    /// Known once it listens.
+    /// The port for HTTP, known once the gateway listens on it.
     pub(crate) http_port: OnceLock<u16>,
     pub(crate) closing: AtomicBool,
 }
 
 impl State {
-    /// For how long an insert waits to be stored that says this many seconds.
+    /// Returns how long an insert waits to be stored: the given seconds, or the setting's, but a day at the longest.
     pub(crate) fn patience(&self, seconds: Option<&str>) -> Duration {
         const LONGEST: Duration = Duration::from_secs(86_400);
         let said = seconds.and_then(|seconds| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
@@ -61,7 +61,8 @@ impl State {
         said.unwrap_or_else(default).min(LONGEST)
     }
 
-    /// Inserts of a kind that has not come for a while are worked out anew when they come again; their table is let go.
+    /// Forgets what was worked out for inserts that have not come for a while, and their tables. If they come
+    /// again, it is worked out anew.
     pub(crate) fn forget_unused(&self) {
         // While nobody can be asked, what was known goes on to serve whoever comes back.
         if self.admission.is_failing() {
@@ -72,7 +73,7 @@ impl State {
         self.otlp.forget_unused();
     }
 
-    /// For how long it is believed what was kept on disk of admissions.
+    /// Returns how long admissions that were kept on disk are believed.
     pub(crate) fn kept_ttl(&self) -> Duration {
         let gather = &self.options.settings.get().gather;
         Duration::from_millis(gather.admission_kept_ttl_ms.min(gather.admission_away_ttl_ms))
@@ -82,7 +83,7 @@ impl State {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Tables or privileges may have changed: the backend has to be asked again.
+    /// Makes the gateway ask the backend again, because tables or privileges may have changed.
     pub(crate) fn forget_what_was_learnt(&self) {
         self.admission.doubt();
         self.prepared.has_changed();

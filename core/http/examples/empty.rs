@@ -1,8 +1,8 @@
-//! A server that reads requests and answers 200 to each: the limit that this HTTP layer sets for whatever is built on
-//! it. `cargo run --release -p windrow-http --example empty -- 127.0.0.1:18080`
+//! A server that reads requests and answers 200 to each. It shows the most that this HTTP layer allows to
+//! anything that is built on it. `cargo run --release -p windrow-http --example empty -- 127.0.0.1:18080`
 //!
-//! With `sync` behind the address, what acknowledging on disk costs without group commit: every request is appended to a
-//! preallocated file and synced by itself before it is answered.
+//! With `sync` behind the address, it shows the cost of acknowledging on disk without group commit: every
+//! request is appended to a preallocated file and synced by itself before it is answered.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use windrow_http::{Collected, Connection, Limits, NextRequest, ResponseBuilder, Stream};
 
-/// Written once before, as a journal that is reused would be: then a sync has no metadata to write.
+/// The size of the file. The file is written once before, as a journal that is reused would be: then a sync
+/// has no metadata to write.
 const FILE_BYTES: u64 = 64 << 20;
 
 struct Appended {

@@ -1,7 +1,8 @@
-//! The head of an answer, line by line.
+//! Parsing of an answer's head, line by line.
 //!
-//! ClickHouse sends its progress as header fields while the query runs, for hours if need be: progress is handed on as
-//! soon as its line is whole, and not kept, so that a head of any length takes bounded memory.
+//! ClickHouse sends its progress as header fields while the query runs, for hours if necessary. Progress is
+//! passed on as soon as its line is complete, and not kept, so that a head of any length takes bounded
+//! memory.
 
 use std::fmt;
 
@@ -9,22 +10,22 @@ use bytes::Bytes;
 
 use crate::head::{HeadError, ResponseHead};
 
-/// All lines that are kept; no such head comes from ClickHouse.
+/// The most bytes of all lines that are kept. ClickHouse sends no head that is so large.
 pub(crate) const MAX_KEPT_BYTES: usize = 1 << 20;
 const MAX_FIELDS: usize = 10_000;
-/// Interim answers (`100 Continue`) before the real one.
+/// The most interim answers (`100 Continue`) before the final answer.
 const MAX_INTERIM_HEADS: usize = 32;
-/// As much of what is no answer as is told.
+/// The most bytes that an error shows of an input that is no answer.
 const MAX_TOLD_BYTES: usize = 80;
 const PROGRESS: &[u8] = b"x-clickhouse-progress";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerHeadError {
-    /// The first bytes of what came instead.
+    /// The answer is not HTTP. The value holds the first bytes of the input.
     NotHttp(Vec<u8>),
     Head(HeadError),
     EndlessInterim,
-    /// `101 Switching Protocols`, which nobody has asked for.
+    /// The server sent `101 Switching Protocols`, which no request asks for.
     OtherProtocol,
 }
 
@@ -43,34 +44,38 @@ impl fmt::Display for AnswerHeadError {
 
 impl std::error::Error for AnswerHeadError {}
 
-/// What some bytes of a head brought.
+/// The result of reading some bytes of a head.
 #[derive(Debug)]
 pub struct HeadStep {
     pub consumed: usize,
-    /// They are of an interim answer, which is nobody's business.
+    /// True if the bytes belong to an interim answer, which no caller needs.
     pub is_interim: bool,
     pub whole: Option<ResponseHead>,
 }
 
-/// Reads the head of one answer, the interim ones before it included.
+/// Parser of one answer's head, with the interim heads before it.
 #[derive(Debug)]
 pub struct AnswerHeadParser {
     to_head_request: bool,
-    /// The beginning of a line whose end hasn't come.
+    /// The beginning of a line whose end has not come yet.
     partial: Vec<u8>,
-    /// Whole lines, the status line first.
+    /// Complete lines, the status line first.
     kept: Vec<u8>,
     status: u16,
     interim_heads: usize,
 }
 
 impl AnswerHeadParser {
-    /// `to_head_request`: an answer to HEAD has no body, whatever it declares.
+    /// Creates a parser. With `to_head_request`, the answer has no body, whatever it declares.
     pub fn new(to_head_request: bool) -> Self {
         AnswerHeadParser { to_head_request, partial: Vec::new(), kept: Vec::new(), status: 0, interim_heads: 0 }
     }
 
     /// Reads up to the end of a head, or all of the bytes. Progress is given to `on_progress`.
+    ///
+    /// # Errors
+    /// Fails where the bytes are no HTTP answer, the head is malformed or too large, the server switches to
+    /// another protocol, or too many interim answers come.
     pub fn read(&mut self, bytes: &[u8], on_progress: &mut dyn FnMut(&[u8])) -> Result<HeadStep, AnswerHeadError> {
         let mut consumed = 0;
         while let Some(length) = bytes[consumed..].iter().position(|byte| *byte == b'\n') {
@@ -130,14 +135,15 @@ impl AnswerHeadParser {
     }
 }
 
-/// Checked at once: what speaks another protocol may wait for us to go on.
+/// Returns the status of a status line. It is checked at once, because a peer that speaks another protocol
+/// may wait for the next bytes of this side.
 pub(crate) fn status_of(line: &[u8]) -> Result<u16, AnswerHeadError> {
     let mut response = httparse::Response::new(&mut []);
     let status = response.parse(line).ok().and(response.code).filter(|status| *status >= 100);
     status.ok_or_else(|| AnswerHeadError::NotHttp(line.trim_ascii_end().iter().take(MAX_TOLD_BYTES).copied().collect()))
 }
 
-/// The value of a field that tells progress.
+/// Returns the value of a field that reports progress.
 fn progress_of(line: &[u8]) -> Option<&[u8]> {
     let (name, value) = line.split_at_checked(PROGRESS.len())?;
     let value = value.strip_prefix(b":").filter(|_| name.eq_ignore_ascii_case(PROGRESS))?.trim_ascii();
@@ -151,7 +157,7 @@ mod tests {
     const HEAD: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nX-ClickHouse-Progress: {}\r\n\
         A: b\nx-clickhouse-progress:{\"a\":1}\r\nContent-Length: 4\r\n\r\nbody";
 
-    /// Fields, progress, and what follows the head.
+    /// Fields, progress, and the number of bytes behind the head.
     type Read = (Vec<(String, Vec<u8>)>, Vec<String>, usize);
 
     fn read(bytes: &[u8], piece: usize) -> Result<Option<Read>, AnswerHeadError> {

@@ -10,7 +10,7 @@ use crate::reader::MessageReader;
 
 #[derive(Debug)]
 pub enum BodyError {
-    /// The peer closed before the end: what came is not the message.
+    /// The peer closed before the end: the bytes that came are not the complete message.
     Truncated,
     /// The peer sent nothing for too long.
     Silent,
@@ -41,7 +41,7 @@ impl From<io::Error> for BodyError {
 }
 
 impl BodyScanner {
-    /// The next run of data, as much as there is at hand; `None` at the end.
+    /// Returns the next run of data, as long as there is at hand; `None` at the end.
     pub(crate) async fn next(
         &mut self,
         reader: &mut MessageReader,
@@ -66,7 +66,7 @@ impl BodyScanner {
         }
     }
 
-    /// Like [`next`](Self::next), with the framing left in the bytes.
+    /// Works like [`next`](Self::next), with the framing left in the bytes.
     pub(crate) async fn next_raw(
         &mut self,
         reader: &mut MessageReader,
@@ -93,7 +93,7 @@ impl BodyScanner {
         }
     }
 
-    /// Takes data out of what the reader holds; `None` when that was only framing.
+    /// Takes data out of the reader's buffer; returns `None` when the bytes were only framing.
     fn take(&mut self, reader: &mut MessageReader) -> Result<Option<Bytes>, ChunkedError> {
         let scanned = self.step(reader.buffered())?;
         if scanned.data.is_empty() {
@@ -105,11 +105,11 @@ impl BodyScanner {
     }
 }
 
-/// What reading a body up to a limit gave.
+/// The result of reading a body up to a limit.
 #[derive(Debug)]
 pub enum Collected {
     Whole(Bytes),
-    /// The body is longer than the limit; this is what has been read of it so far.
+    /// The body is longer than the limit. The value holds the bytes that have been read so far.
     Longer(Bytes),
 }
 
@@ -125,8 +125,8 @@ impl RequestBody<'_> {
         self.state.is_done()
     }
 
-    /// Bytes that are announced and not yet read, where that is known: for sizing a buffer, within the caller's own
-    /// bounds.
+    /// Returns the bytes that are announced and not yet read, or 0 where their number is not known: for
+    /// sizing a buffer, within the caller's own bounds.
     pub fn announced_bytes(&self) -> u64 {
         match &*self.state {
             BodyScanner::Length(remaining) => *remaining,
@@ -134,12 +134,19 @@ impl RequestBody<'_> {
         }
     }
 
-    /// The next run of data; `None` at the end.
+    /// Returns the next run of data; `None` at the end.
+    ///
+    /// # Errors
+    /// Fails where the peer closes before the body's end or sends nothing for too long, the chunks are
+    /// malformed, or reading fails.
     pub async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         self.state.next(self.reader, self.idle).await
     }
 
     /// Reads until the body ends or more than `limit` bytes have come.
+    ///
+    /// # Errors
+    /// Fails as [`next`](Self::next) does.
     pub async fn collect(&mut self, limit: usize) -> Result<Collected, BodyError> {
         let Some(first) = self.next().await? else { return Ok(Collected::Whole(Bytes::new())) };
         if self.is_done() && first.len() <= limit {
@@ -155,7 +162,7 @@ impl RequestBody<'_> {
         Ok(Collected::Longer(whole.freeze()))
     }
 
-    /// Resolves when the client has gone; only meaningful once the body is done.
+    /// Resolves when the client has gone. The result only has a meaning once the body is done.
     pub async fn client_gone(&mut self) {
         self.reader.closed(64 * 1024).await;
     }

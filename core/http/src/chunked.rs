@@ -1,10 +1,12 @@
-//! The chunked transfer coding (RFC 9112, section 7.1), as a scanner: it is shown bytes and says which of them are data
-//! and where the message ends. It holds no bytes itself, so it serves both decoding and passing a message on untouched.
+//! The chunked transfer coding (RFC 9112, section 7.1), as a scanner: the scanner sees bytes and says which
+//! of them are data and where the message ends. It holds no bytes itself, so it serves both decoding and
+//! passing a message on unchanged.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A chunk-size line is a few hex digits; extensions are legal but nobody uses them. More than this is an attack.
+/// The longest chunk-size line. Such a line is a few hex digits; extensions are legal but not in use. A
+/// longer line is an attack.
 const MAX_LINE_BYTES: usize = 4096;
 const MAX_TRAILER_BYTES: usize = 16 * 1024;
 
@@ -46,7 +48,7 @@ enum State {
     },
     DataCarriageReturn,
     DataLineFeed,
-    /// At the start of a trailer line: an empty one ends the message.
+    /// The start of a trailer line: an empty line ends the message.
     TrailerStart {
         seen: usize,
     },
@@ -60,12 +62,12 @@ enum State {
     Done,
 }
 
-/// What one step over some bytes found.
+/// The result of one step over some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Scanned {
-    /// How many of the bytes belong to the message and are dealt with.
+    /// The number of bytes that belong to the message and are dealt with.
     pub consumed: usize,
-    /// Which of those are data; empty when the step only crossed framing.
+    /// The range of data in those bytes; empty when the step only crossed framing.
     pub data: Range<usize>,
 }
 
@@ -86,6 +88,10 @@ impl ChunkedScanner {
     }
 
     /// Walks over `bytes` up to the end of the next run of data, the end of the message, or the end of `bytes`.
+    ///
+    /// # Errors
+    /// Fails where a chunk's size is no hexadecimal number, a line is too long, or a line or chunk does not
+    /// end with CR LF.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Scanned, ChunkedError> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
@@ -102,7 +108,10 @@ impl ChunkedScanner {
         Ok(Scanned { consumed: at, data: at..at })
     }
 
-    /// Walks over everything in `bytes` that belongs to the message; returns how many bytes that is.
+    /// Walks over everything in `bytes` that belongs to the message, and returns the number of these bytes.
+    ///
+    /// # Errors
+    /// Fails as [`step`](Self::step) does.
     pub fn skip(&mut self, bytes: &[u8]) -> Result<usize, ChunkedError> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {

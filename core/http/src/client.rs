@@ -51,16 +51,20 @@ impl ClientConnection {
         ClientConnection { reader: MessageReader::new(read), writer: write }
     }
 
-    /// Both directions at once: an answer may begin before the request has ended.
+    /// Gives access to both directions at once: an answer may begin before the request has ended.
     pub fn split(&mut self, to_head_request: bool) -> (AnswerReader<'_>, &mut WriteHalf) {
         (AnswerReader::new(&mut self.reader, to_head_request), &mut self.writer)
     }
 
+    /// Sends bytes of a request.
+    ///
+    /// # Errors
+    /// Fails where the server takes no byte for `idle`, or writing fails.
     pub async fn send(&mut self, bytes: &[u8], idle: Duration) -> io::Result<()> {
         self.writer.send(bytes, idle).await
     }
 
-    /// Whether the server has closed, or sent something unasked, while the connection lay idle.
+    /// Says whether the server has closed the idle connection, or sent something unasked on it.
     pub fn is_stale(&mut self) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let ended = {
@@ -70,7 +74,11 @@ impl ClientConnection {
         ended || !self.reader.buffered().is_empty()
     }
 
-    /// Waits until the answer begins, and gives its status. All of it stays to be read.
+    /// Waits until the answer begins, and returns its status. All of the answer remains to be read.
+    ///
+    /// # Errors
+    /// Fails where the answer does not begin with a status line, the server closes before, nothing comes for
+    /// `idle`, or reading fails.
     pub async fn read_status(&mut self, idle: Duration) -> Result<u16, ClientError> {
         loop {
             let held = self.reader.buffered();
@@ -87,6 +95,10 @@ impl ClientConnection {
     }
 
     /// Waits for the answer's head.
+    ///
+    /// # Errors
+    /// Fails where the head is malformed or too large, the server closes before its end, nothing comes for
+    /// `idle`, or reading fails.
     pub async fn read_head(&mut self, to_head_request: bool, idle: Duration) -> Result<ResponseHead, ClientError> {
         let mut answer = AnswerReader::new(&mut self.reader, to_head_request);
         loop {
@@ -103,9 +115,9 @@ impl ClientConnection {
 
 /// A part of an answer's head.
 pub enum HeadEvent {
-    /// Whole lines, the status line first, of a head that is not complete yet.
+    /// Complete lines, the status line first, of a head that is not complete yet.
     Lines(Bytes),
-    /// The head is complete; `rest` is what no `Lines` has shown of it, the blank line included.
+    /// The head is complete; `rest` is the part of it that no `Lines` has shown, with the blank line.
     Whole { head: ResponseHead, rest: Bytes },
 }
 
@@ -113,7 +125,7 @@ pub enum HeadEvent {
 pub struct AnswerReader<'a> {
     reader: &'a mut MessageReader,
     parser: AnswerHeadParser,
-    /// How many bytes have been looked at without finding a line's end.
+    /// Bytes that were searched for the end of a line and have none.
     looked: usize,
 }
 
@@ -122,7 +134,12 @@ impl<'a> AnswerReader<'a> {
         AnswerReader { reader, parser: AnswerHeadParser::new(to_head_request), looked: 0 }
     }
 
-    /// Waits for more of the head. ClickHouse adds to it while a query runs, and a caller may want to pass that on.
+    /// Waits for more of the head. ClickHouse adds to it while a query runs, and a caller may want to pass
+    /// that on.
+    ///
+    /// # Errors
+    /// Fails where the head is malformed or too large, the server closes before its end, nothing comes for
+    /// `idle`, or reading fails.
     pub async fn next_head_event(&mut self, idle: Duration) -> Result<HeadEvent, ClientError> {
         loop {
             let held = self.reader.buffered();
@@ -159,17 +176,27 @@ pub struct AnswerBody<'a> {
 }
 
 impl AnswerBody<'_> {
-    /// The next run of data; `None` at the end.
+    /// Returns the next run of data; `None` at the end.
+    ///
+    /// # Errors
+    /// Fails where the server closes before the body's end or sends nothing for `idle`, the chunks are
+    /// malformed, or reading fails.
     pub async fn next(&mut self, idle: Duration) -> Result<Option<Bytes>, ClientError> {
         self.state.next(self.reader, idle).await.map_err(ClientError::Body)
     }
 
-    /// The next bytes with their framing, to be passed on as they are; `None` at the end.
+    /// Returns the next bytes with their framing, to be passed on unchanged; `None` at the end.
+    ///
+    /// # Errors
+    /// Fails as [`next`](Self::next) does.
     pub async fn next_raw(&mut self, idle: Duration) -> Result<Option<Bytes>, ClientError> {
         self.state.next_raw(self.reader, idle).await.map_err(ClientError::Body)
     }
 
-    /// Reads the whole body; what is longer than `limit` is cut off there.
+    /// Reads the whole body, and keeps `limit` bytes of it, or the first run of data if that is longer.
+    ///
+    /// # Errors
+    /// Fails as [`next`](Self::next) does.
     pub async fn collect(&mut self, limit: usize, idle: Duration) -> Result<Bytes, ClientError> {
         let Some(first) = self.next(idle).await? else { return Ok(Bytes::new()) };
         let mut whole = BytesMut::from(first);

@@ -1,8 +1,9 @@
-//! Connections that may be open at a time, and who leaves when there are too many.
+//! The connections that may be open at a time, and the choice of the one that has to leave when there are too
+//! many.
 //!
-//! Of a new connection nothing is known. It is a stranger until its first request is found to be of a user; only then
-//! does it keep its permit for as long as it likes. Where all permits are taken, a new connection takes that of the
-//! stranger that has waited longest without asking for anything.
+//! A new connection is a stranger until its first request turns out to come from a user; only then does it
+//! keep its permit for as long as it likes. When all permits are taken, a new connection takes the permit of
+//! the stranger that has waited longest without sending a request.
 
 use std::collections::BTreeMap;
 use std::future::{poll_fn, Future};
@@ -17,24 +18,24 @@ use tokio::sync::Notify;
 pub struct ConnectionLimit {
     most: usize,
     state: Mutex<State>,
-    /// The last connection has gone.
+    /// Wakes waiters when the last connection has gone.
     emptied: Notify,
 }
 
 #[derive(Default)]
 struct State {
     taken: usize,
-    /// Of these, strangers that have been told to leave.
+    /// Strangers among the taken permits that have been told to leave.
     leaving: usize,
     next_id: u64,
-    /// Strangers that ask for nothing now, the first to wait first.
+    /// Strangers that send no request at present, by the order in which they began to wait.
     waiting: BTreeMap<u64, Arc<Leaving>>,
 }
 
-/// Whether a stranger has to leave.
+/// The sign that a stranger has to leave.
 #[derive(Default)]
 struct Leaving {
-    /// Changed under the lock of the permits only.
+    /// True if the stranger was told to leave. Changed under the lock of the permits only.
     is_told: AtomicBool,
     told: Notify,
 }
@@ -43,7 +44,7 @@ struct Leaving {
 pub struct ConnectionPermit {
     limit: Arc<ConnectionLimit>,
     is_known: AtomicBool,
-    /// What it waits under, if it does.
+    /// The connection's key among the waiting strangers, if it waits.
     waits_as: Mutex<Option<u64>>,
     leaving: Arc<Leaving>,
 }
@@ -57,7 +58,8 @@ impl ConnectionLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A permit for one more connection. `None`: all are taken, by users or by requests.
+    /// Takes a permit for one more connection. Returns `None` where all permits belong to users or to running
+    /// requests.
     pub fn take(self: &Arc<ConnectionLimit>) -> Option<ConnectionPermit> {
         let mut state = self.lock();
         // More than one where somebody who was told to leave has turned out to be a user, and stays.
@@ -80,7 +82,7 @@ impl ConnectionLimit {
         Some(permit)
     }
 
-    /// Ends when no permit is taken.
+    /// Waits until no permit is taken.
     pub async fn emptied(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -95,7 +97,7 @@ impl ConnectionLimit {
 }
 
 impl ConnectionPermit {
-    /// The peer is a user: it keeps its permit.
+    /// Notes that the peer is a user, who keeps the permit.
     pub fn is_of_user(&self) {
         if !self.is_known.swap(true, Ordering::Relaxed) {
             self.works();
@@ -107,8 +109,8 @@ impl ConnectionPermit {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's permit is wanted for
-    /// somebody else.
+    /// Waits for something that the peer has to send. Ends early, with `None`, if a stranger's permit is
+    /// needed for another connection.
     pub async fn wait_for<T>(&self, something: impl Future<Output = T>) -> Option<T> {
         if self.is_known() {
             return Some(something.await);
@@ -131,13 +133,13 @@ impl ConnectionPermit {
         came
     }
 
-    /// Ends when a stranger's permit is wanted for somebody else: for those that wait by other means.
+    /// Ends when a stranger's permit is needed for another connection: for callers that wait by other means.
     pub fn has_to_leave(&self) -> impl Future<Output = ()> + Send + 'static {
         let leaving = self.leaving.clone();
         async move { leaving.told.notified().await }
     }
 
-    /// A stranger that waits still keeps its place among those that wait.
+    /// Adds the stranger to the waiting ones. A stranger that waits already keeps its place among them.
     fn waits(&self) {
         let mut state = self.limit.lock();
         let mut waits_as = self.waits_as();
@@ -156,7 +158,7 @@ impl ConnectionPermit {
         }
     }
 
-    /// It is not among those that leave any more.
+    /// Takes the connection out of the count of strangers that leave.
     fn stays(&self, state: &mut State) {
         if self.leaving.is_told.swap(false, Ordering::Relaxed) {
             state.leaving -= 1;

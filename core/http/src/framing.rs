@@ -1,18 +1,18 @@
-//! Where a message's body ends.
+//! The rule that says where a message's body ends.
 
 use crate::chunked::{ChunkedError, ChunkedScanner, Scanned};
 
-/// How a message says where its body ends.
+/// The way in which a message shows the end of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFraming {
     None,
     Length(u64),
     Chunked,
-    /// Answers only: the body ends with the connection.
+    /// The body ends with the connection. Only answers have this.
     UntilClose,
 }
 
-/// What is left of a message's body. It is shown bytes and says which of them are data.
+/// The rest of a message's body. The scanner sees bytes and says which of them are data.
 #[derive(Debug)]
 pub enum BodyScanner {
     Done,
@@ -35,7 +35,10 @@ impl BodyScanner {
         matches!(self, BodyScanner::Done)
     }
 
-    /// Goes up to the end of the next run of data, the end of the message, or the end of `bytes`.
+    /// Walks up to the end of the next run of data, the end of the message, or the end of `bytes`.
+    ///
+    /// # Errors
+    /// Fails where the chunks are malformed.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Scanned, ChunkedError> {
         let all_data = |length: usize| Scanned { consumed: length, data: 0..length };
         Ok(match self {

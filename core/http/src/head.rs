@@ -43,17 +43,17 @@ impl Method {
     }
 }
 
-/// Why a head can't be used, with the status that says so.
+/// The reason why a head can't be used. Each reason has a status for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadError {
     Malformed,
     TooLarge,
-    /// It is long, and others take all the memory that there is for such heads.
+    /// The head is long, and other long heads take all the memory that there is for them.
     NoRoom,
     TooManyFields,
     TooManyParameters,
-    /// `Content-Length` contradicts itself or `Transfer-Encoding`, or a client of HTTP/1.0 gives the latter: two
-    /// readers could see two different messages.
+    /// `Content-Length` contradicts itself or `Transfer-Encoding`, or a client of HTTP/1.0 sends
+    /// `Transfer-Encoding`: two readers could see two different messages.
     AmbiguousLength,
     UnsupportedTransferEncoding,
 }
@@ -70,7 +70,7 @@ impl HeadError {
 }
 
 impl HeadError {
-    /// What is wrong with a message: a request, or an answer.
+    /// Writes the error's text about a message: a request, or an answer.
     pub(crate) fn tell(self, f: &mut fmt::Formatter<'_>, message: &str) -> fmt::Result {
         match self {
             HeadError::Malformed => write!(f, "the {message} is not valid HTTP/1.1"),
@@ -106,7 +106,7 @@ struct FieldSpan {
 #[derive(Debug, Clone)]
 struct Fields {
     raw: Bytes,
-    /// Shared, so that a head that comes again is cheap to hand out again.
+    /// Spans of the fields. They are shared, so that a head that comes again is cheap to clone.
     spans: Arc<[FieldSpan]>,
 }
 
@@ -148,7 +148,7 @@ impl Fields {
             .map(|span| self.bytes(&span.value))
     }
 
-    /// Whether a comma-separated field such as `Connection` lists `token`.
+    /// Says whether a comma-separated field such as `Connection` lists `token`.
     fn lists(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .any(|value| value.split(|&b| b == b',').any(|t| trimmed(t).eq_ignore_ascii_case(token.as_bytes())))
@@ -193,7 +193,8 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadError> {
     std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).ok_or(HeadError::AmbiguousLength)
 }
 
-/// Room for the fields of ordinary messages on the stack; messages with more take the heap.
+/// The number of fields that have room on the stack, enough for ordinary messages. Messages with more use the
+/// heap.
 const FIELDS_ON_STACK: usize = 48;
 
 #[derive(Debug, Clone)]
@@ -206,7 +207,12 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Parses a complete head, blank line included. It may have so many fields, and as many parameters in its URL.
+    /// Parses a complete head, with its blank line. It may have `max_fields` fields, and as many parameters
+    /// in its URL.
+    ///
+    /// # Errors
+    /// Fails where the head is malformed or incomplete, has too many fields or parameters, or its length is
+    /// ambiguous.
     pub fn parse(raw: Bytes, max_fields: usize) -> Result<RequestHead, HeadError> {
         let mut on_stack = [httparse::EMPTY_HEADER; FIELDS_ON_STACK];
         let head = match Self::parse_into(&raw, &mut on_stack) {
@@ -249,7 +255,7 @@ impl RequestHead {
         &self.method
     }
 
-    /// Path and query as they came.
+    /// Returns the path and the query as they came.
     pub fn target(&self) -> &str {
         std::str::from_utf8(self.fields.bytes(&self.target)).unwrap_or("")
     }
@@ -266,7 +272,7 @@ impl RequestHead {
         self.fields.get(name)
     }
 
-    /// A field that has to be text; others are as good as absent.
+    /// Returns a field that has to be text; `None` also where its value is not UTF-8.
     pub fn field_str(&self, name: &str) -> Option<&str> {
         self.field(name).and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -283,13 +289,13 @@ impl RequestHead {
         self.fields.keep_alive(self.version_minor)
     }
 
-    /// The bytes of the whole head: requests with the same ones differ in their bodies only.
+    /// Returns the bytes of the whole head: requests with the same bytes differ in their bodies only.
     pub fn raw(&self) -> &Bytes {
         &self.fields.raw
     }
 
-    /// Whether both are one head that came again on the same connection. Cheaper than a look at the bytes; two heads of
-    /// equal bytes from different connections are not the same.
+    /// Says whether both are one head that came again on the same connection. That is cheaper than comparing
+    /// the bytes; two heads of equal bytes from different connections are not the same.
     pub fn is_same(&self, other: &RequestHead) -> bool {
         Arc::ptr_eq(&self.fields.spans, &other.fields.spans)
     }
@@ -304,8 +310,11 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Parses a complete head, blank line included. `to_head_request`: an answer to HEAD has no body, whatever it
-    /// declares.
+    /// Parses a complete head, with its blank line. With `to_head_request`, the answer has no body, whatever
+    /// it declares.
+    ///
+    /// # Errors
+    /// Fails where the head is malformed or incomplete, has too many fields, or its length is ambiguous.
     pub fn parse(raw: Bytes, max_fields: usize, to_head_request: bool) -> Result<ResponseHead, HeadError> {
         let mut room = vec![httparse::EMPTY_HEADER; raw.iter().filter(|&&b| b == b'\n').count().min(max_fields)];
         let mut response = httparse::Response::new(&mut room);
@@ -360,8 +369,8 @@ fn parse_error(error: httparse::Error) -> HeadError {
     }
 }
 
-/// Looks for the blank line that ends a head; `from` is where the last look stopped, so that a slow sender does not
-/// make us read its bytes again and again.
+/// Searches for the blank line that ends a head. `from` is the place where the last search stopped, so that a
+/// slow sender does not cause the same bytes to be read again and again.
 pub(crate) fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from.saturating_sub(3);
     while let Some(found) = bytes[at..].iter().position(|&b| b == b'\n') {

@@ -1,13 +1,15 @@
 //! HTTP/1.1 on both sides of a gateway, over plain TCP or TLS.
 //!
-//! A drop-in for ClickHouse has to send `X-ClickHouse-Progress` fields while the head of an answer is still open, pass
-//! on an answer's bytes as they were, and notice a client that leaves in the middle of a query. General HTTP libraries
-//! hide exactly that, so messages are framed here; the heads themselves are parsed by `httparse`.
+//! A drop-in for ClickHouse has to send `X-ClickHouse-Progress` fields while the head of an answer is still
+//! open, pass on an answer's bytes unchanged, and notice a client that leaves in the middle of a query.
+//! General HTTP libraries hide exactly that, so messages are framed here; the heads themselves are parsed by
+//! `httparse`.
 //!
 //! - [`Connection`] is the server's side: read a request, read its body, write the answer, repeat.
 //! - [`ClientConnection`] is the client's side, down to the raw bytes of an answer.
-//! - [`ConnectionLimit`] is the connections of a port: of strangers, those that wait longest leave for newcomers.
-//! - [`AnswerHeadParser`] and [`BodyScanner`] know nothing of sockets: the Python package feeds them by hand.
+//! - [`ConnectionLimit`] bounds the connections of a port: the strangers that wait longest leave for new
+//!   connections.
+//! - [`AnswerHeadParser`] and [`BodyScanner`] do not use sockets: the Python package feeds them by hand.
 //! - [`Limits`] caps everything that a peer decides: head, fields, body, and how slowly any of it may come.
 
 mod answer_head;

@@ -3,24 +3,25 @@ use std::time::Duration;
 
 use crate::shares::Shares;
 
-/// What a peer may make us hold or wait for. ClickHouse's own limits are the defaults.
+/// Limits of the memory and time that a peer can take. ClickHouse's own limits are the defaults.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of a message head, request line and fields together.
+    /// The most bytes of a message's head, request line and fields together.
     pub max_head_bytes: usize,
-    /// What all heads on this port may take that are longer than usual.
+    /// Memory for all heads on this port that are longer than usual.
     pub long_heads: Arc<Shares>,
-    /// Header fields of a message.
+    /// The most header fields of a message.
     pub max_fields: usize,
-    /// From the first byte of a head to its last.
+    /// The longest time from the first byte of a head to its last. A new connection may also be silent for as
+    /// long.
     pub head_timeout: Duration,
     /// The longest silence inside a body.
     pub body_idle_timeout: Duration,
-    /// How long a connection may stay open between two requests.
+    /// The longest time that a connection may stay open between two requests.
     pub keep_alive_timeout: Duration,
-    /// How long the peer may take no byte of what we write.
+    /// The longest time in which the peer takes none of the bytes that are written to it.
     pub write_idle_timeout: Duration,
-    /// Requests answered on one connection, announced as `Keep-Alive: max`.
+    /// The most requests that are answered on one connection, announced as `Keep-Alive: max`.
     pub max_requests: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes that go from one connection to another as they are.
+//! Bytes that go from one connection to another unchanged.
 
 use std::io;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use crate::stream::{ReadHalf, WriteHalf};
 
 const COPIED_BYTES: usize = 64 * 1024;
 
-/// One direction between two connections. What lies between them stays here when [`run`](Pass::run) is dropped, and goes on with
-/// the next one: nothing is lost.
+/// One direction between two connections. Bytes that were read and not sent yet stay here when
+/// [`run`](Pass::run) is dropped, and the next run goes on with them: nothing is lost.
 #[derive(Default)]
 pub struct Pass {
     #[cfg(target_os = "linux")]
@@ -20,8 +20,9 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Sends on whatever comes, for ever: it ends with an error, which is `UnexpectedEof` if `from` has come to its end. Between
-    /// two plain connections the kernel moves the bytes (splice), and they are never copied here.
+    /// Sends on everything that comes, until an error ends it, which is `UnexpectedEof` if `from` has come to
+    /// its end. Between two plain connections the kernel moves the bytes (splice), and they are never copied
+    /// here.
     pub async fn run(&mut self, from: &mut ReadHalf, to: &mut WriteHalf) -> io::Error {
         #[cfg(target_os = "linux")]
         if let (ReadHalf::Plain(from), WriteHalf::Plain(to)) = (&*from, &*to) {
@@ -62,13 +63,14 @@ mod splice {
     use tokio::io::Interest;
     use tokio::net::TcpStream;
 
-    /// What lies between the two at most. The system grants no more to who is not root.
+    /// The size of the pipe between two connections, in bytes. The system grants no more to a user who is not
+    /// root.
     const PIPE_BYTES: usize = 1 << 20;
 
     pub(super) struct Pipe {
         outlet: OwnedFd,
         inlet: OwnedFd,
-        /// Bytes that lie in it.
+        /// Bytes that lie in the pipe.
         left: usize,
     }
 

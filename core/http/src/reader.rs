@@ -6,11 +6,11 @@ use tokio::io::AsyncReadExt;
 
 use crate::stream::{IdleTimer, ReadHalf};
 
-/// A small request and its body fit.
+/// The usual size of one read, in bytes. A small request and its body fit.
 const READ_BYTES: usize = 4 * 1024;
-/// Bodies that are known to be large are read in larger pieces.
+/// The size of one read of a body that is known to be large, in bytes.
 const LARGE_READ_BYTES: usize = 128 * 1024;
-/// With less room than this a read is not worth its system call.
+/// The least free room for a read. A read into less room is not worth its system call.
 const MIN_ROOM_BYTES: usize = 1024;
 
 /// Buffered reading of messages from one connection.
@@ -25,7 +25,7 @@ impl MessageReader {
         MessageReader { half, buffer: BytesMut::new(), timer: IdleTimer::default() }
     }
 
-    /// What has been read and not yet taken.
+    /// Returns the bytes that have been read and not yet taken.
     pub fn buffered(&self) -> &[u8] {
         &self.buffer
     }
@@ -38,20 +38,23 @@ impl MessageReader {
         bytes::Buf::advance(&mut self.buffer, length);
     }
 
-    /// Lets go of memory that is larger than what has been read and not taken.
+    /// Frees memory beyond the bytes that have been read and not taken.
     pub fn shrink(&mut self) {
         self.buffer = BytesMut::from(&self.buffer[..]);
     }
 
-    /// Reads some more; returns how many bytes came, 0 at the end of the stream. A silence longer than `idle` is an
-    /// error of kind `TimedOut`. `expected` is how much more the message is known to have: it only sizes the buffer.
+    /// Reads some more bytes and returns their number, 0 at the end of the stream. `expected` is the known
+    /// length of the rest of the message: it only sizes the buffer.
+    ///
+    /// # Errors
+    /// Fails with the kind `TimedOut` after a silence longer than `idle`, or where reading fails.
     pub async fn fill(&mut self, expected: u64, idle: Duration) -> io::Result<usize> {
         self.reserve(expected);
         self.timer.bound(idle, self.half.read_buf(&mut self.buffer)).await
     }
 
-    /// Resolves when the peer has closed its side. Bytes of a next, pipelined request are kept; a peer that sends more
-    /// of them than `most` is simply not watched any longer, and back-pressure does the rest.
+    /// Resolves when the peer has closed its side. Bytes of a next, pipelined request are kept; a peer that
+    /// sends more than `most` bytes of them is simply not watched any longer, and back-pressure stops it.
     pub async fn closed(&mut self, most: usize) {
         loop {
             if self.buffer.len() > most {

@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Of a file of a page, by its name.
+/// Returns the content type of a page's file, by the file's name.
 pub fn content_type(path: &str) -> &'static str {
     match path.rsplit_once('.') {
         Some((_, "html")) => "text/html; charset=utf-8",
@@ -24,7 +24,7 @@ const FOR_BROWSERS: [(&str, &str); 4] = [
     ("Cache-Control", "no-cache"),
 ];
 
-/// Builds an answer in one buffer, so that a small one is one write.
+/// Builder of an answer in one buffer, so that a small answer is one write.
 pub struct ResponseBuilder<'a> {
     out: &'a mut Vec<u8>,
 }
@@ -40,14 +40,14 @@ impl<'a> ResponseBuilder<'a> {
         ResponseBuilder { out }
     }
 
-    /// Goes on with an answer whose head has been begun, and sent as far as that.
+    /// Continues an answer whose head has been begun, and sent so far.
     pub fn resumed(out: &'a mut Vec<u8>) -> Self {
         out.clear();
         ResponseBuilder { out }
     }
 
-    /// Adds a field. Line breaks in a value would end it early and let a client write fields of its own: they become
-    /// spaces.
+    /// Adds a field. Line breaks in a value would end it early and let a client write fields of its own: they
+    /// become spaces.
     pub fn field(self, name: &str, value: &str) -> Self {
         self.field_bytes(name, value.as_bytes())
     }
@@ -73,7 +73,7 @@ impl<'a> ResponseBuilder<'a> {
         self
     }
 
-    /// A field of two numbers, each behind some fixed text.
+    /// Adds a field of two numbers, each behind some fixed text.
     pub fn numbers(self, name: &str, before: &str, first: u64, between: &str, second: u64) -> Self {
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b": ");
@@ -85,7 +85,7 @@ impl<'a> ResponseBuilder<'a> {
         self
     }
 
-    /// The `Date` field. Its text is made once a second.
+    /// Adds the `Date` field. Its text is made once a second.
     pub fn date(self) -> Self {
         thread_local! {
             static LATEST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
@@ -101,13 +101,13 @@ impl<'a> ResponseBuilder<'a> {
         })
     }
 
-    /// For a page and what it asks for: it loads and asks nothing elsewhere, stands in nobody's frame, and is never taken
-    /// for anything else.
+    /// Adds the fields for a page and for the files that it loads: a page loads and requests nothing from
+    /// elsewhere, no frame shows it, and it is never taken for another content type.
     pub fn for_browsers(self) -> Self {
         FOR_BROWSERS.iter().fold(self, |response, (name, value)| response.field(name, value))
     }
 
-    /// Fields that are prepared as they go over the wire, each ended by CR LF.
+    /// Adds fields that are prepared as they are sent, each ended by CR LF.
     pub fn prepared(self, fields: &[u8]) -> Self {
         self.out.extend_from_slice(fields);
         self
@@ -120,7 +120,7 @@ impl<'a> ResponseBuilder<'a> {
         this.out.extend_from_slice(body);
     }
 
-    /// Ends the head and adds the body as ClickHouse frames its own: chunked, whatever its length.
+    /// Ends the head and adds the body in ClickHouse's own framing: chunked, whatever its length.
     pub fn chunked_body(self, body: &[u8]) {
         self.out.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
         if !body.is_empty() {
@@ -178,7 +178,7 @@ pub fn reason_phrase(status: u16) -> &'static str {
     }
 }
 
-/// The `Date` field's form (RFC 9110, section 5.6.7), such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Formats a time for the `Date` field (RFC 9110, section 5.6.7), such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn http_date(time: SystemTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -203,7 +203,7 @@ struct CivilDate {
     day: u64,
 }
 
-/// Howard Hinnant's `civil_from_days`, for days since 1970 only.
+/// Returns the date by Howard Hinnant's `civil_from_days`, for days since 1970 only.
 fn civil_from_days(days: u64) -> CivilDate {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);

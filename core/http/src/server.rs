@@ -11,15 +11,16 @@ use crate::reader::MessageReader;
 use crate::shares::Share;
 use crate::stream::{Stream, WriteHalf};
 
-/// What an unread rest of a body may be for its connection to be used again; past it, closing is cheaper.
+/// The most unread bytes of a body that are read to use its connection again; with more, closing is cheaper.
 const MAX_DRAINED_BYTES: u64 = 256 * 1024;
-/// Heads up to this need no room of their own.
+/// The longest head that takes no share of the memory for long heads, in bytes.
 const USUAL_HEAD_BYTES: usize = 16 * 1024;
 
-/// What came of waiting for a request.
+/// The result of waiting for a request.
 pub enum NextRequest {
     Request(RequestHead),
-    /// The client closed, or said nothing for the keep-alive time.
+    /// The client closed, or sent nothing for the keep-alive time (before its first request, the time for a
+    /// head).
     Closed,
     /// The head can't be used: answer with the error's status and close.
     Refused(HeadError),
@@ -34,9 +35,9 @@ pub struct Connection {
     body: BodyScanner,
     continue_owed: bool,
     requests: u32,
-    /// The latest head. A client that sends the same one again, byte for byte, spares us parsing it.
+    /// The latest head. A client that sends the same head again, byte for byte, saves the parsing of it.
     latest: Option<RequestHead>,
-    /// What a long head takes, until the next request.
+    /// Memory for a long head, until the next request.
     long_head: Share,
     limits: std::sync::Arc<Limits>,
 }
@@ -58,6 +59,9 @@ impl Connection {
     }
 
     /// Waits for the next request. Dropping the future between requests is safe: bytes that came are kept.
+    ///
+    /// # Errors
+    /// Fails where reading fails for another reason than a time-out.
     pub async fn next_request(&mut self) -> io::Result<NextRequest> {
         if !self.drain().await? {
             return Ok(NextRequest::Closed);
@@ -134,7 +138,11 @@ impl Connection {
         NextRequest::Request(head)
     }
 
-    /// The body of the request at hand and the way to its client. A client that waits for `100 Continue` gets it here.
+    /// Returns the body of the current request and the writer to its client. A client that waits for `100
+    /// Continue` gets it here.
+    ///
+    /// # Errors
+    /// Fails where `100 Continue` can't be sent.
     pub async fn body(&mut self) -> io::Result<(RequestBody<'_>, &mut WriteHalf)> {
         if std::mem::take(&mut self.continue_owed) {
             self.writer.send(b"HTTP/1.1 100 Continue\r\n\r\n", self.limits.write_idle_timeout).await?;
@@ -144,12 +152,16 @@ impl Connection {
     }
 
     /// Sends bytes of an answer.
+    ///
+    /// # Errors
+    /// Fails where the client takes no byte for the write time-out, or writing fails.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.send(bytes, self.limits.write_idle_timeout).await
     }
 
-    /// Closes so that the client can still read the answer: what it goes on sending is read and dropped for a moment,
-    /// because closing on unread bytes would reset the connection and could take the answer with it.
+    /// Closes so that the client can still read the answer: bytes that the client still sends are read and
+    /// dropped for a moment, because closing on unread bytes would reset the connection and could lose the
+    /// answer.
     pub async fn close(mut self) {
         let all_read = self.body.is_done() && !self.continue_owed && self.reader.buffered().is_empty();
         if tokio::io::AsyncWriteExt::shutdown(&mut self.writer).await.is_err() || all_read {
@@ -164,7 +176,7 @@ impl Connection {
         let _ = tokio::time::timeout(Duration::from_secs(2), lingering).await;
     }
 
-    /// Whether everything that the client announced has been read.
+    /// Says whether everything that the client announced has been read.
     pub fn body_is_done(&self) -> bool {
         self.body.is_done() && !self.continue_owed
     }
@@ -173,12 +185,12 @@ impl Connection {
         &self.limits
     }
 
-    /// How many more requests this connection will answer, for `Keep-Alive: max`.
+    /// Returns the number of requests that this connection will still answer, for `Keep-Alive: max`.
     pub fn requests_left(&self) -> u32 {
         self.limits.max_requests.saturating_sub(self.requests)
     }
 
-    /// Reads what the last request's handler left of its body. False: not worth it, or not possible.
+    /// Reads the rest of the last request's body. Returns false where that is not worth it, or not possible.
     async fn drain(&mut self) -> io::Result<bool> {
         if self.continue_owed {
             // The client never got its go-ahead, so it may or may not send the body: the framing is lost.

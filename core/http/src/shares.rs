@@ -1,10 +1,10 @@
-//! Memory for what comes before it is known who sends it: bounded for all, and for each network.
+//! Memory for bytes that come before their sender is known: bounded for all senders, and for each network.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many bytes, of which one network gets half at most.
+/// A number of bytes, of which one network gets at most half.
 #[derive(Debug)]
 pub struct Shares {
     most_bytes: u64,
@@ -17,7 +17,7 @@ struct TakenPermits {
     by_network: HashMap<IpAddr, u64>,
 }
 
-/// What one peer has of it, given back when it is dropped.
+/// One peer's share of the bytes, given back when it is dropped.
 #[derive(Debug)]
 pub struct Share {
     shares: Arc<Shares>,
@@ -34,14 +34,14 @@ impl Shares {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing yet, for a peer with this address.
+    /// Creates an empty share for a peer with this address.
     pub fn of(self: &Arc<Shares>, address: IpAddr) -> Share {
         Share { shares: self.clone(), network: network_of(address), bytes: 0 }
     }
 }
 
 impl Share {
-    /// Makes it `bytes` at least. False: there is no room, and it stays as it was.
+    /// Grows the share to at least `bytes`. Returns false where there is no room; the share is unchanged then.
     pub fn grow_to(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {
@@ -84,7 +84,8 @@ impl Drop for Share {
     }
 }
 
-/// Whom an address belongs to, as far as one can tell: with IPv6 everybody has 2^64 of them (RFC 6177).
+/// Returns the network that an address belongs to, as far as the address shows it: with IPv6 every customer
+/// has 2^64 addresses (RFC 6177).
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -12,24 +12,25 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsStream;
 
-/// A connection's bytes, plain or encrypted.
+/// The bytes of a connection, plain or encrypted.
 pub enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The two directions are used at the same time: a query may be answered, or cancelled, while its body still arrives.
+/// The reading half of a stream. The two halves are used at the same time: a query may be answered, or
+/// cancelled, while its body still arrives.
 pub enum ReadHalf {
     Plain(OwnedReadHalf),
     Tls(tokio::io::ReadHalf<Box<TlsStream<TcpStream>>>),
-    /// With another framing around its bytes.
+    /// A stream with another framing around its bytes.
     Framed(Box<dyn AsyncRead + Send + Sync + Unpin>),
 }
 
 pub enum WriteHalf {
     Plain(OwnedWriteHalf),
     Tls(tokio::io::WriteHalf<Box<TlsStream<TcpStream>>>),
-    /// With another framing around its bytes.
+    /// A stream with another framing around its bytes.
     Framed(Box<dyn AsyncWrite + Send + Sync + Unpin>),
 }
 
@@ -41,7 +42,7 @@ impl Stream {
         }
     }
 
-    /// Has the system ask a silent peer whether it is still there: one that lost its power never says goodbye.
+    /// Makes the system probe a silent peer: a peer that lost its power never closes its connection.
     pub fn keep_alive(&self) {
         const IDLE: Duration = Duration::from_secs(60);
         // Without it, a timeout has to do.
@@ -49,7 +50,7 @@ impl Stream {
         let _ = sockopt::set_tcp_keepidle(self.tcp(), IDLE);
     }
 
-    /// The peer's address; that of nobody, if it has gone already.
+    /// Returns the peer's address, or `0.0.0.0` if the peer has gone already.
     pub(crate) fn peer(&self) -> IpAddr {
         self.tcp().peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
     }
@@ -126,7 +127,10 @@ impl AsyncWrite for WriteHalf {
 }
 
 impl WriteHalf {
-    /// Writes all of `bytes` and pushes it out; fails when the peer takes nothing for `idle`.
+    /// Writes all of `bytes` and flushes them.
+    ///
+    /// # Errors
+    /// Fails where the peer takes no byte for `idle`, or writing fails.
     pub async fn send(&mut self, mut bytes: &[u8], idle: Duration) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = within(idle, self.write(bytes)).await?;
@@ -142,7 +146,10 @@ impl WriteHalf {
     }
 }
 
-/// `io` with a bound on its silence. A socket that is ready answers without a timer being set.
+/// Runs `io` with a bound on its silence. No timer is set if the socket is ready at once.
+///
+/// # Errors
+/// Fails with the kind `TimedOut` after `idle`, or as `io` does.
 pub async fn within<T>(idle: Duration, io: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let mut io = std::pin::pin!(io);
     let first = std::future::poll_fn(|cx| Poll::Ready(io.as_mut().poll(cx))).await;
@@ -152,15 +159,15 @@ pub async fn within<T>(idle: Duration, io: impl Future<Output = io::Result<T>>) 
     tokio::time::timeout(idle, io).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Bounds the silence of one connection, again and again. A timer that is only ever moved on costs no lock, so it is
-/// kept between uses.
+/// Bounds the silence of one connection, again and again. A timer that is only ever moved to a later time
+/// needs no lock, so it is kept between uses.
 #[derive(Default)]
 pub(crate) struct IdleTimer {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl IdleTimer {
-    /// `io` with a bound on its silence: `TimedOut` past it.
+    /// Runs `io` with a bound on its silence. Fails with the kind `TimedOut` after `idle`.
     pub(crate) async fn bound<T>(&mut self, idle: Duration, io: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let mut io = std::pin::pin!(io);
         let mut armed = false;

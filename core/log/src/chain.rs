@@ -1,4 +1,4 @@
-//! Which files of a folder are segments of the log, and in which order. The newest leads to the ones before.
+//! The files of a folder that are segments of the log, and their order. The newest one leads to the ones before.
 
 use std::io;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub(super) struct FoundFile {
 }
 
 pub(super) struct FoundSegments {
-    /// Each the successor of the one before.
+    /// Segments, each the successor of the one before.
     pub(super) chain: Vec<FoundFile>,
-    /// Files that nothing was ever acknowledged in, or whose records are kept by another one.
+    /// Files in which no record was ever acknowledged, or whose records another file has.
     pub(super) useless: Vec<String>,
     pub(super) next_number: u64,
 }
@@ -48,7 +48,7 @@ pub(super) fn find_segments<D: Disk>(disk: &D) -> Result<FoundSegments, OpenErro
     Ok(FoundSegments { chain, useless, next_number: numbers.last().map_or(1, |last| last + 1) })
 }
 
-/// `None`: a file that was being made when the process ended.
+/// Opens a segment. Returns `None` for a file that was being made when the process ended.
 fn open_segment<D: Disk>(disk: &D, name: &str, number: u64) -> Result<Option<FoundFile>, OpenError> {
     let failed = |error| OpenError::Io { file: name.to_owned(), error };
     let file = disk.open(name).map_err(failed)?;
@@ -88,7 +88,7 @@ fn read_up_to(file: &dyn DiskFile, into: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nothing stands behind the header. Records are only written after the header was synced.
+/// Says whether nothing stands behind the header. Records are only written after the header was synced.
 pub(super) fn is_empty(file: &dyn DiskFile, file_bytes: u64) -> io::Result<bool> {
     let mut bytes = vec![0; 64 << 10];
     let mut offset = SEGMENT_HEADER_BYTES as u64;
@@ -105,7 +105,7 @@ pub(super) fn is_empty(file: &dyn DiskFile, file_bytes: u64) -> io::Result<bool>
     Ok(true)
 }
 
-/// Puts the segments into a row, the newest leading to the ones before.
+/// Puts the segments into their order. The newest one leads to the ones before.
 fn chain(mut files: Vec<FoundFile>, useless: &mut Vec<String>) -> Result<Vec<FoundFile>, OpenError> {
     let mut chain: Vec<FoundFile> = Vec::new();
     while let Some(file) = files.pop() {

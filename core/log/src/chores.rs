@@ -1,6 +1,6 @@
-//! What is done between groups: segments that nobody needs are removed, from the front only, so that a record which
-//! says that an older one is done is never gone before that one is. Where little is needed of much, it is copied
-//! (`rewrite.rs`).
+//! Work that is done between groups. Segments that are not needed any more are removed, from the front only,
+//! so that a record which says that an older one is done never disappears before that older record. Where
+//! little of many segments is still needed, that part is copied (`rewrite.rs`).
 
 use std::io;
 
@@ -8,11 +8,11 @@ use super::committer::Committer;
 use super::segment::file_name;
 use crate::disk::Disk;
 
-/// How many groups are written before something that failed is tried again.
+/// The number of groups that are written before failed work is tried again.
 const PAUSE_GROUPS: u32 = 1000;
 
 impl<D: Disk> Committer<D> {
-    /// Does one thing that is due. False: nothing is, or it has just failed.
+    /// Performs one piece of work that is due. Returns false where none is due, or it has just failed.
     pub(super) fn do_chore(&mut self) -> bool {
         if self.shared.queue.is_closed() {
             self.stop_rewriting();
@@ -45,7 +45,8 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Removes the files whose records are in another now, as soon as that one surely has its name.
+    /// Removes the files whose records another file has now, as soon as the name of that file is surely on
+    /// the disk.
     pub(super) fn remove_covered(&mut self) -> io::Result<bool> {
         if !self.shared.index().names_unsynced && self.covered.is_empty() {
             return Ok(false);
@@ -84,7 +85,8 @@ impl<D: Disk> Committer<D> {
     }
 }
 
-/// It may have been removed before, when the directory could not be synced.
+/// Removes a file. The file may be gone already, from an earlier try after which the directory could not be
+/// synced.
 fn remove_if_there<D: Disk>(disk: &D, name: &str) -> io::Result<()> {
     match disk.remove(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,5 +1,5 @@
-//! The one that writes. It takes a group, writes it with one call, syncs, and tells those who wait; meanwhile the next
-//! group gathers. Between groups it removes old segments.
+//! The committer writes. It takes a group, writes it with one call, syncs, and wakes the callers who wait;
+//! meanwhile the next group gathers. Between groups it removes old segments.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -17,38 +17,40 @@ use super::segment::Active;
 use super::{LogOptions, RecordId, Shared};
 use crate::disk::Disk;
 
-/// Writes what is appended to a log. While it is not run, nothing becomes durable.
+/// The writer of a log's appended records. While it does not run, no record becomes durable.
 pub struct Committer<D: Disk> {
     pub(super) disk: D,
     pub(super) shared: Arc<Shared>,
     pub(super) options: LogOptions,
-    /// `None`: the next group begins a segment.
+    /// The segment that is written to; with `None` the next group begins a segment.
     pub(super) active: Option<Active>,
     pub(super) next_number: u64,
     pub(super) buffer: Vec<u8>,
-    /// The last try to remove or rewrite something failed, and is not repeated before the next group.
+    /// True if the last try to remove something failed. It is not repeated before the next group.
     pub(super) chores_paused: bool,
     pub(super) rewrite: Option<Rewrite>,
-    /// After a failure, rewriting waits for so many groups.
+    /// The number of groups for which rewriting still waits, after a failure.
     pub(super) rewrite_pause: u32,
-    /// Segments from here on are not rewritten: the first of them can't be read.
+    /// The number of the first segment that can't be read. It and the later ones are not rewritten.
     pub(super) damaged_from: u64,
-    /// Files whose records are in another one.
+    /// Files whose records another file has.
     pub(super) covered: VecDeque<String>,
     pub(super) marked_closed: bool,
-    /// See [`keep_room_for_ends`](Self::keep_room_for_ends).
+    /// The argument of [`keep_room_for_ends`](Self::keep_room_for_ends).
     pub(super) end_bytes: u64,
-    /// How many records the last group had.
+    /// The number of records of the last group.
     last_records: usize,
 }
 
-/// A sync costs some 60 us of CPU, however much it writes. Where one group answers so many writers, the next one waits
-/// for them to come back, as long as the last one took: they would have waited for another sync otherwise.
+/// The number of records from which a group makes the next one wait. A sync costs some 60 us of CPU, however
+/// much it writes. If one group answers so many writers, the next one waits for their next records, as long
+/// as the last group took: they would have waited for another sync otherwise.
 const MANY_RECORDS: usize = 16;
-/// On a disk that takes longer for a group, it is the disk's time that counts, and the next group is not kept waiting.
+/// The longest such wait. On a disk that takes longer for a group, the disk's time dominates, and the next
+/// group does not wait.
 const LONGEST_GATHERING: Duration = Duration::from_micros(500);
 
-/// A large group's buffer is not kept.
+/// The largest buffer that is kept between groups, in bytes.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 impl<D: Disk> Committer<D> {
@@ -77,14 +79,14 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// What records about another one take at most, together: each segment keeps as much of its room as it takes to be
-    /// done with the segment that has most records.
+    /// Sets the most bytes that all records about one other record take together. Each segment keeps enough
+    /// room to finish the records of the segment that has most of them.
     pub fn keep_room_for_ends(&mut self, end_bytes: u64) {
         self.end_bytes = end_bytes;
     }
 
-    /// Works until the log is closed, or nobody has it any more, and all is written. Blocks: it wants a thread of its
-    /// own.
+    /// Works until the log is closed or its last handle is gone, and all records are written. Blocks, so it
+    /// needs a thread of its own.
     pub fn run(mut self) {
         loop {
             self.take_turns();
@@ -113,7 +115,7 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Writes one group, or does one of the other things that are due. False: there was nothing to do.
+    /// Writes one group, or does another piece of work that is due. Returns false where there was nothing to do.
     pub fn turn(&mut self) -> bool {
         if let Some(group) = self.shared.queue.take() {
             self.chores_paused = false;
@@ -159,7 +161,8 @@ impl<D: Disk> Committer<D> {
         GroupOutcome { left_out: ids_of(&needless), ..GroupOutcome::all(outcome) }
     }
 
-    /// What frees room is written even so, if the active segment has kept some for it.
+    /// Writes the records that free room even though the group has no room, if the active segment has kept
+    /// some for them.
     fn write_reserve<'a>(
         &mut self,
         mut needless: Vec<&'a Entry>,
@@ -183,7 +186,8 @@ impl<D: Disk> Committer<D> {
         GroupOutcome { ordinary: Err(full), reserve: outcome, left_out: ids_of(&needless) }
     }
 
-    /// Parts those off that say something about records of which none is there, or will be. `refused` can't be written.
+    /// Separates the entries that are about other records of which none is in the log or will be. The records
+    /// in `refused` can't be written.
     fn part_needless<'a>(&self, entries: Vec<&'a Entry>, refused: &[RecordId]) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
         let index = self.shared.index();
         let may_be_there = |id: &RecordId| index.may_have(id.0) && refused.binary_search(id).is_err();
@@ -230,7 +234,7 @@ impl<D: Disk> Committer<D> {
         entries.iter().for_each(|entry| index.skip(entry.id.0));
     }
 
-    /// What closes a log tells its next opening that nothing behind is missing.
+    /// Writes the record that closes a log. It shows the next opening that nothing is missing behind it.
     fn mark_closed(&mut self) -> bool {
         if self.marked_closed || !self.shared.queue.is_closed() {
             return false;
@@ -271,7 +275,7 @@ impl<D: Disk> Committer<D> {
 }
 
 impl<D: Disk> Drop for Committer<D> {
-    /// Nobody may wait for a group that nobody will write.
+    /// Ends the groups that are still pending, so that no caller waits for a group that will never be written.
     fn drop(&mut self) {
         self.shared.queue.close();
         while let Some(group) = self.shared.queue.take() {

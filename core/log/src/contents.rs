@@ -1,14 +1,15 @@
-//! Which records a segment has, how large they are, and which of them are still needed: a little more than a byte for
-//! each, since a backlog may be of tens of millions.
+//! The records of a segment, their sizes, and which of them are still needed. This takes a little more than a
+//! byte for each record, since a backlog may have tens of millions of them.
 
-/// How far apart the places are that are remembered; between them, headers are followed from one to the next.
+/// The distance between two remembered offsets, in bytes. Between them, headers are followed from one to the
+/// next.
 const MARK_EVERY_BYTES: u32 = 64 << 10;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
-    /// Ids that follow each other without a gap, ascending.
+    /// Runs of ids that follow each other without a gap, ascending.
     runs: Vec<Run>,
-    /// By rank: how large, rounded up.
+    /// The rounded-up sizes of the records, by rank.
     sizes: Vec<SizeClass>,
     live: Bits,
     marks: Vec<Mark>,
@@ -19,7 +20,7 @@ pub(crate) struct Contents {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first_id: u64,
-    /// How many records are before the first of it.
+    /// The number of records before the run's first one.
     first_rank: u32,
 }
 
@@ -30,7 +31,7 @@ struct Mark {
 }
 
 impl Contents {
-    /// Adds a record, live, with a higher id than all before.
+    /// Adds a live record, with a higher id than all before.
     pub(crate) fn push(&mut self, id: u64, offset: u32, bytes: usize) {
         let rank = self.sizes.len() as u32;
         if self.runs.last().is_none_or(|run| run.first_id + u64::from(rank - run.first_rank) != id) {
@@ -58,12 +59,12 @@ impl Contents {
         self.live_bytes
     }
 
-    /// Whether it has the record, live or not.
+    /// Says whether the segment has the record, live or not.
     pub(crate) fn has(&self, id: u64) -> bool {
         self.rank(id).is_some()
     }
 
-    /// What the record took, if it was live.
+    /// Marks a record as not needed any more. Returns its bytes, if it was live.
     pub(crate) fn release(&mut self, id: u64) -> Option<u64> {
         let rank = self.rank(id)?;
         if !self.live.clear(rank) {
@@ -79,7 +80,7 @@ impl Contents {
         self.rank(id).is_some_and(|rank| self.live.get(rank))
     }
 
-    /// Which records are live at this moment.
+    /// Returns the records that are live at this moment.
     pub(crate) fn live_ids(&self) -> LiveIds {
         LiveIds { runs: self.runs.clone(), live: self.live.clone() }
     }
@@ -89,7 +90,8 @@ impl Contents {
         self.runs.iter().zip(ends).flat_map(|(run, end)| run.first_id..run.first_id + u64::from(end - run.first_rank))
     }
 
-    /// The offset of a record that is the wanted one, or stands less than a mark's distance before it.
+    /// Returns the offset of the record itself, or of one that stands less than the distance of two marks
+    /// before it.
     pub(crate) fn near(&self, id: u64) -> Option<u32> {
         let rank = self.rank(id)? as u32;
         let after = self.marks.partition_point(|mark| mark.rank <= rank);
@@ -101,7 +103,7 @@ impl Contents {
     }
 }
 
-/// What was live at some moment.
+/// The records that were live at some moment.
 pub(crate) struct LiveIds {
     runs: Vec<Run>,
     live: Bits,
@@ -121,7 +123,8 @@ fn rank(runs: &[Run], records: usize, id: u64) -> Option<usize> {
     (rank < end).then_some(rank)
 }
 
-/// A size in one byte: three bits of it and an exponent, in units of the records' alignment. Up to an eighth too large.
+/// A record's size in one byte: three bits of the size and an exponent, in units of the records' alignment.
+/// It is up to an eighth too large.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct SizeClass(u8);
 
@@ -166,7 +169,7 @@ impl Bits {
         self.words[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Whether it was set.
+    /// Clears a bit. Returns whether it was set.
     fn clear(&mut self, at: usize) -> bool {
         let was = self.get(at);
         self.words[at / 64] &= !(1 << (at % 64));

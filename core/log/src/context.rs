@@ -1,22 +1,22 @@
-//! What many records share: kept once in memory, and written once into each segment that has such records.
+//! Bytes that many records share: kept once in memory, and written once into each segment that has such records.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Tells contexts of one log apart, for as long as it is open. Equal bytes need not have the same key.
+/// The key of a context, unique in a log for as long as the log is open. Equal bytes need not have the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContextKey(pub(crate) u64);
 
-/// What many records share. Cheap to clone.
+/// Bytes that many records share. Cheap to clone.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Shared>);
 
 pub(crate) struct Shared {
     key: ContextKey,
     bytes: Box<[u8]>,
-    /// Where it was written last: the segment's number and its place among the contexts there. Only the committer sets
-    /// it.
+    /// The place where the context was written last: the segment's number, and the index among the contexts
+    /// there. Only the committer sets it.
     place: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl Context {
         &self.0.bytes
     }
 
-    /// Its place in this segment, if it was written there.
+    /// Returns the context's index in this segment, if it was written there.
     pub(crate) fn place_in(&self, segment: u64) -> Option<u32> {
         let place = self.0.place.load(Ordering::Relaxed);
         (place != 0 && place >> INDEX_BITS == segment).then_some((place & ((1 << INDEX_BITS) - 1)) as u32)

@@ -1,5 +1,5 @@
-//! Waiting for a group to be on the disk. One completion serves all records of a group, so that waiting costs no
-//! allocation of its own.
+//! The wait for a group to be on the disk. One completion serves all records of a group, so that waiting
+//! costs no allocation of its own.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,12 +11,12 @@ use super::error::CommitError;
 use super::queue::Room;
 use super::RecordId;
 
-/// What became of a group. When the disk is full, records that free room may still have been written.
+/// The outcome of a group. When the disk is full, records that free room may still have been written.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupOutcome {
     pub(crate) ordinary: Result<(), CommitError>,
     pub(crate) reserve: Result<(), CommitError>,
-    /// What had nothing to say any more, ascending.
+    /// Records that were left out because they had nothing to say any more, ascending.
     pub(crate) left_out: Vec<RecordId>,
 }
 
@@ -56,13 +56,14 @@ impl Completion {
     }
 }
 
-/// Resolves when the record is on the disk, or surely isn't. May be dropped, which changes nothing.
+/// A future that resolves when the record is on the disk, or surely isn't. It may be dropped, which changes
+/// nothing.
 #[must_use = "a record is only sure to be kept when this says so"]
 pub struct Durable {
     completion: Arc<Completion>,
     id: RecordId,
     room: Room,
-    /// Its place among those who are to be woken.
+    /// The index among the wakers of the group.
     slot: Option<usize>,
 }
 
@@ -71,12 +72,15 @@ impl Durable {
         Durable { completion, id, room, slot: None }
     }
 
-    /// The outcome, if it is known.
+    /// Returns the outcome, if it is known.
     pub fn now(&self) -> Option<Result<(), CommitError>> {
         Some(self.completion.outcome.get()?.of(self.id, self.room))
     }
 
-    /// Blocks until it is known.
+    /// Blocks until the outcome is known.
+    ///
+    /// # Errors
+    /// Fails where the record could not be written, or the log was closed before.
     pub fn wait(self) -> Result<(), CommitError> {
         block_on(self)
     }

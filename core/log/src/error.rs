@@ -1,4 +1,4 @@
-//! What can go wrong with a log. Damage and a disk that fails are never taken for each other.
+//! The errors of a log. Damage and a failing disk are never confused with each other.
 
 use std::fmt;
 use std::io;
@@ -7,16 +7,17 @@ use std::sync::Arc;
 /// The log has no room for a record of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFull {
-    /// The bound that would be passed.
+    /// The bound that would be exceeded.
     pub max_bytes: u64,
     pub bound: Bound,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// What the log may take on the disk.
+    /// The bytes that the log may take on the disk.
     Disk,
-    /// What may wait in memory to be written: the disk is slower than what comes.
+    /// The bytes that may wait in memory to be written. It is reached where records come faster than the disk
+    /// writes.
     Queue,
 }
 
@@ -32,13 +33,14 @@ impl fmt::Display for LogFull {
 
 impl std::error::Error for LogFull {}
 
-/// Why a record that was appended is not on the disk.
+/// The reason why an appended record is not on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitError {
     /// The disk is full. Nothing of the record was written.
     DiskFull(Arc<str>),
-    /// Writing or syncing failed. The record counts as not written, and a log that goes on leaves it out; only if the
-    /// process ends before it could say so on the disk (`certain` is false then) may the next one meet it.
+    /// Writing or syncing failed. The record counts as not written, and a log that goes on leaves it out. If
+    /// the process ends before the log has recorded that on the disk (`certain` is false then), the next
+    /// start may find the record.
     Io { error: Arc<str>, certain: bool },
     /// The log was closed before.
     Closed,
@@ -62,10 +64,10 @@ impl fmt::Display for CommitError {
 
 impl std::error::Error for CommitError {}
 
-/// Why a record can't be read.
+/// The reason why a record can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// It was released, or is not on the disk yet.
+    /// The record was released, or is not on the disk yet.
     Gone,
     Corrupt(String),
     Io(String),
@@ -82,25 +84,25 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Why a log can't be opened. Nothing was changed then.
+/// The reason why a log can't be opened. A damaged log was not changed.
 #[derive(Debug)]
 pub enum OpenError {
-    /// What stands there is not what was written.
+    /// The bytes on the disk are not the ones that were written.
     Corrupt(Corruption),
-    /// The disk failed; the log may be all right.
+    /// The disk failed; the log may be undamaged.
     Io { file: String, error: io::Error },
-    /// Written by another version of Windrow.
+    /// The file was written by another version of Windrow.
     Version { file: String, why: String },
 }
 
-/// Where a log is damaged, and what that means.
+/// The place of a damage, its cause, and the loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// The file's name.
     pub segment: String,
     pub offset: u64,
     pub why: String,
-    /// What can't be had back, as far as it can be told.
+    /// The records that are lost, as far as it can be told.
     pub lost: String,
 }
 

@@ -10,7 +10,7 @@ use crate::disk::{Disk, DiskFile};
 
 pub struct Folder {
     path: PathBuf,
-    /// Kept open: syncing it is all that it is for.
+    /// The open folder, which is only there to be synced.
     directory: File,
 }
 
@@ -18,7 +18,10 @@ pub struct Folder {
 pub struct FolderFile(File);
 
 impl Folder {
-    /// Opens the folder, and makes it if it is not there. Its parent has to be.
+    /// Opens the folder, and creates it if it is not there.
+    ///
+    /// # Errors
+    /// Fails where the folder's parent is not there, or the folder can't be created, opened or synced.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Folder> {
         let path = path.into();
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -34,7 +37,7 @@ impl Folder {
         &self.path
     }
 
-    /// Gives a file a second name in the folder `damaged`, where nothing is ever removed.
+    /// Gives a file a second name in the folder `damaged`, from which nothing is ever removed.
     pub(crate) fn keep_aside(&self, name: &str) -> io::Result<()> {
         let aside = Folder::open(self.path.join("damaged"))?;
         let place = (0..).map(|count| {

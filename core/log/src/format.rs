@@ -1,23 +1,24 @@
-//! The bytes of a segment: its header and its records. docs/internals/journal.md says the same in words.
+//! The bytes of a segment: its header and its records. docs/internals/journal.md describes the same in words.
 
 use std::fmt;
 
-/// Of a segment's header, and of every record: they begin where this divides.
+/// The alignment of a segment's header and of every record, in bytes: each offset is divisible by it.
 pub(crate) const ALIGNMENT: usize = 8;
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 96;
 pub(crate) const RECORD_HEADER_BYTES: usize = 24;
-/// Offsets in a segment are kept in 32 bits.
+/// The largest segment, in bytes. Offsets in a segment are kept in 32 bits.
 pub(crate) const MAX_SEGMENT_BYTES: u64 = 2 << 30;
-/// No insert comes near; a length above it is none.
+/// The largest payload, in bytes. No insert is nearly as large, so a greater length shows that no record is
+/// there.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 1 << 30;
 
 const MAGIC: [u8; 8] = *b"WINDROWL";
 const VERSION: u32 = 1;
 const NO_SEGMENT: u64 = u64::MAX;
 
-/// Records of the log itself.
+/// The kind of records that hold a context. They belong to the log itself.
 pub(crate) const KIND_CONTEXT: u8 = 0;
-/// The last record of a log that was closed: all before it is complete.
+/// The kind of the last record of a log that was closed: all records before it are complete.
 pub(crate) const KIND_CLOSED: u8 = 127;
 const KIND_MASK: u8 = 0x7F;
 const ENDS_GROUP: u8 = 0x80;
@@ -26,25 +27,25 @@ const MAX_CONTEXT: u32 = (1 << 24) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) number: u64,
-    /// The first of the segments that this one has taken the place of; its own number if it was never rewritten.
+    /// The first of the segments that this one has replaced; its own number if it was never rewritten.
     pub(crate) covers_from: u64,
-    /// The one before it, and how many bytes of that are valid.
+    /// The segment before this one, and the number of its valid bytes.
     pub(crate) previous: Option<u64>,
     pub(crate) previous_bytes: u64,
-    /// No record in it has a lower id.
+    /// The lowest id that a record in the segment may have.
     pub(crate) first_id: u64,
     pub(crate) salt: u64,
-    /// How many bytes of it are valid, where that was known when the header was written; else 0.
+    /// The number of valid bytes of this segment, if that was known when the header was written; else 0.
     pub(crate) sealed_bytes: u64,
-    /// What was taken for it on the disk: a file that is shorter has lost something.
+    /// Room that was taken for the segment on the disk: a shorter file has lost something.
     pub(crate) file_bytes: u64,
 }
 
-/// Why bytes are no header.
+/// The reason why bytes are no header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
-    /// A segment, but of another version of the format. `is_whole`: its checksum, which every version has in this
-    /// place, is right. If not, the version may be what is damaged.
+    /// The segment has another version of the format. `is_whole` is true if its checksum, which every version
+    /// has in this place, is right. If not, the version itself may be damaged.
     Version {
         version: u32,
         is_whole: bool,
@@ -127,7 +128,8 @@ fn checksum_of_header(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> u32 {
     hasher.finalize()
 }
 
-/// Checksums of one segment's records. They begin with its salt, so that nobody who only chooses payloads can make one.
+/// Checksums of one segment's records. They begin with the segment's salt, so that a client who only chooses
+/// payloads can't make one.
 #[derive(Clone, Copy)]
 pub(crate) struct Checksums {
     start: u32,
@@ -141,7 +143,7 @@ impl Checksums {
         Checksums { start: hasher.finalize() }
     }
 
-    /// Of a record: all of it behind the checksum, without the padding.
+    /// Returns a record's checksum. `rest` is the record behind the checksum, without the padding.
     fn of(self, rest: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new_with_initial(self.start);
         hasher.update(rest);
@@ -153,18 +155,19 @@ impl Checksums {
 pub(crate) struct RecordHeader {
     checksum: u32,
     pub(crate) payload_bytes: usize,
-    /// Of a record of the log itself: 0.
+    /// The record's id; 0 for a record of the log itself.
     pub(crate) id: u64,
-    /// The group it was written with, counted from 1 in each segment.
+    /// The group that the record was written with, counted from 1 in each segment.
     pub(crate) group: u32,
     pub(crate) kind: u8,
     pub(crate) ends_group: bool,
-    /// Which of the contexts that stand before it in the segment, counted from 1; 0 for none.
+    /// The number of the record's context among those that stand before it in the segment, counted from 1; 0
+    /// for none.
     pub(crate) context: u32,
 }
 
 impl RecordHeader {
-    /// `None`: no record begins with these bytes.
+    /// Decodes a record's header. Returns `None` where no record begins with these bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Option<RecordHeader> {
         let bytes: &[u8; RECORD_HEADER_BYTES] = bytes.get(..RECORD_HEADER_BYTES)?.try_into().ok()?;
         let last = u32_at(bytes, 20);
@@ -180,19 +183,19 @@ impl RecordHeader {
         (header.payload_bytes <= MAX_PAYLOAD_BYTES && header.group > 0).then_some(header)
     }
 
-    /// With header and padding.
+    /// Returns the record's bytes, with header and padding.
     pub(crate) fn record_bytes(&self) -> usize {
         record_bytes(self.payload_bytes)
     }
 
-    /// `record`: the header and at least the payload.
+    /// Says whether the checksum is right. `record` holds the header and at least the payload.
     pub(crate) fn is_sound(&self, record: &[u8], checksums: Checksums) -> bool {
         let end = RECORD_HEADER_BYTES + self.payload_bytes;
         record.get(4..end).is_some_and(|rest| checksums.of(rest) == self.checksum)
     }
 }
 
-/// What a payload of this length takes in a segment.
+/// Returns the bytes that a payload of this length takes in a segment.
 pub(crate) fn record_bytes(payload_bytes: usize) -> usize {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(ALIGNMENT)
 }

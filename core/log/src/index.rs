@@ -1,4 +1,4 @@
-//! The segments that there are, oldest first, and what is in them.
+//! All segments, oldest first, and their contents.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ pub(crate) type SharedFile = Arc<dyn DiskFile>;
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
     pub(crate) file: SharedFile,
-    /// What the file takes on the disk.
+    /// Bytes that the file takes on the disk.
     pub(crate) file_bytes: u64,
-    /// Up to here, everything was synced.
+    /// The end of the bytes that were synced.
     pub(crate) valid_bytes: u64,
     pub(crate) contents: Contents,
-    /// In the order of their definition in the segment.
+    /// Contexts in the order of their definition in the segment.
     pub(crate) contexts: Vec<Context>,
 }
 
@@ -31,25 +31,25 @@ impl Segment {
 
 #[derive(Default)]
 pub(crate) struct Index {
-    /// The last is the active one, while there is one.
+    /// Segments, the oldest first. The last one is the active one, while there is one.
     pub(crate) segments: VecDeque<Segment>,
-    /// All lower ids are in a segment, or will never be.
+    /// The lowest id that may still be written: every lower id is in a segment, or will never be.
     indexed_below: u64,
-    /// Released before they were written.
+    /// Records that were released before they were written.
     released_early: BTreeSet<u64>,
-    /// Whether the last segment is the one that is written to.
+    /// True if the last segment is the one that is written to.
     pub(crate) has_active: bool,
-    /// A file has got a name that is not yet sure to be on the disk: those in whose place it is may be back after a
-    /// crash.
+    /// True if a file's new name is not yet sure to be on the disk: the files that it replaces may be back
+    /// after a crash.
     pub(crate) names_unsynced: bool,
-    /// Of a group that failed: a start may find them, until there is a segment behind theirs.
+    /// Records of a group that failed. A start may find them, until there is a segment behind theirs.
     pub(crate) uncertain: BTreeSet<u64>,
 }
 
-/// Where to look for a record.
+/// The place where a record is searched.
 pub(crate) struct RecordLocation {
     pub(crate) segment: u64,
-    /// Changes when a segment is rewritten.
+    /// The segment's salt, which changes when the segment is rewritten.
     pub(crate) salt: u64,
     pub(crate) file: SharedFile,
     pub(crate) checksums: Checksums,
@@ -57,7 +57,7 @@ pub(crate) struct RecordLocation {
     pub(crate) valid_bytes: u64,
 }
 
-/// What old segments hold.
+/// Sums over segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) file_bytes: u64,
@@ -71,13 +71,13 @@ impl Index {
         Index { indexed_below, ..Index::default() }
     }
 
-    /// A segment whose records are added next.
+    /// Adds a segment, whose records are added next.
     pub(crate) fn begin(&mut self, segment: Segment) {
         self.indexed_below = self.indexed_below.max(segment.header.first_id);
         self.segments.push_back(segment);
     }
 
-    /// The last segment ends here.
+    /// Sets the end of the last segment.
     pub(crate) fn end(&mut self, valid_bytes: u64) {
         self.segments.iter_mut().last().into_iter().for_each(|segment| segment.valid_bytes = valid_bytes);
     }
@@ -94,7 +94,7 @@ impl Index {
         }
     }
 
-    /// A record that won't be written.
+    /// Notes that a record won't be written.
     pub(crate) fn skip(&mut self, id: u64) {
         self.indexed_below = self.indexed_below.max(id + 1);
         self.released_early.remove(&id);
@@ -112,18 +112,18 @@ impl Index {
         self.segment_of(id).is_some_and(|at| self.segments[at].contents.is_live(id))
     }
 
-    /// Whether a record that was not released could not be written.
+    /// Says whether a record that was not released could not be written.
     pub(crate) fn is_missing(&self, id: u64) -> bool {
         let is_there = |at: usize| self.segments.get(at).is_some_and(|segment| segment.contents.has(id));
         id < self.indexed_below && !self.segment_of(id).is_some_and(is_there)
     }
 
-    /// Whether a record, released or not, is in a file, or may yet be.
+    /// Says whether a record, released or not, is in a file, or may still be.
     pub(crate) fn may_have(&self, id: u64) -> bool {
         self.names_unsynced || self.uncertain.contains(&id) || !self.is_missing(id)
     }
 
-    /// The most records of one segment that are still needed.
+    /// Returns the largest number of records of one segment that are still needed.
     pub(crate) fn most_live_records(&self) -> u64 {
         self.segments.iter().map(|segment| segment.contents.live_records()).max().unwrap_or(0)
     }
@@ -143,7 +143,8 @@ impl Index {
         })
     }
 
-    /// A context of a segment, counted from 1; nothing if the segment is not the same any more.
+    /// Returns a context of a segment by its number, counted from 1; `None` if the segment has been rewritten
+    /// or is gone.
     pub(crate) fn context(&self, segment: u64, salt: u64, index: u32) -> Option<Context> {
         let at = self.segments.partition_point(|known| known.header.number < segment);
         let found =
@@ -151,7 +152,7 @@ impl Index {
         found.contexts.get((index as usize).checked_sub(1)?).cloned()
     }
 
-    /// Old segments are those that nothing is written to any more.
+    /// Returns the number of old segments. Old segments are those that are not written to any more.
     pub(crate) fn old_segments(&self) -> usize {
         self.segments.len() - usize::from(self.has_active && !self.segments.is_empty())
     }
@@ -164,12 +165,12 @@ impl Index {
         totals(self.segments.iter())
     }
 
-    /// Whether the oldest segment can go. The last one stays: it says which ids were given.
+    /// Says whether the oldest segment can go. The last one stays: it shows which ids were given out.
     pub(crate) fn front_is_dead(&self) -> bool {
         self.old_segments() > 0 && self.segments.len() > 1 && self.segments[0].contents.live_records() == 0
     }
 
-    /// All lower ids are in a segment, or will never be.
+    /// Returns the lowest id that may still be written: every lower id is in a segment, or will never be.
     pub(crate) fn indexed_below(&self) -> u64 {
         self.indexed_below
     }

@@ -1,4 +1,4 @@
-//! What is in a log's folder, without touching it; the gateway may run meanwhile.
+//! Inspection of a log's folder, without any change; the gateway may run meanwhile.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use super::salvage::{salvage, Damage};
 use super::segment::{file_name, number_of};
 use crate::disk::{Disk, DiskFile};
 
-/// What a folder holds.
+/// The result of an inspection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// The oldest first.
+    /// Segments, the oldest first.
     pub segments: Vec<InspectedSegment>,
     pub damaged: bool,
 }
@@ -24,9 +24,9 @@ pub struct Inspection {
 pub struct InspectedSegment {
     pub name: String,
     pub file_bytes: u64,
-    /// Up to where it has records.
+    /// The end of the records, in bytes.
     pub used_bytes: u64,
-    /// How many records of each kind there are, and what they take.
+    /// The records of each kind: their number and their bytes.
     pub kinds: BTreeMap<u8, KindFigures>,
     pub contexts: u64,
     pub first_id: Option<u64>,
@@ -42,12 +42,12 @@ pub struct KindFigures {
     pub bytes: u64,
 }
 
-/// A segment's file, if it is one.
+/// A file with a segment's name, and its header if it has a valid one.
 pub(super) struct SegmentFile {
     pub(super) number: u64,
     pub(super) file: SharedFile,
     pub(super) header: Result<SegmentHeader, String>,
-    /// Written by another version of Windrow, and whole as far as can be told.
+    /// True if another version of Windrow wrote the file, and it is undamaged as far as can be told.
     pub(super) is_of_another_version: bool,
 }
 
@@ -81,13 +81,17 @@ pub(super) fn segment_files<D: Disk>(disk: &D) -> io::Result<Vec<SegmentFile>> {
     Ok(files)
 }
 
-/// Where a segment ends, if that is written somewhere.
+/// Returns the end of a segment, if a header says it.
 pub(super) fn end_of(file: &SegmentFile, next: Option<&SegmentFile>) -> Option<u64> {
     let own = file.header.as_ref().ok().map(|header| header.sealed_bytes).filter(|sealed| *sealed > 0);
     let next = next.and_then(|next| next.header.as_ref().ok());
     own.or(next.filter(|next| next.previous == Some(file.number)).map(|next| next.previous_bytes))
 }
 
+/// Lists the segments of a log's folder, with their records and their damages.
+///
+/// # Errors
+/// Fails where the folder or a file can't be read.
 pub fn inspect<D: Disk>(disk: &D) -> io::Result<Inspection> {
     let files = segment_files(disk)?;
     let mut inspection = Inspection::default();
@@ -103,7 +107,7 @@ pub fn inspect<D: Disk>(disk: &D) -> io::Result<Inspection> {
     Ok(inspection)
 }
 
-/// The segment before this one, if it is not the one that should be there.
+/// Returns the text of a damage if the segment before this one is not the one that should be there.
 fn missing_before(file: &SegmentFile, before: Option<&SegmentFile>) -> Option<String> {
     let (header, before) = (file.header.as_ref().ok()?, before?);
     let is_covered = header.covers_from <= before.number;

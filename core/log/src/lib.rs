@@ -1,34 +1,35 @@
-//! A log: a folder of segments of checksummed records, written in groups. What the bytes of a record mean is its user's
-//! matter.
+//! A log: a folder of segments of checksummed records, written in groups. The log's user defines the meaning
+//! of a record's bytes.
 //!
-//! [`Disk`] is all that a log needs of a disk; [`Folder`] is the real one.
+//! [`Disk`] has all the calls that a log makes to a disk; [`Folder`] is the real one.
 //!
-//! # Who does what
+//! # Parts
 //!
-//! Anybody appends: a record gets its id and a place in the next group under one short lock (`queue.rs`). The
-//! [`Committer`], on a thread of its own, takes a group, writes it with one call, syncs the file, and tells all who
-//! wait for it (`committer.rs`, `durable.rs`). Meanwhile the next group gathers; nobody waits for a timer, and a sync
-//! that takes long only makes groups larger.
+//! Any thread may append: a record gets its id and a place in the next group under one short lock
+//! (`queue.rs`). The [`Committer`], on a thread of its own, takes a group, writes it with one call, syncs the
+//! file, and wakes all callers who wait for it (`committer.rs`, `durable.rs`). Meanwhile the next group
+//! gathers; no caller waits for a timer, and a sync that takes long only makes groups larger.
 //!
-//! A record is live until it is released. That is only remembered in memory (`contents.rs`, `index.rs`); what makes it
-//! so after a restart is a later record, of whoever uses the log. So segments are removed from the front only, each
-//! durably before the next: a record that says that another is done never goes before that one (`chores.rs`). For the
-//! same reason, what makes records done is to be released after them. Where little is needed of old segments, that is
-//! copied (`rewrite.rs`).
+//! A record is live until it is released. The release is only remembered in memory (`contents.rs`,
+//! `index.rs`); after a restart a later record, which the log's user wrote, shows that the record is done. So
+//! segments are removed from the front only, each durably before the next: a record that says that another is
+//! done never goes before that one (`chores.rs`). For the same reason, a record that makes others done is to
+//! be released after them. Where little of old segments is still needed, that part is copied (`rewrite.rs`).
 //!
 //! # When there is no room
 //!
-//! Each segment keeps a part for records that free room, as much as it takes to be done with the segment that has most
-//! records. Where the disk has no room for a whole segment, a smaller one will do for them. What is said about records
-//! that could not be written is left out (`append_about`): it would take of what others need.
+//! Each segment keeps a part for records that free room: enough to finish the records of the segment that has
+//! most of them. Where the disk has no room for a whole segment, these records may begin a smaller one. A
+//! record about records that could not be written is left out (`append_about`): it would take room that other
+//! records need.
 //!
 //! # After a crash
 //!
-//! Each group bears a number, and is written only after the one before was synced. So a bad record with a later group
-//! behind it is damage; one without is a *torn tail*, of which nothing was acknowledged. All but the last segment are
-//! known by their length, which their successor's header says, and there every bad record is damage (`chain.rs`,
-//! `reading.rs`). After a failed write or sync the segment is left as it is: the next one's header says how much of it
-//! counts.
+//! Each group has a number, and is written only after the group before was synced. So a bad record with a
+//! later group behind it is damage; a bad record without one is a *torn tail*, of which nothing was
+//! acknowledged. The length of all segments but the last is known, because their successor's header says it,
+//! and there every bad record is damage (`chain.rs`, `reading.rs`). After a failed write or sync the segment
+//! is left as it is: the header of the next one says how many of its bytes are valid.
 //!
 //! The bytes are described in docs/internals/journal.md.
 
@@ -54,6 +55,7 @@ mod salvage;
 mod scan;
 mod segment;
 #[cfg(any(test, feature = "simulation"))]
+#[path = "../tests/simulation/mod.rs"]
 pub mod simulation;
 mod usage;
 
@@ -82,7 +84,7 @@ use durable::{Completion, GroupOutcome};
 use index::Index;
 use queue::{Bounds, Entry, Placed, Queue};
 
-/// Names a record for ever; later records have higher ones, also after a restart.
+/// The permanent id of a record; later records have higher ids, also after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(pub u64);
 
@@ -94,16 +96,16 @@ impl fmt::Display for RecordId {
 
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// What a segment takes on the disk, unless a record needs more.
+    /// Room that a segment takes on the disk, in bytes, unless a record needs more.
     pub segment_bytes: u64,
-    /// What all of them may take.
+    /// The most bytes that all segments may take.
     pub max_bytes: u64,
-    /// What is kept for records that free room.
+    /// Bytes that are kept for records that free room.
     pub reserve_bytes: u64,
 }
 
 impl LogOptions {
-    /// Options that go together: a log has at least some segments, and room in them.
+    /// Returns options that fit together: a log has at least some segments, and room in them.
     fn settled(self) -> LogOptions {
         let max_bytes = self.max_bytes.max(64 << 10);
         let segment_bytes = self.segment_bytes.min(format::MAX_SEGMENT_BYTES).min(max_bytes / 8).max(4 << 10);
@@ -174,13 +176,17 @@ impl Log {
         Log { _closes: Arc::new(CloseOnDrop(shared.clone())), shared }
     }
 
-    /// Bytes that many records will share.
+    /// Creates a context from bytes that many records will share.
     pub fn context(&self, bytes: Vec<u8>) -> Context {
         Context::new(self.shared.next_context.fetch_add(1, Ordering::Relaxed), bytes.into())
     }
 
-    /// Appends a record. Its place among all others is settled when this returns, whether or not anybody awaits
-    /// `durable`.
+    /// Appends a record. Its place among all others is decided when this returns, whether or not the caller
+    /// awaits `durable`.
+    ///
+    /// # Errors
+    /// Fails where the payload is too large, or the log's bound on the disk or the bound of waiting bytes is
+    /// reached.
     ///
     /// # Panics
     /// If the kind is none of [`KINDS`].
@@ -194,8 +200,11 @@ impl Log {
         self.append_entry(self.entry(kind, context, payload, room))
     }
 
-    /// Appends a record that says something about others, and so frees room. If none of them is in the log, because
-    /// they could not be written, or are gone already, it is left out, and counts as durable.
+    /// Appends a record that says something about others, and so frees room. If none of them is in the log,
+    /// because they could not be written, or are gone already, the record is left out, and counts as durable.
+    ///
+    /// # Errors
+    /// Fails where the payload is too large, or the log has no room left even for records that free room.
     ///
     /// # Panics
     /// If the kind is none of [`KINDS`].
@@ -212,8 +221,13 @@ impl Log {
         Ok(Appended { id: placed.id, durable: Durable::new(placed.completion, placed.id, room) })
     }
 
-    /// Appends a record, and calls `then` when it is on the disk or surely isn't: on the committer's thread, in the
-    /// log's order, so it has to be quick; it may call the log, and may run before this returns.
+    /// Appends a record, and calls `then` when it is on the disk or surely isn't. `then` runs on the
+    /// committer's thread, in the log's order, so it has to be quick; it may call the log, and may run before
+    /// this returns.
+    ///
+    /// # Errors
+    /// Fails where the payload is too large, or the log's bound on the disk or the bound of waiting bytes is
+    /// reached.
     ///
     /// # Panics
     /// If the kind is none of [`KINDS`].
@@ -228,7 +242,11 @@ impl Log {
         self.append_entry_then(Entry { then: Some(Box::new(then)), ..self.entry(kind, context, payload, room) })
     }
 
-    /// As [`append_about`](Self::append_about), and calls `then` as [`append_then`](Self::append_then) does.
+    /// Appends a record as [`append_about`](Self::append_about) does, and calls `then` as
+    /// [`append_then`](Self::append_then) does.
+    ///
+    /// # Errors
+    /// Fails where the payload is too large, or the log has no room left even for records that free room.
     ///
     /// # Panics
     /// If the kind is none of [`KINDS`].
@@ -260,28 +278,29 @@ impl Log {
         Entry { id, kind, room, context: context.cloned(), payload, about: Vec::new(), then: None }
     }
 
-    /// Whether a record could not be written since the log was opened.
+    /// Says whether a record could not be written since the log was opened.
     pub fn has_failed(&self) -> bool {
         self.shared.counters.failed_groups.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a record that was not released is not in the log, since it could not be written.
+    /// Says whether a record that was not released is not in the log, since it could not be written.
     pub fn is_missing(&self, id: RecordId) -> bool {
         self.shared.index().is_missing(id.0)
     }
 
-    /// Leaves out records that are in none of the log's files and never will be.
+    /// Removes from `ids` the records that are in none of the log's files and never will be.
     pub fn retain_there(&self, ids: &mut Vec<RecordId>) {
         let index = self.shared.index();
         ids.retain(|id| index.may_have(id.0));
     }
 
-    /// A record is not needed any more. Release what makes records done after those records.
+    /// Marks a record as not needed any more. Records that make others done are to be released after those
+    /// others.
     pub fn release(&self, id: RecordId) {
         self.release_all([id]);
     }
 
-    /// In the order given.
+    /// Releases records in the order given.
     pub fn release_all(&self, ids: impl IntoIterator<Item = RecordId>) {
         let mut index = self.shared.index();
         ids.into_iter().for_each(|id| index.release(id.0));
@@ -292,18 +311,22 @@ impl Log {
         }
     }
 
-    /// Reads records one after the other, of which each is near the one before. Keeps what it has read of the disk at
-    /// once.
+    /// Returns a reader of records one after the other, each near the one before. It keeps the bytes that it
+    /// has read from the disk at once.
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone())
     }
 
-    /// Reads one record that is on the disk and was not released. Blocks. For many, take a [`Log::reader`].
+    /// Reads one record that is on the disk and was not released. Blocks. For many records, use a
+    /// [`Log::reader`].
+    ///
+    /// # Errors
+    /// Fails where the record was released, is not on the disk yet, or can't be read.
     pub fn read(&self, id: RecordId) -> Result<OwnedRecord, ReadError> {
         self.reader().read(id)
     }
 
-    /// Resolves when the committer has something to do; for those who drive it by [`Committer::turn`].
+    /// Resolves when the committer has something to do; for callers that drive it with [`Committer::turn`].
     pub async fn work(&self) {
         poll_fn(|context| match self.shared.queue.has_work(context.waker()) {
             true => Poll::Ready(()),
@@ -312,7 +335,7 @@ impl Log {
         .await;
     }
 
-    /// Takes no more records. What was appended before is still written.
+    /// Closes the log for new records. Records that were appended before are still written.
     pub fn close(&self) {
         self.shared.queue.close();
     }
@@ -322,7 +345,7 @@ impl Log {
     }
 }
 
-/// The place of a record that came too late.
+/// Returns the place of a record that came too late.
 fn closed() -> Placed {
     let completion = Completion::default();
     completion.complete(GroupOutcome::all(Err(CommitError::Closed)));

@@ -1,4 +1,5 @@
-//! Records on their way to the disk. What comes while a group is being written and synced gathers into the next.
+//! Records on their way to the disk. Records that come while a group is being written and synced gather into
+//! the next.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,15 +11,15 @@ use super::error::{Bound, CommitError, LogFull};
 use super::format::{record_bytes, MAX_PAYLOAD_BYTES};
 use super::RecordId;
 
-/// Which part of the log's room a record may take.
+/// The part of the log's room that a record may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     Ordinary,
-    /// Also the last that is left: for records that free room.
+    /// All of the room, including the last part: for records that free room.
     Reserve,
 }
 
-/// What may wait in memory for a disk that is slow.
+/// The most bytes that may wait in memory for a slow disk.
 const MAX_PENDING_BYTES: u64 = 128 << 20;
 
 pub(crate) type Then = Box<dyn FnOnce(RecordId, Result<(), CommitError>) + Send>;
@@ -29,7 +30,7 @@ pub(crate) struct Entry {
     pub(crate) room: Room,
     pub(crate) context: Option<Context>,
     pub(crate) payload: Vec<u8>,
-    /// The records that it says something about: without any of them it says nothing.
+    /// The records that this one says something about: if none of them is there, it says nothing.
     pub(crate) about: Vec<RecordId>,
     pub(crate) then: Option<Then>,
 }
@@ -38,16 +39,17 @@ pub(crate) struct Entry {
 #[derive(Default)]
 pub(crate) struct PendingGroup {
     pub(crate) entries: Vec<Entry>,
-    /// What the queue counts for them.
+    /// The bytes that the queue counts for the entries.
     pub(crate) bytes: u64,
     pub(crate) completion: Arc<Completion>,
 }
 
-/// How much may be appended.
+/// Bounds of the bytes that may be appended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) max_bytes: u64,
-    /// Without what is kept for records that free room, and for copying what is left of old segments.
+    /// The bound for ordinary records. It excludes the room that is kept for records that free room, and for
+    /// copying old segments.
     pub(crate) ordinary_bytes: u64,
     pub(crate) reserve_bytes: u64,
     pub(crate) group_bytes: u64,
@@ -62,18 +64,18 @@ struct State {
     groups: VecDeque<PendingGroup>,
     pending_bytes: u64,
     next_id: u64,
-    /// What the segments take, without the part of the active one that is free.
+    /// Bytes that the segments take, without the free part of the active one.
     used_bytes: u64,
     active_segment: u64,
     closed: bool,
-    /// There is something else to do than to write.
+    /// True if the committer has something else to do than to write.
     chores: bool,
     waker: Option<Waker>,
     appended: u64,
     refused: u64,
 }
 
-/// What the queue knows of itself.
+/// Figures of the queue.
 pub(crate) struct QueueUsage {
     pub(crate) pending_bytes: u64,
     pub(crate) used_bytes: u64,
@@ -82,7 +84,7 @@ pub(crate) struct QueueUsage {
     pub(crate) next_id: u64,
 }
 
-/// Where a record waits.
+/// A record's id, and the completion of the group that it waits in.
 pub(crate) struct Placed {
     pub(crate) id: RecordId,
     pub(crate) completion: Arc<Completion>,
@@ -109,7 +111,8 @@ impl Queue {
         self.bounds
     }
 
-    /// `None`: the log is closed, and `then` is given back.
+    /// Adds an entry to the last group, or to a new one. If the log is closed, the entry is given back as the
+    /// inner error.
     pub(crate) fn push(&self, mut entry: Entry) -> Result<Result<Placed, Entry>, LogFull> {
         let mut state = self.lock();
         if state.closed {
@@ -141,12 +144,12 @@ impl Queue {
         Ok(Ok(Placed { id, completion }))
     }
 
-    /// The group that is to be written next.
+    /// Takes the group that is to be written next.
     pub(crate) fn take(&self) -> Option<PendingGroup> {
         self.lock().groups.pop_front()
     }
 
-    /// A group is written, or won't be.
+    /// Notes that a group is written, or won't be.
     pub(crate) fn settle(&self, group_bytes: u64, used_bytes: u64) {
         let mut state = self.lock();
         state.pending_bytes -= group_bytes;
@@ -171,7 +174,7 @@ impl Queue {
         self.lock().closed
     }
 
-    /// Makes the committer look for other things to do than to write.
+    /// Makes the committer look for other work than writing.
     pub(crate) fn ask_for_chores(&self) {
         let mut state = self.lock();
         state.chores = true;
@@ -184,7 +187,7 @@ impl Queue {
         std::mem::take(&mut self.lock().chores)
     }
 
-    /// Whether there is something to do; if not, `waker` is woken when there is.
+    /// Says whether there is something to do; if not, `waker` is woken when there is.
     pub(crate) fn has_work(&self, waker: &Waker) -> bool {
         let mut state = self.lock();
         let has_work = !state.groups.is_empty() || state.chores || state.closed;
@@ -228,7 +231,7 @@ impl State {
     }
 }
 
-/// At most what the record will take, with its context if that has to be written first.
+/// Returns the most bytes that the record will take, with its context if that has to be written first.
 fn needed_bytes(entry: &Entry, active_segment: u64) -> u64 {
     let context = entry.context.as_ref().filter(|context| context.place_in(active_segment).is_none());
     let context_bytes = context.map_or(0, |context| record_bytes(context.bytes().len()));

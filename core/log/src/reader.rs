@@ -1,4 +1,4 @@
-//! Reads single records of an open log by their ids.
+//! The reading of single records of an open log by their ids.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ pub struct OwnedRecord {
     pub payload: Vec<u8>,
 }
 
-/// Reads records, ascending ones cheaply.
+/// Reader of records; ascending ids are cheap.
 pub struct Reader {
     shared: Arc<Shared>,
     window: Window,
-    /// Which segment the window is of, and behind which record.
+    /// The segment that the window belongs to, and the record that the reader stands behind.
     at: Option<At>,
 }
 
@@ -32,7 +32,8 @@ struct At {
     offset: u64,
 }
 
-/// A segment that is rewritten between two looks at it is looked at again; twice in a row doesn't happen by chance.
+/// The number of tries to read a record. A segment that is rewritten during a try makes another one
+/// necessary; twice in a row doesn't happen by chance.
 const LOOKS: usize = 5;
 
 impl Reader {
@@ -40,7 +41,10 @@ impl Reader {
         Reader { shared, window: Window::default(), at: None }
     }
 
-    /// Blocks.
+    /// Reads one record. Blocks.
+    ///
+    /// # Errors
+    /// Fails where the record was released, is not on the disk yet, or can't be read.
     pub fn read(&mut self, id: RecordId) -> Result<OwnedRecord, ReadError> {
         for _ in 0..LOOKS {
             let place = self.shared.index().place(id.0).ok_or(ReadError::Gone)?;
@@ -91,7 +95,8 @@ impl Reader {
         }
     }
 
-    /// Goes on where the last record ended, if that is nearer than where the index would begin.
+    /// Returns the offset to search from: the end of the last record, if that is nearer than where the index
+    /// would begin.
     fn start(&mut self, id: u64, place: &RecordLocation) -> u64 {
         let near = u64::from(place.near);
         match &self.at {
@@ -118,6 +123,6 @@ impl Reader {
 
 struct FoundRecord {
     record: OwnedRecord,
-    /// Its place in the segment; 0 for none.
+    /// The number of its context in the segment; 0 for none.
     context: u32,
 }

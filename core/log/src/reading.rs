@@ -1,4 +1,4 @@
-//! Reads the records of a log's segments, one segment after the other, and tells a torn tail from damage.
+//! The reading of a log's segments, one after the other, which distinguishes a torn tail from damage.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,26 +24,27 @@ pub struct Recovered<'a> {
 pub(super) struct Reading<'v> {
     index: Index,
     next_context: u64,
-    /// Segments repeat each other's contexts.
+    /// Contexts by their bytes, because segments repeat each other's contexts.
     known_contexts: HashMap<Box<[u8]>, Context>,
     visit: &'v mut dyn FnMut(Recovered<'_>),
 }
 
 /// The end of a log.
 pub(super) struct Tail {
-    /// The bytes that may not have been synced; those of the header, if there is no group yet.
+    /// The bytes that may not have been synced: those of the last group, or of the header if there is no
+    /// group yet.
     pub(super) last_group: Range<u64>,
     /// The last segment, if more may be written to it.
     pub(super) active: Option<Active>,
 }
 
-/// How a segment's reading ended.
+/// The end of a segment, as reading found it.
 struct End {
     bytes: u64,
     group: u32,
-    /// Where the last group begins. All before it was synced, or it would not be there.
+    /// The offset of the last group. All bytes before it were synced, or the group would not be there.
     last_group_offset: u64,
-    /// More may be written behind it.
+    /// True if more may be written behind the end.
     is_clean: bool,
 }
 
@@ -52,12 +53,12 @@ impl<'v> Reading<'v> {
         Reading { index: Index::new(first_id), next_context: 1, known_contexts: HashMap::new(), visit }
     }
 
-    /// What was read, and the key of the next context.
+    /// Returns the index of the records that were read, and the key of the next context.
     pub(super) fn into_index(self) -> (Index, u64) {
         (self.index, self.next_context)
     }
 
-    /// Reads a segment. Of the last one, its end is returned.
+    /// Reads a segment. Returns the tail if it is the last segment, whose end no header says.
     pub(super) fn read(&mut self, file: &FoundFile, next: Option<&SegmentHeader>) -> Result<Option<Tail>, OpenError> {
         let header = &file.header;
         let end = match (header.sealed_bytes, next) {

@@ -1,6 +1,6 @@
-//! Opens a log, or only looks at it.
+//! The opening of a log, and the visit that changes nothing.
 //!
-//! Nothing is removed before all was read: a log that can't be opened is left as it was found.
+//! Nothing is removed before all segments were read: a damaged log is left as it was found.
 
 use std::io;
 use std::ops::Range;
@@ -14,8 +14,11 @@ use super::reading::{Reading, Recovered, Tail};
 use super::{Counters, Log, LogOptions, Shared};
 use crate::disk::{Disk, DiskFile};
 
-/// Opens the log of a folder, which may be empty. `visit` gets each record that is there once, in the order of their
-/// ids; all of them are live until they are released. Blocks.
+/// Opens the log of a folder, which may be empty. `visit` gets each record that is there once, in the order
+/// of the ids; all of them are live until they are released. Blocks.
+///
+/// # Errors
+/// Fails where a segment is damaged or missing, another version of Windrow wrote it, or the disk fails.
 pub fn open<D: Disk>(
     disk: D,
     options: LogOptions,
@@ -44,8 +47,11 @@ pub fn open<D: Disk>(
     Ok((Log::new(shared), committer))
 }
 
-/// Visits the records of a log that need not be closed, as [`open`] does, and changes nothing. What is being written
-/// meanwhile may be met or not. Blocks.
+/// Visits the records of a log that need not be closed, as [`open`] does, and changes nothing. Records that
+/// are being written meanwhile may be visited or not. Blocks.
+///
+/// # Errors
+/// Fails where a segment is damaged or missing, another version of Windrow wrote it, or the disk fails.
 pub fn look<D: Disk>(disk: &D, visit: &mut dyn FnMut(Recovered<'_>)) -> Result<(), OpenError> {
     let mut tries = 0;
     let found = loop {
@@ -58,9 +64,9 @@ pub fn look<D: Disk>(disk: &D, visit: &mut dyn FnMut(Recovered<'_>)) -> Result<(
     read(&found, &mut Reading::new(0, visit)).map(drop)
 }
 
-/// No id may be lower. A folder that was emptied begins elsewhere than it did before: what other files say of the
-/// records of that time must not be taken for something about new ones. Below 2^52, so that every reader of JSON has
-/// room for it.
+/// Returns the lowest id that a new record may have. A folder that was emptied begins at another id than
+/// before: other files may still name records of that time, and must not be taken to name new ones. The id is
+/// below 2^52, so that every reader of JSON has room for it.
 fn first_id<D: Disk>(disk: &D, found: &FoundSegments) -> Result<u64, OpenError> {
     if !found.chain.is_empty() {
         return Ok(0);
@@ -69,7 +75,7 @@ fn first_id<D: Disk>(disk: &D, found: &FoundSegments) -> Result<u64, OpenError> 
     Ok(salt >> 44 << 32 | 1)
 }
 
-/// Reads all segments; if there are any, the end of the last one is returned.
+/// Reads all segments. Returns the tail of the last one, if there is any.
 fn read(found: &FoundSegments, reading: &mut Reading<'_>) -> Result<Option<Tail>, OpenError> {
     let mut tail = None;
     for (at, file) in found.chain.iter().enumerate() {
@@ -78,8 +84,8 @@ fn read(found: &FoundSegments, reading: &mut Reading<'_>) -> Result<Option<Tail>
     Ok(tail)
 }
 
-/// What was found at the end of the last segment may not have been synced by whoever wrote it. It is written once more:
-/// if their sync failed, the cache may hold it as if it were on the disk, and ours would succeed without writing
+/// Writes and syncs the last group once more. Its writer may not have synced it: if the writer's sync failed,
+/// the cache may hold the group as if it were on the disk, and a sync here would succeed without writing
 /// anything.
 fn settle(file: &dyn DiskFile, tail: &Tail) -> io::Result<()> {
     let Range { start: mut offset, end } = tail.last_group.clone();
@@ -97,7 +103,8 @@ fn settle(file: &dyn DiskFile, tail: &Tail) -> io::Result<()> {
     file.sync()
 }
 
-/// The same for the file's length, which a failed sync can lose as well: a write of what is at its end brings it back.
+/// Repeats the same for the file's length, which a failed sync can lose as well: a write of the last byte
+/// restores it.
 fn settle_length(file: &dyn DiskFile) -> io::Result<()> {
     let Some(last) = file.len()?.checked_sub(1) else { return Ok(()) };
     let mut byte = [0];
@@ -107,8 +114,8 @@ fn settle_length(file: &dyn DiskFile) -> io::Result<()> {
     }
 }
 
-/// Whoever made the last segment may have been killed before its name was synced: what is written to it now must not go
-/// with it.
+/// Removes useless files and syncs the directory. The process that made the last segment may have been killed
+/// before the segment's name was synced: records that are written to it now must not be lost with the name.
 fn settle_names<D: Disk>(disk: &D, useless: &[String]) -> Result<(), OpenError> {
     for name in useless {
         disk.remove(name).map_err(|error| OpenError::Io { file: name.clone(), error })?;

@@ -1,5 +1,6 @@
-//! Makes a damaged log one that can be opened: what can be read of a damaged segment is copied into a new one, which
-//! takes its place; the damaged one is moved into the folder `damaged`. Whoever calls it has the log for itself.
+//! The repair of a damaged log. The readable records of a damaged segment are copied into a new one, which
+//! takes its place; the damaged one is moved into the folder `damaged`. The caller has to be the only user of
+//! the log.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,19 +15,23 @@ use super::segment::file_name;
 use crate::disk::Disk;
 use crate::folder::Folder;
 
-/// What was done to a segment.
+/// The repair of one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
     pub segment: String,
-    /// Copied into the new segment.
+    /// The number of records that were copied into the new segment.
     pub kept_records: u64,
-    /// Found whole, but of no use: without the context that they need.
+    /// The number of records that were read but can't be used, because the context that they need is missing,
+    /// or their ids go back.
     pub lost_records: u64,
     pub damages: Vec<Damage>,
 }
 
-/// Repairs what [`inspect`] finds damaged; does nothing to a log that is all right, nor to one that another version of
-/// Windrow wrote.
+/// Repairs the segments that [`inspect`] finds damaged; does nothing to a log that is undamaged.
+///
+/// # Errors
+/// Fails where another version of Windrow wrote a segment (nothing is changed then), or a file can't be read or
+/// written.
 pub fn repair(folder: &Folder) -> io::Result<Vec<Repaired>> {
     let inspection = inspect(folder)?;
     let damages: BTreeMap<String, Vec<Damage>> = inspection
@@ -88,9 +93,9 @@ fn untouched(file: &SegmentFile, next: Option<&SegmentFile>) -> io::Result<Befor
 struct Copy {
     header: SegmentHeader,
     bytes: Vec<u8>,
-    /// The damaged segment's contexts, by their places there.
+    /// The damaged segment's contexts, by their numbers there.
     contexts: BTreeMap<u32, Vec<u8>>,
-    /// Their places in the new one.
+    /// The contexts' numbers in the new segment, by their old ones.
     places: BTreeMap<u32, u32>,
     next_id: u64,
     done: Repaired,
@@ -166,7 +171,8 @@ impl Copy {
     }
 }
 
-/// The damaged file is kept under another name until the new one is complete, and for good after that.
+/// Puts the copy in the damaged segment's place. The damaged file is kept under another name until the new
+/// one is complete, and permanently after that.
 fn replace(folder: &Folder, copy: &Copy) -> io::Result<()> {
     let name = file_name(copy.header.number);
     let new_name = format!("{:016x}.repaired", copy.header.number);

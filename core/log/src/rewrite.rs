@@ -1,11 +1,12 @@
-//! Old segments of which little is needed any more are made smaller: what is live of the oldest few is copied into one
-//! file, which then takes the place of the last of them and says that it covers the others.
+//! The rewriting of old segments of which little is still needed: the live records of the oldest few are
+//! copied into one file, which then takes the place of the last of them and says that it covers the others.
 //!
-//! - Ids stay, and so does their order. The new file is complete and synced before it gets its name, by one rename;
+//! - Ids and their order stay. The new file is complete and synced before it gets its name, by one rename;
 //!   from then on, a start finds the others covered and removes them.
-//! - It always begins with the oldest segment: a record that says that others are done may only be left out when those
-//!   are. What is live is looked up once for the whole run, before anything is copied, and whoever releases does so in
-//!   that order; so of a record that is left out, all that it speaks of is left out as well.
+//! - A rewrite always begins with the oldest segment: a record that says that others are done may only be
+//!   left out when those others are left out. The live records are looked up once for the whole run, before
+//!   anything is copied, and callers release records in that order; so if a record is left out, all records
+//!   that it is about are left out as well.
 //! - Work goes on between groups, a slice at a time, so that no group waits long.
 
 use std::collections::{HashMap, VecDeque};
@@ -21,34 +22,34 @@ use super::scan::{Found, RawRecord, Scan};
 use super::segment::file_name;
 use crate::disk::Disk;
 
-/// What is read or written at most before the next group has its turn.
+/// The most bytes that are read or written before the next group has its turn.
 const SLICE_BYTES: u64 = 1 << 20;
-/// A group for itself: the file counts as a whole.
+/// The number of the only group in the new file: the file counts as a whole.
 const GROUP: u32 = 1;
 
-/// A run over the oldest segments.
+/// A rewrite of the oldest segments.
 pub(super) struct Rewrite {
-    /// Each becomes one file, the oldest first.
+    /// The parts, the oldest first. Each becomes one file.
     parts: VecDeque<RewritePart>,
     output: Option<Output>,
-    /// What the largest of the files may take, before those that it replaces go.
+    /// The most bytes that the largest of the new files takes, before the files that it replaces are removed.
     planned_bytes: u64,
 }
 
-/// What a run may do.
+/// Limits of a rewrite.
 struct RewriteLimits {
     segment_bytes: u64,
     max_bytes: u64,
-    /// What everything but records that free room may take.
+    /// The most bytes that everything but records that free room may take.
     ordinary_bytes: u64,
-    /// Segments from here on are left as they are.
+    /// The number of the first segment that is left as it is, with all later ones.
     damaged_from: u64,
 }
 
 struct RewritePart {
-    /// Oldest first. Those that were read to their end are kept, to be replaced.
+    /// The segments, the oldest first. Those that were read to their end are kept, to be replaced.
     inputs: Vec<Input>,
-    /// The one that is being read.
+    /// The index of the segment that is being read.
     at: usize,
 }
 
@@ -73,12 +74,12 @@ struct Output {
 }
 
 impl Rewrite {
-    /// What it takes on the disk beside the segments, or will take.
+    /// Returns the bytes that the rewrite takes on the disk beside the segments, or will take.
     pub(super) fn bytes(&self) -> u64 {
         self.output.as_ref().map_or(0, |output| output.end).max(self.planned_bytes)
     }
 
-    /// `None`: it isn't worth it.
+    /// Plans a rewrite. Returns `None` where it isn't worth it.
     fn plan(index: &Index, terms: &RewriteLimits) -> io::Result<Option<Rewrite>> {
         let old = index.old_totals();
         let RewriteLimits { segment_bytes, max_bytes, damaged_from, .. } = *terms;
@@ -142,7 +143,7 @@ impl Input {
         }
     }
 
-    /// Copies what is live, a slice of it. True: that was all.
+    /// Copies a slice of the live records. Returns true if that was the last slice.
     fn copy_slice(&mut self, output: &mut Output) -> io::Result<bool> {
         let start = self.scan.offset;
         while self.scan.offset - start < SLICE_BYTES {
@@ -217,7 +218,7 @@ impl Output {
 }
 
 impl<D: Disk> Committer<D> {
-    /// Does a slice of the work. False: there is none.
+    /// Performs a slice of the work. Returns false where there is none.
     pub(super) fn rewrite_slice(&mut self) -> io::Result<bool> {
         if self.rewrite.is_none() {
             let terms = RewriteLimits {
@@ -247,7 +248,7 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// A closed log doesn't begin or finish such work.
+    /// Stops a rewrite, because a closed log doesn't begin or finish one.
     pub(super) fn stop_rewriting(&mut self) {
         if let Some(rewrite) = self.rewrite.take() {
             self.abandon_rewrite(rewrite);
@@ -308,7 +309,8 @@ impl<D: Disk> Committer<D> {
         })
     }
 
-    /// The new file has its name. Whether that is so on the disk, too, is seen to before anything is removed.
+    /// Replaces the segments in the index after the new file has its name. The name is synced before the old
+    /// files are removed.
     fn replace(&mut self, part: &RewritePart, output: Output) {
         let numbers = part.inputs.iter().map(|input| input.header.number);
         self.covered.extend(numbers.filter(|number| *number != output.header.number).map(file_name));

@@ -1,5 +1,5 @@
-//! Reads of a segment whatever can be read, and says where the rest is. For those who look at a damaged log, or repair
-//! it.
+//! The reading of a damaged segment: it takes all records that can be read, and says where the rest is.
+//! Inspection and repair of a log use it.
 
 use std::io;
 
@@ -16,14 +16,14 @@ pub struct Damage {
 }
 
 pub(super) struct Salvaged {
-    /// Where the segment ends, as far as it can be told.
+    /// The end of the segment, as far as it can be told.
     pub(super) end: u64,
     pub(super) damages: Vec<Damage>,
-    /// Where a group was being written when the process ended. Nothing of it was acknowledged.
+    /// The offset of a group that was being written when the process ended. Nothing of it was acknowledged.
     pub(super) torn_at: Option<u64>,
 }
 
-/// `end`: where the segment ends, if that is written somewhere; otherwise it may have a torn tail.
+/// Reads a segment. `end` is the segment's end, if a header says it; otherwise the segment may have a torn tail.
 pub(super) fn salvage(
     file: &SharedFile,
     header: &SegmentHeader,

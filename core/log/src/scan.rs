@@ -1,4 +1,5 @@
-//! Reads a segment from front to back through a window, and says of everything that is no sound record where it is.
+//! The reading of a segment from front to back through a window. It gives the place of every byte that is no
+//! sound record.
 
 use std::io;
 
@@ -16,7 +17,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// At least so many bytes from an offset, unless the file ends before.
+    /// Returns at least `wanted` bytes from an offset, unless the file ends before.
     pub(crate) fn at(&mut self, file: &dyn DiskFile, offset: u64, wanted: usize, end: u64) -> io::Result<&[u8]> {
         let available = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = wanted.min(available);
@@ -60,16 +61,18 @@ impl Window {
     }
 }
 
-/// A group takes at least a record's header, and so many don't fit into a segment.
+/// The largest possible number of a group. A group takes at least a record's header, and more of them don't
+/// fit into a segment.
 const MAX_GROUP: u32 = (MAX_SEGMENT_BYTES / RECORD_HEADER_BYTES as u64) as u32;
-/// Bytes that look like records everywhere, and are none, were made to be. Rather than to check them all, or to take
-/// for a torn tail what may be damage, the search ends there, as if it had found one.
+/// The most bytes of apparent records that a search checks. Only a deliberate input looks like records
+/// everywhere and has none. The search ends there as if it had found one, because checking all would take too
+/// long, and damage must not be taken for a torn tail.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 
-/// What stands at an offset.
+/// The content at an offset.
 pub(crate) enum Found<'a> {
     Record(RawRecord<'a>),
-    /// Nothing: zeros, or the end.
+    /// No record: zeros, or the end.
     Nothing,
     Bad(&'static str),
 }
@@ -85,7 +88,7 @@ pub(crate) struct Scan {
     checksums: Checksums,
     window: Window,
     pub(crate) offset: u64,
-    /// Nothing behind it is looked at.
+    /// The end of the scan: bytes behind it are not read.
     end: u64,
 }
 
@@ -94,7 +97,7 @@ impl Scan {
         Scan { file, checksums, window: Window::default(), offset, end }
     }
 
-    /// The record at the scan's place, which then moves behind it. Where there is none, it stays.
+    /// Reads the record at the scan's place, and moves behind it. Where there is none, the place stays.
     pub(crate) fn next(&mut self) -> io::Result<Found<'_>> {
         let offset = self.offset;
         let found = record_at(&mut self.window, &*self.file, self.checksums, offset, self.end)?;
@@ -112,7 +115,7 @@ impl Scan {
         self.end
     }
 
-    /// Where the next sound record of a later group than this stands, behind the scan's place.
+    /// Returns the offset of the next sound record of a later group than this, behind the scan's place.
     pub(crate) fn later_group(&mut self, group: u32) -> io::Result<Option<u64>> {
         let mut offset = self.offset + ALIGNMENT as u64;
         let mut checked_bytes = 0;
@@ -135,7 +138,7 @@ impl Scan {
         Ok(None)
     }
 
-    /// Whether there are only zeros from here on.
+    /// Says whether only zeros follow from here on.
     pub(crate) fn rest_is_zero(&mut self) -> io::Result<bool> {
         let mut offset = self.offset;
         while offset < self.end {

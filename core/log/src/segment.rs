@@ -16,23 +16,23 @@ use super::index::{Index, Segment, SharedFile};
 use super::queue::{Entry, Room};
 use crate::disk::{Disk, DiskFile};
 
-/// No smaller segment is made than a disk's smallest block, unless that is the usual size.
+/// The smallest segment, in bytes: the smallest block of a disk, unless the usual size is smaller.
 const SMALLEST_BYTES: u64 = 4 << 10;
 
 pub(super) struct Active {
     pub(super) number: u64,
     pub(super) file: SharedFile,
     pub(super) checksums: Checksums,
-    /// Where the next group begins.
+    /// The offset where the next group begins.
     pub(super) end: u64,
-    /// What was taken for it on the disk.
+    /// Room that was taken for the segment on the disk, in bytes.
     pub(super) bytes: u64,
     pub(super) group: u32,
-    /// How many contexts stand in it.
+    /// The number of contexts that stand in the segment.
     pub(super) contexts: u32,
 }
 
-/// What was put into a group.
+/// The records and contexts of an encoded group.
 pub(super) struct Encoded {
     records: Vec<EncodedRecord>,
     contexts: Vec<Context>,
@@ -58,7 +58,7 @@ impl Active {
         file_name(self.number)
     }
 
-    /// Puts the entries into `buffer` as the segment's next group, each context before its first use.
+    /// Encodes the entries into `buffer` as the segment's next group, each context before its first use.
     pub(super) fn encode(&mut self, entries: &[&Entry], buffer: &mut Vec<u8>) -> Encoded {
         buffer.clear();
         self.group += 1;
@@ -106,7 +106,7 @@ impl Active {
         self.contexts
     }
 
-    /// A group was not written after all.
+    /// Takes back the contexts of a group that was not written.
     pub(super) fn forget(&mut self, encoded: &Encoded) {
         self.contexts -= encoded.contexts.len() as u32;
         encoded.contexts.iter().for_each(Context::forget_place);
@@ -123,15 +123,15 @@ impl Index {
     }
 }
 
-/// At most what entries take in a segment.
+/// The most bytes that entries take in a segment.
 struct Needed {
     here_bytes: u64,
-    /// In a new one, which has no contexts yet.
+    /// Bytes in a new segment, which has no contexts yet.
     anew_bytes: u64,
 }
 
 impl<D: Disk> Committer<D> {
-    /// Sees to it that the active segment has room for the entries.
+    /// Makes sure that the active segment has room for the entries.
     pub(super) fn make_room(&mut self, entries: &[&Entry]) -> Result<(), CommitError> {
         if entries.is_empty() || self.has_room(entries) {
             return Ok(());
@@ -144,8 +144,9 @@ impl<D: Disk> Committer<D> {
         active.end + self.needed(entries).here_bytes + self.kept_bytes(entries) <= active.bytes
     }
 
-    /// What a segment keeps beside these entries for records that free room, when no other can be had: enough to be done
-    /// with any segment, so that this one goes and room comes back.
+    /// Returns the bytes that a segment keeps beside these entries for records that free room, in case no
+    /// other segment can be had: enough to finish the records of any segment, so that this one goes and room
+    /// comes back.
     fn kept_bytes(&self, entries: &[&Entry]) -> u64 {
         let ordinary = entries.iter().filter(|entry| entry.room == Room::Ordinary).count() as u64;
         if ordinary == 0 {
@@ -176,8 +177,8 @@ impl<D: Disk> Committer<D> {
         needed
     }
 
-    /// Begins a segment with room for a group of so many bytes, and for what is kept beside it. If that fails, the one
-    /// before stays in use if it may.
+    /// Begins a segment with room for a group of `group_bytes`, and for the bytes that are kept beside it. If
+    /// that fails, the segment before stays in use if it may.
     pub(super) fn begin_segment(&mut self, group_bytes: u64, kept_bytes: u64) -> Result<(), CommitError> {
         let sizes = self.sizes_of_new(group_bytes + kept_bytes)?;
         let number = self.next_number;
@@ -215,7 +216,7 @@ impl<D: Disk> Committer<D> {
         Ok(())
     }
 
-    /// As large as the disk has room for. With its size.
+    /// Creates a file as large as the disk has room for. Returns the file with its size.
     fn create(&self, number: u64, sizes: RangeInclusive<u64>) -> io::Result<(D::File, u64)> {
         let mut bytes = *sizes.end();
         loop {
@@ -232,7 +233,7 @@ impl<D: Disk> Committer<D> {
         self.disk.sync_directory()
     }
 
-    /// Its size is still to be told.
+    /// Returns the header of a new segment. Its file size is set later.
     fn header_of_new(&self, number: u64) -> io::Result<SegmentHeader> {
         let salt = self.disk.salt()?;
         let index = self.shared.index();
@@ -249,7 +250,7 @@ impl<D: Disk> Committer<D> {
         })
     }
 
-    /// From the least that will do to what is usual.
+    /// Returns the possible sizes of a new segment, from the smallest that has room to the usual one.
     fn sizes_of_new(&self, needed_bytes: u64) -> Result<RangeInclusive<u64>, CommitError> {
         let bounds = self.shared.queue.bounds();
         let least = SEGMENT_HEADER_BYTES as u64 + needed_bytes;

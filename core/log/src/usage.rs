@@ -1,4 +1,4 @@
-//! What a log takes and has done, in figures.
+//! Figures of a log: the room that it takes, and its work since it was opened.
 
 use std::sync::atomic::Ordering;
 
@@ -7,22 +7,22 @@ use super::Shared;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub segments: u64,
-    /// What the segments take on the disk.
+    /// Bytes that the segments take on the disk.
     pub file_bytes: u64,
-    /// The same without the free part of the segment that is written to.
+    /// Bytes that the segments take, without the free part of the segment that is written to.
     pub used_bytes: u64,
-    /// Records that were not released, and what they take, up to an eighth too much.
+    /// The number of records that were not released. Their bytes are up to an eighth too large.
     pub live_records: u64,
     pub live_bytes: u64,
-    /// Appended, and not yet on the disk.
+    /// Bytes of records that were appended and are not yet on the disk.
     pub pending_bytes: u64,
-    /// Since the log was opened.
+    /// The number of records that were appended since the log was opened.
     pub appended: u64,
     pub refused: u64,
     pub groups: u64,
     pub failed_groups: u64,
     pub syncs: u64,
-    /// What writing and syncing took, all groups together.
+    /// Time that writing and syncing took, all groups together, in microseconds.
     pub sync_micros: u64,
     pub written_bytes: u64,
     /// The id that the next record gets.

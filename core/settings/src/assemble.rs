@@ -20,7 +20,7 @@ use crate::typed::{
     TracingSettings,
 };
 
-/// Why the readers below can't meet another variant: a test loads every setting of the table.
+/// The reason why the readers below can't meet another variant: a test loads every setting of the table.
 const KIND: &str = "the setting's kind in the table fixes the variant";
 
 pub(crate) fn settings(layers: &Layers) -> Settings {
@@ -140,7 +140,7 @@ fn adbc(layers: &Layers) -> AdbcSettings {
     }
 }
 
-/// `name=value`, with commas between.
+/// Splits `name=value` pairs with commas between them.
 fn pairs(text: &str) -> Vec<(String, Secret)> {
     let pair =
         |text: &str| text.split_once('=').map(|(name, value)| (name.trim().to_owned(), Secret::new(value.trim())));
@@ -237,7 +237,7 @@ fn embedded_user(entry: &Entry) -> EmbeddedUser {
     }
 }
 
-/// Sizes beyond the address space are as good as none.
+/// Converts a size. Sizes beyond the address space become `usize::MAX`, which is as good as no limit.
 fn as_count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -347,7 +347,7 @@ impl Layers {
         }
     }
 
-    /// Where 0 stands for no limit.
+    /// Returns the number of a setting for which 0 stands for no limit: `None` for 0.
     fn unless_zero(&self, path: &str) -> Option<u64> {
         Some(self.integer(path)).filter(|number| *number > 0)
     }

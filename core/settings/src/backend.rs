@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::secret::Secret;
 
-/// What Windrow stores into.
+/// The database that Windrow stores rows into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
     /// A ClickHouse that Windrow starts for itself.
@@ -20,7 +20,7 @@ pub enum Backend {
     Adbc(AdbcUrl),
 }
 
-/// Which of several replicas is asked, of those that are there.
+/// The rule that chooses one of several replicas, among those that can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicaChoice {
     InOrder,
@@ -30,7 +30,7 @@ pub enum ReplicaChoice {
 }
 
 impl ReplicaChoice {
-    /// By the names that the table of settings has.
+    /// Returns the choice that has this name in the table of settings.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "nearest" => Self::Nearest,
@@ -41,20 +41,20 @@ impl ReplicaChoice {
     }
 }
 
-/// Where a DuckDB keeps its rows.
+/// The place where a DuckDB keeps its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DuckDbPlace {
-    /// Nowhere: they go with the process.
+    /// The memory of the process: the rows are gone when the process ends.
     Memory,
     File(PathBuf),
 }
 
-/// What stands behind `adbc:`.
+/// The address of a database behind an ADBC driver: the text after `adbc:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdbcUrl {
-    /// Which database it is: `postgresql`.
+    /// The kind of the database, in small letters, such as `postgresql`.
     pub scheme: String,
-    /// All of it, with the password that may be in it.
+    /// The whole address, with the password that may be in it.
     pub url: Secret,
 }
 
@@ -72,7 +72,7 @@ impl AdbcUrl {
 }
 
 impl fmt::Display for AdbcUrl {
-    /// Without what may be secret: a password, parameters.
+    /// Writes the address without the parts that may be secret: the password and the parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = self.url.expose().split(['?', ';']).next().unwrap_or_default();
         let Some((scheme, rest)) = plain.split_once("://") else { return write!(f, "adbc:{plain}") };
@@ -91,23 +91,23 @@ impl fmt::Display for AdbcUrl {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClickHouseUrl {
     pub tls: bool,
-    /// The host is the name of an SRV record, whose targets are the servers, with their ports.
+    /// Says whether the host is the name of an SRV record, whose targets are the servers, with their ports.
     pub is_srv_record: bool,
-    /// Without the brackets of an IPv6 address.
+    /// The host, without the brackets of an IPv6 address.
     pub host: String,
-    /// Of HTTP.
+    /// The port of the HTTP interface.
     pub port: u16,
-    /// That of `tcp[s]://`.
+    /// The port of the native protocol, set where the address begins with `tcp[s]://`.
     pub native_port: Option<u16>,
     /// Windrow's own user on the server: for schemas, part counts and its dictionary of privileges.
     pub user: String,
     pub password: Secret,
 }
 
-/// More than anybody has of one shard.
+/// The largest number of replicas: more than anybody has of one shard.
 const MAX_REPLICAS: usize = 64;
 
-/// Before the scheme of an SRV record.
+/// The text before the scheme of an SRV record.
 const SRV: &str = "srv+";
 
 const USE_INSTEAD: &str =
@@ -128,7 +128,7 @@ impl Backend {
         Self::of_replicas(&split_addresses(text))
     }
 
-    /// Of the addresses of replicas.
+    /// Reads the addresses of replicas. An address without an account takes the account of the first one.
     pub(crate) fn of_replicas(addresses: &[&str]) -> Result<Self, String> {
         if let [alone] = addresses {
             if *alone == "embedded" || alone.starts_with("duckdb:") || alone.starts_with("adbc:") {
@@ -150,7 +150,7 @@ impl Backend {
     }
 }
 
-/// The replicas of each shard. All are spoken to with the user and password of `backend`.
+/// Reads the replicas of each shard. All of them are spoken to with the user and password of `backend`.
 pub(crate) fn parse_shards(shards: &[String], backend: &Backend) -> Result<Vec<Vec<ClickHouseUrl>>, String> {
     let Backend::ClickHouse(servers) = backend else { return Ok(Vec::new()) };
     let Some(ClickHouseUrl { user, password, .. }) = servers.first() else { return Ok(Vec::new()) };
@@ -169,7 +169,8 @@ pub(crate) fn parse_shards(shards: &[String], backend: &Backend) -> Result<Vec<V
     shards.iter().map(shard).collect()
 }
 
-/// A list of addresses with commas in between. One within a password is none of those: a scheme follows them.
+/// Splits a list of addresses at its commas. Only a comma that a scheme follows separates addresses: a
+/// password may have others in it.
 fn split_addresses(text: &str) -> Vec<&str> {
     let is_begin = |rest: &str| {
         let scheme = rest.strip_prefix(SRV).unwrap_or(rest);
@@ -201,7 +202,7 @@ fn parse_address(text: &str) -> Result<ClickHouseUrl, String> {
     }
 }
 
-/// The name of a record, where others have host and port.
+/// Reads an address that has the name of an SRV record in place of host and port.
 fn parse_srv_record(address: &str) -> Result<ClickHouseUrl, String> {
     const FORM: &str = "an SRV record is named as in srv+http://user:password@_clickhouse._tcp.example.org";
     let url = parse_address(address)?;
@@ -240,8 +241,8 @@ fn check_replicas(replicas: &[ClickHouseUrl]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is meant by an address without http://. Only its host and port are repeated: there may be a password before
-/// them.
+/// Suggests what was meant by an address without http://. Only its host and port are repeated: there may be a
+/// password before them.
 fn spoken_to_by_http(text: &str) -> String {
     let authority = text.split(['/', '?', '#']).next().unwrap_or(text);
     let (credentials, address) = match authority.rsplit_once('@') {
@@ -263,7 +264,7 @@ fn spoken_to_by_http(text: &str) -> String {
     format!("Windrow speaks to ClickHouse's HTTP interface{native}: did you mean {meant}?")
 }
 
-/// After `duckdb:` a path, or after `duckdb://` one, as other programs write it.
+/// Reads the path behind `duckdb:`, or behind `duckdb://` as other programs write it.
 fn parse_place(text: &str) -> Result<DuckDbPlace, String> {
     let path = text.strip_prefix("//").unwrap_or(text);
     if path == ":memory:" {
@@ -305,7 +306,7 @@ pub(crate) fn parse_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> 
     Ok(ClickHouseUrl { tls, is_srv_record: false, host: host.to_owned(), port, native_port: None, user, password })
 }
 
-/// The address of the native protocol, which says where the server's HTTP interface is.
+/// Reads an address of the native protocol. The server's HTTP interface is taken to be at its usual port.
 fn parse_native_url(rest: &str, tls: bool) -> Result<ClickHouseUrl, String> {
     let mut url = parse_url(rest, tls)?;
     let named = rest.rsplit_once('@').map_or(rest, |(_, address)| address).trim_end_matches('/');
@@ -358,7 +359,7 @@ fn percent_decoded(text: &str) -> Result<String, String> {
 }
 
 impl fmt::Display for Backend {
-    /// As in the settings, with the password hidden.
+    /// Writes the backend as the settings have it, with the password hidden.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let replicas = match self {
             Self::Embedded => return f.write_str("embedded"),
@@ -393,7 +394,7 @@ impl ClickHouseUrl {
         self.native_port.unwrap_or(self.port)
     }
 
-    /// `host:port` as it was written.
+    /// Returns `host:port` as it was written; for an SRV record, its name alone.
     pub fn authority(&self) -> String {
         if self.is_srv_record {
             return self.host.clone();

@@ -10,18 +10,18 @@ pub(crate) struct Setting {
     pub path: &'static str,
     pub kind: Kind,
     pub default: DefaultValue,
-    /// One sentence or two for the reference.
+    /// One or two sentences for the reference.
     pub help: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DefaultValue {
-    /// Read by the setting's kind, as from a variable.
+    /// A text that the setting's kind reads, as it reads a variable.
     Is(&'static str),
     Unset,
-    /// In a `[[list]]`: every entry must name it.
+    /// No default: every entry of the `[[list]]` must name the key.
     Required,
-    /// Depends on the machine's memory.
+    /// A share of the machine's memory.
     ShareOfMemory,
 }
 
@@ -39,9 +39,9 @@ pub(crate) const fn row(path: &'static str, kind: Kind, default: DefaultValue, h
     Setting { path, kind, default, help }
 }
 
-/// A day: longer waits are typing errors.
+/// One day: longer waits are typing errors.
 const MAX_MS: u64 = 86_400_000;
-/// Ten years: for times in which what was acknowledged is kept.
+/// Ten years: the limit for times in which acknowledged inserts are kept.
 const MAX_KEEPING_MS: u64 = 315_360_000_000;
 const MS: Kind = Kind::Milliseconds { min: 1, max: MAX_MS };
 const MS_OR_ZERO: Kind = Kind::Milliseconds { min: 0, max: MAX_MS };
@@ -242,7 +242,8 @@ pub(crate) const LIST_SECTIONS: &[&ListSection] =
     &[&TABLES, &EMBEDDED_USERS, &DUCKDB_USERS, &ADBC_USERS, &OTLP_TOKENS, &OTLP_MAPPINGS, &KAFKA];
 
 impl ListSection {
-    /// Whether keys of this section begin with `group.`, so that it may be a section within an entry.
+    /// Says whether keys of this section begin with `group.`, so that `group` may be a section within an
+    /// entry.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.keys.iter().any(|key| key.path.strip_prefix(group).is_some_and(|rest| rest.starts_with('.')))
     }

@@ -7,18 +7,19 @@ use crate::kind::Value;
 use crate::layers::Layers;
 use crate::secret::Secret;
 
-/// This gateway and the others.
+/// The gateways in front of one ClickHouse: this one and the others.
 #[derive(Debug, Clone)]
 pub struct ClusterSettings {
-    /// `http[s]://host:port`, each once, this gateway's own among them.
+    /// Addresses `http[s]://host:port`, each once, this gateway's own among them.
     pub gateways: Vec<String>,
-    /// The place of this gateway's own in the list.
+    /// The index of this gateway's own address in `gateways`.
     pub own: usize,
     pub secret: ClusterSecret,
-    /// Who is trusted to sign certificates of gateways; the system's when not set.
+    /// The file of the authorities that sign the certificates of gateways; the system's are trusted when not
+    /// set.
     pub ca_file: Option<PathBuf>,
     pub stretch_holds: bool,
-    /// Whether inserts that are known by their rows have an owner, too.
+    /// Says whether inserts that are known by their rows have an owner, too.
     pub rows_hop: bool,
 }
 
@@ -28,13 +29,13 @@ pub enum ClusterSecret {
     InFile(PathBuf),
 }
 
-/// More than anybody has in front of one ClickHouse.
+/// The largest number of gateways: more than anybody has in front of one ClickHouse.
 const MAX_GATEWAYS: usize = 64;
-/// Shorter ones can be guessed.
+/// The shortest secret: shorter ones can be guessed.
 const MIN_SECRET_BYTES: usize = 16;
 const MAX_SECRET_BYTES: usize = 1024;
 
-/// The address in the form in which gateways compare it: with its port, and in small letters.
+/// Returns the address in the form in which gateways compare it: with its port, and in small letters.
 pub(crate) fn gateway_address(text: &str) -> Result<String, String> {
     const FORM: &str = "a gateway is named as in http://windrow-0.windrow:8123 or https://windrow-0.windrow:8443";
     let (scheme, tls, rest) = match text.split_once("://") {
@@ -50,7 +51,7 @@ pub(crate) fn gateway_address(text: &str) -> Result<String, String> {
 }
 
 impl ClusterSecret {
-    /// What is wrong with a secret, if something is. It is not told.
+    /// Says what is wrong with a secret, if anything is. The text does not contain the secret.
     pub fn problem(secret: &str) -> Option<String> {
         let is_fine = (MIN_SECRET_BYTES..=MAX_SECRET_BYTES).contains(&secret.len())
             && secret.bytes().all(|byte| byte.is_ascii_graphic());

@@ -1,4 +1,4 @@
-//! What must hold between several settings.
+//! Rules that must hold between several settings.
 
 use crate::backend::Backend;
 use crate::catalogue::{ListSection, ADBC_USERS, DUCKDB_USERS, EMBEDDED_USERS};
@@ -43,7 +43,7 @@ pub(crate) fn check(layers: &Layers, errors: &mut Vec<SettingsError>) {
     kafka::consistency::check(&layers.entries.kafka).into_iter().for_each(&mut conflict);
 }
 
-/// The address is shown; what is secret has a setting of its own.
+/// Refuses an endpoint with a secret in it: the address is shown, and secrets have a setting of their own.
 fn otlp_endpoint(layers: &Layers) -> Option<String> {
     let endpoint = layers.optional_text("tracing.otlp_endpoint")?;
     let address = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
@@ -53,7 +53,8 @@ fn otlp_endpoint(layers: &Layers) -> Option<String> {
     (!is_plain).then(|| text.to_owned())
 }
 
-/// Of a setting that is `name=value` with commas between: the value itself may be secret.
+/// Checks a setting that is `name=value` pairs with commas between. The error names the pair by its number
+/// alone, as the value itself may be secret.
 fn pairs(layers: &Layers, setting: &str) -> Option<String> {
     let pairs = layers.optional_text(setting)?;
     let wrong = pairs.split(',').position(|pair| !pair.trim().is_empty() && !pair.contains('='))?;
@@ -108,7 +109,8 @@ fn default_password(layers: &Layers) -> Option<String> {
     })
 }
 
-/// Someone who names an authority believes the connection is checked: it must not be in the clear.
+/// Refuses settings of certificates without https: someone who names an authority believes that the
+/// connection is checked, so it must not be in the clear.
 fn pinned_certificate(layers: &Layers) -> Option<String> {
     let set = ["backend_tls.ca_file", "backend_tls.server_name"]
         .into_iter()
@@ -119,7 +121,7 @@ fn pinned_certificate(layers: &Layers) -> Option<String> {
     }
 }
 
-/// Each replica has a native port of its own.
+/// Refuses one native port for several replicas: each replica has a native port of its own.
 fn native_port_of_replicas(layers: &Layers) -> Option<String> {
     let is_named = layers.optional_text("backend_native.address").is_some();
     let are_several =
@@ -144,7 +146,7 @@ fn dns_server(layers: &Layers) -> Option<String> {
     })
 }
 
-/// Only a ClickHouse that somebody else runs has shards.
+/// Refuses shards of any other backend: only a ClickHouse that somebody else runs has shards.
 fn cluster(layers: &Layers) -> Option<String> {
     let set = ["backend.cluster", "backend.shards"].into_iter().find(|path| layers.is_set(path))?;
     if !matches!(layers.backend(), Backend::ClickHouse(_)) {
@@ -156,7 +158,8 @@ fn cluster(layers: &Layers) -> Option<String> {
     layers.shards().err().map(|problem| format!("`backend.shards`: {problem}"))
 }
 
-/// Room is given back a segment at a time: with too few of them, none is ever free to go.
+/// Checks that the journal has enough segments. Room is given back a segment at a time: with too few of them,
+/// none is ever free to go.
 fn journal(layers: &Layers) -> Option<String> {
     const MIN_SEGMENTS: u64 = 16;
     let (segment_bytes, max_bytes) = (layers.integer("journal.segment_bytes"), layers.integer("journal.max_bytes"));

@@ -14,18 +14,18 @@ use crate::layers::{default_value, Resolved};
 use crate::nearest::nearest;
 use crate::origin::Origin;
 
-/// More would make the match of an insert with its rules a cost worth thinking about.
+/// The largest number of entries: with more, finding the rules of an insert would become expensive.
 const MAX_ENTRIES: usize = 1000;
 
 /// One checked section.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub values: HashMap<&'static str, Resolved>,
-    /// Where it begins.
+    /// The place where the section begins.
     pub header: Origin,
     /// Keys whose values could not be used.
     pub refused: Vec<&'static str>,
-    /// Whether flags of the command line say something about it.
+    /// Says whether flags of the command line set a key of the entry.
     pub of_flags: bool,
 }
 
@@ -108,7 +108,8 @@ fn check_entry(list: &ListSection, file: &str, entry: FileEntry, errors: &mut Ve
     checked
 }
 
-/// A section within an entry, such as `[kafka.tls]`, turns on what it is about by being there; `tls = true` does too.
+/// Turns a section within an entry, such as `[kafka.tls]`, into the key that switches on its feature: a
+/// section that is there is switched on, as by `tls = true`.
 fn as_switch(list: &ListSection, key: FileKey) -> Option<FileKey> {
     if !list.has_group(&key.path) {
         return Some(key);
@@ -123,7 +124,7 @@ fn as_switch(list: &ListSection, key: FileKey) -> Option<FileKey> {
     }
 }
 
-/// What every entry must name.
+/// Reports the required keys that an entry lacks.
 pub(crate) fn missing_keys(list: &ListSection, entry: &Entry, errors: &mut Vec<SettingsError>) {
     let required = list.keys.iter().filter(|key| matches!(key.default, DefaultValue::Required));
     for key in required.filter(|key| !entry.refused.contains(&key.path) && *entry.value(key.path) == Value::Unset) {

@@ -1,18 +1,18 @@
-//! Everything that can be wrong with the settings, as sentences that say what to do.
+//! Errors that the settings can have, as sentences that say what to do.
 
 use std::fmt;
 
 use crate::nearest::{leaf, nearest};
 use crate::origin::Origin;
 
-/// One thing that is wrong.
+/// One thing that is wrong with the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingsError {
     /// The file named by `--config` or `WINDROW_CONFIG` can't be read.
     Unreadable { path: String, reason: String },
     /// The file isn't TOML.
     Syntax { path: String, line: usize, reason: String },
-    /// Nothing has this name.
+    /// The key is not known: no setting has this name.
     UnknownKey { place: String, meant: Option<String> },
     /// The value is of the wrong type or out of its bounds.
     BadValue { place: String, reason: String },
@@ -61,7 +61,7 @@ impl fmt::Display for SettingsError {
 
 impl std::error::Error for SettingsError {}
 
-/// All that is wrong, in one go: one line each.
+/// All errors of the settings together, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsErrors(pub Vec<SettingsError>);
 

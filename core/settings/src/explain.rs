@@ -1,4 +1,4 @@
-//! What `windrow config` prints.
+//! The table that `windrow config` prints.
 
 use std::fmt::{self, Write};
 
@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub origin: Origin,
 }
 
-/// A value that may be a secret, for nothing but to be compared.
+/// A value that may be a secret. It is kept only to be compared, and `Debug` hides it.
 #[derive(Clone)]
 struct Hidden(Value);
 
@@ -30,12 +30,12 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// What differs between settings and those that were read later, by the paths of the settings.
+/// The difference between settings in force and settings that were read later, as the paths of the settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Takes effect when settings are reloaded.
+    /// Settings that take effect when settings are reloaded.
     pub at_reload: Vec<String>,
-    /// Takes effect at the next start.
+    /// Settings that take effect at the next start.
     pub at_start: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ const AT_RELOAD: [&str; 14] = [
     "otlp.mappings[*",
 ];
 
-/// Whether a reload exchanges the setting.
+/// Says whether a reload exchanges the setting.
 pub(crate) fn is_exchanged_at_reload(path: &str) -> bool {
     AT_RELOAD.iter().any(|known| match known.strip_suffix('*') {
         Some(start) => path.starts_with(start),
@@ -65,7 +65,7 @@ pub(crate) fn is_exchanged_at_reload(path: &str) -> bool {
     })
 }
 
-/// The rows of `new` that are exchanged, and the others as they were `before`.
+/// Returns the rows of `new` that are exchanged, and the others as they were `before`.
 pub(crate) fn mixed(before: &[Row], new: &[Row], is_exchanged: impl Fn(&str) -> bool) -> Vec<Row> {
     let kept = before.iter().filter(|row| !is_exchanged(&row.path));
     kept.chain(new.iter().filter(|row| is_exchanged(&row.path))).cloned().collect()

@@ -9,7 +9,7 @@ use crate::catalogue::{list_section, ListSection};
 use crate::errors::SettingsError;
 use crate::kind::Raw;
 
-/// Files beyond this are refused unread: no settings file is this long, but a device or a log may be.
+/// The size of the longest file that is read. No settings file is longer, but a device or a log may be.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// A `key = value` of the file.
@@ -30,7 +30,7 @@ pub(crate) struct FileEntry {
     pub keys: Vec<FileKey>,
 }
 
-/// Everything that a file says.
+/// The content of a settings file.
 #[derive(Debug, Default)]
 pub(crate) struct FileContent {
     pub keys: Vec<FileKey>,
@@ -96,7 +96,8 @@ fn is_list_of_tables<'a, 'b: 'a>(mut items: impl ExactSizeIterator<Item = &'a De
     items.len() > 0 && items.all(|item| matches!(item, DeValue::Table(_)))
 }
 
-/// The keys of an entry; those of a section within it, such as `[kafka.tls]`, with the section's name before them.
+/// Returns the keys of an entry. Keys of a section within the entry, such as `[kafka.tls]`, have the
+/// section's name before them.
 fn entry_keys(list: Option<&ListSection>, table: &DeTable<'_>, lines: &Lines<'_>) -> Vec<FileKey> {
     let mut keys = Vec::new();
     for (key, value) in table {

@@ -7,13 +7,13 @@ use crate::cluster::gateway_address;
 use crate::kafka::KafkaStart;
 use crate::units::{parse_duration_ms, parse_size_bytes, show_duration_ms, show_size_bytes};
 
-/// What a setting accepts.
+/// The kind of values that a setting accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Backend,
     /// The address of a gateway.
     Gateway,
-    /// Those of several, as a list or with commas between.
+    /// The addresses of several gateways, as a list or with commas between.
     Gateways,
     Text,
     /// A text that is never shown.
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
         min: u64,
         max: u64,
     },
-    /// With a unit, or in seconds.
+    /// A time with a unit, or in seconds.
     Duration {
         min_ms: u64,
         max_ms: u64,
@@ -50,14 +50,14 @@ pub(crate) enum Kind {
     },
     TextList,
     TextMap,
-    /// Where a topic's partitions are begun.
+    /// The position from which a topic's partitions are read.
     KafkaStart,
 }
 
 /// A value as a source gave it, before it is checked.
 #[derive(Debug, Clone)]
 pub(crate) enum Raw {
-    /// From a variable or a flag: the kind decides what it is.
+    /// A text from a variable or a flag: the kind decides what it stands for.
     Word(String),
     Text(String),
     Integer(i64),
@@ -65,7 +65,7 @@ pub(crate) enum Raw {
     Bool(bool),
     List(Vec<Raw>),
     Map(Vec<(String, Raw)>),
-    /// As it was written.
+    /// A date as it was written.
     Date(String),
     /// A section within an entry, whose keys stand beside it.
     Section,
@@ -88,7 +88,7 @@ pub(crate) enum Value {
 }
 
 impl Kind {
-    /// The value, or a clause that says what was expected. The clause never holds a secret.
+    /// Returns the value, or a clause that says what was expected. The clause never holds a secret.
     pub(crate) fn check(self, raw: &Raw) -> Result<Value, String> {
         if let Self::Backend = self {
             let backend = match (raw.text(), raw) {
@@ -147,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// What is expected, with its unit; used in errors and in the reference.
+    /// Describes the accepted values, with their unit, for errors and for the reference.
     pub(crate) fn expected(self) -> String {
         match self {
             Self::Backend => "`embedded`, `http[s]://user:password@host:port`, `tcp[s]://user:password@host:port`, several of such addresses, `duckdb:///path/file.db`, or `adbc:` and a database's address".to_owned(),
@@ -192,7 +192,7 @@ impl Kind {
         }
     }
 
-    /// The value as `windrow config` and the reference show it.
+    /// Returns the value as `windrow config` and the reference show it.
     pub(crate) fn show(self, value: &Value) -> String {
         match (self, value) {
             (_, Value::Unset) => "(not set)".to_owned(),
@@ -213,7 +213,7 @@ impl Kind {
     }
 }
 
-/// What commas separate in a variable or a flag.
+/// Returns the words that commas separate in a variable or a flag.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
@@ -229,7 +229,8 @@ fn range(min: u64, max: u64, show: impl Fn(u64) -> String) -> String {
     }
 }
 
-/// Only addresses, no names to look up: whether a port is open to others must be certain before it is opened.
+/// Reads an address and never looks up a name: whether others can reach a port must be certain before it is
+/// opened.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => port.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))),
@@ -253,7 +254,7 @@ impl Raw {
         }
     }
 
-    /// Of a list, or of a text with commas.
+    /// Returns the texts of a list, or of a text with commas.
     fn texts(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::text).collect(),
@@ -278,7 +279,7 @@ impl Raw {
         }
     }
 
-    /// ClickHouse writes its booleans as 0 and 1, so both ways are understood.
+    /// Reads a boolean as TOML and as ClickHouse write it: ClickHouse uses 0 and 1.
     fn boolean(&self) -> Option<bool> {
         match self {
             Self::Bool(flag) => Some(*flag),
@@ -328,7 +329,7 @@ impl Raw {
         scalars.collect::<Option<Vec<_>>>().map(Value::Map)
     }
 
-    /// A scalar as ClickHouse writes it in its own configuration.
+    /// Returns a scalar as ClickHouse writes it in its own configuration.
     fn scalar(&self) -> Option<String> {
         match self {
             Self::Word(text) | Self::Text(text) => Some(text.clone()),

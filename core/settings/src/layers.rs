@@ -1,4 +1,4 @@
-//! The sources over each other: file, then variables, then flags; and which one won.
+//! The order of the sources: file, then variables, then flags; and which source gave each value.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,26 +14,26 @@ use crate::memory::default_buffer_bytes;
 use crate::origin::Origin;
 use crate::variables::{is_set_by_kubernetes, variable_of, CONFIG_VARIABLE, PREFIX};
 
-/// A flag of the command line that gives a setting. Those of `kafka.…` are about one pipeline: the one of the file that
-/// `kafka.name` among them names, else one of their own.
+/// A flag of the command line that gives a setting. Flags of `kafka.…` belong to one pipeline: the one of the
+/// file that the flag `kafka.name` names, else a pipeline of their own.
 #[derive(Debug, Clone)]
 pub struct Flag {
-    /// The setting, such as `http.listen`.
+    /// The path of the setting, such as `http.listen`.
     pub path: String,
-    /// The flag as the user wrote it, such as `--http`; shown in errors and by `windrow config`.
+    /// The flag as the user wrote it, such as `--http`. Errors and `windrow config` show it.
     pub name: String,
     pub value: String,
 }
 
-/// Everything that may say something about the settings, weakest first.
+/// The sources of settings, weakest first.
 #[derive(Debug)]
 pub struct Sources<E> {
-    /// Without it, the variable `WINDROW_CONFIG` may name the file.
+    /// The path of the settings file. Without it, the variable `WINDROW_CONFIG` may name the file.
     pub config_path: Option<PathBuf>,
-    /// All variables of the process: those that aren't Windrow's are skipped.
+    /// All variables of the process. Those that aren't Windrow's are skipped.
     pub env: E,
     pub flags: Vec<Flag>,
-    /// What `backend` is if nobody says, in place of the table's default.
+    /// The value of `backend` if no source sets it, in place of the table's default.
     pub default_backend: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Resolved {
     pub origin: Origin,
 }
 
-/// The winners of all sources.
+/// The values that won among all sources.
 #[derive(Debug)]
 pub(crate) struct Layers {
     values: HashMap<&'static str, Resolved>,
@@ -52,8 +52,8 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// What could not be used is in `errors`, and the weaker source holds in its place, so that the rest can be checked
-    /// too.
+    /// Merges the sources. A value that could not be used is reported in `errors`, and the weaker source
+    /// holds in its place, so that the rest can be checked too.
     pub fn merge<E: Iterator<Item = (String, String)>>(sources: Sources<E>, errors: &mut Vec<SettingsError>) -> Self {
         let mut variables: Vec<(String, String)> = sources.env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
         variables.sort();

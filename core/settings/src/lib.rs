@@ -1,9 +1,10 @@
 //! Windrow's settings: a TOML file, overridden by `WINDROW_*` variables, overridden by flags.
 //!
-//! Every setting is one row of the table in `catalogue.rs`. Parsing, the names of variables, `windrow config` and
-//! `docs/settings.md` all come from that row, so they can't disagree. Loading goes in three steps: `file.rs` turns TOML
-//! into keys with positions, `layers.rs` puts the sources over each other and remembers which one won, `assemble.rs`
-//! makes the typed [`Settings`] out of the winners and checks what only holds between several of them.
+//! Every setting is one row of the table in `catalogue.rs`. Parsing, the names of variables, `windrow config`
+//! and `docs/settings.md` all come from that row, so they can't disagree. Loading goes in four steps:
+//! `file.rs` turns TOML into keys with positions, `layers.rs` puts the sources over each other and remembers
+//! which one won, `consistency.rs` checks what must hold between several settings, and `assemble.rs` makes
+//! the typed [`Settings`] out of the winners.
 
 mod assemble;
 mod backend;

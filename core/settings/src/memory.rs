@@ -1,11 +1,12 @@
-//! How much memory this process may use: the basis of the default of `gather.max_buffer_bytes`.
+//! The memory that this process may use: the basis of the default of `gather.max_buffer_bytes`.
 
 use std::fs;
 
 const FLOOR_BYTES: u64 = 64 << 20;
 const WHEN_UNKNOWN_BYTES: u64 = 256 << 20;
 
-/// A tenth of the machine's (or the container's) memory, at least 64 MiB; 256 MiB where it can't be found out.
+/// Returns a tenth of the machine's (or the container's) memory, at least 64 MiB; 256 MiB where it can't be
+/// found out.
 pub(crate) fn default_buffer_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of_meminfo(&text));
     let container = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());

@@ -1,6 +1,6 @@
 //! The known name that a mistyped one most likely meant.
 
-/// The candidate closest to `unknown`, unless all are too far off to be meant.
+/// Returns the candidate closest to `unknown`, unless all are too far off to be meant.
 ///
 /// Whole paths are compared, and last components too: a key under the wrong section is found under the right one.
 pub(crate) fn nearest<'a>(unknown: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -20,13 +20,13 @@ pub(crate) fn leaf(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-/// The same for names without a section.
+/// Returns the closest candidate among names without a section.
 pub(crate) fn nearest_variable(unknown: &str, candidates: &[String]) -> Option<String> {
     let best = candidates.iter().map(|candidate| (edits(unknown, candidate), candidate)).min_by_key(|best| best.0)?;
     (best.0 <= 4).then(|| best.1.clone())
 }
 
-/// Levenshtein's distance, with a swap of two neighbours counted as one edit.
+/// Returns Levenshtein's distance, with a swap of two neighbours counted as one edit.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! Where a value came from.
+//! The source that a setting's value came from.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The same in the middle of a sentence about the key `key`.
+    /// Names the source within a sentence about the key `key`.
     pub(crate) fn place_of(&self, key: &str) -> String {
         match self {
             Self::Default => format!("the default of `{key}`"),

@@ -10,27 +10,28 @@ use crate::layers::Layers;
 use crate::secret::Secret;
 use crate::table_rules::AckRule;
 
-/// What stands for the tenant in names.
+/// The text that stands for the tenant in names of databases and tables.
 const TENANT: &str = "{tenant}";
 const CLIENT_CA: &str = "otlp.tls_client_ca";
 
 #[derive(Debug, Clone)]
 pub struct OtlpSettings {
-    /// `None`: OTLP over gRPC is not spoken.
+    /// The port of OTLP over gRPC; `None` where it stays closed.
     pub grpc_listen: Option<SocketAddr>,
     pub http_listen: Option<SocketAddr>,
-    /// Of those whose certificates senders have to show. The ports' own certificate is the data port's.
+    /// The file of the authorities that sign the certificates of senders. The ports' own certificate is the
+    /// data port's.
     pub tls_client_ca: Option<PathBuf>,
-    /// Of pages that may send from within a browser; `*`: all.
+    /// The sites whose pages may send from within a browser; `*` stands for all.
     pub allowed_origins: Vec<String>,
     pub max_grpc_message_bytes: usize,
     pub max_http_body_bytes: usize,
     pub ack: AckRule,
-    /// Of rows that nobody waits for, as the setting `async_insert_busy_timeout_max_ms` has it. `None`: they are held
-    /// like those of any insert.
+    /// Time for which rows are held that nobody waits for, as the setting `async_insert_busy_timeout_max_ms`
+    /// has it. `None`: they are held like those of any insert.
     pub hold_ms: Option<u64>,
     pub tables: OtlpTables,
-    /// By which a request names itself.
+    /// The header by which a request names itself.
     pub request_id_header: Option<String>,
     pub deduplicate_by_bytes: bool,
     pub tenants: OtlpTenants,
@@ -38,7 +39,7 @@ pub struct OtlpSettings {
     pub mappings: Vec<OtlpMapping>,
 }
 
-/// Names, in which `{tenant}` stands for the tenant, and what tables are made like.
+/// Names of databases and tables, in which `{tenant}` stands for the tenant, and how the tables are made.
 #[derive(Debug, Clone)]
 pub struct OtlpTables {
     pub database: String,
@@ -50,20 +51,20 @@ pub struct OtlpTables {
     pub histogram: String,
     pub exponential_histogram: String,
     pub create_schema: bool,
-    /// Zero: rows stay for ever.
+    /// Time after which rows are deleted, in seconds; 0 keeps them for ever.
     pub ttl_seconds: u64,
     pub engine: String,
     pub cluster: Option<String>,
     pub json: bool,
 }
 
-/// How rows name their tenant.
+/// The sources of a row's tenant.
 #[derive(Debug, Clone)]
 pub struct OtlpTenants {
     pub header: Option<String>,
     pub attribute: Option<String>,
     pub default: Option<String>,
-    /// Whether a name of a table has the tenant in it.
+    /// Says whether a name of a table has the tenant in it.
     pub are_used: bool,
 }
 
@@ -74,11 +75,11 @@ pub struct OtlpToken {
     pub password: Secret,
 }
 
-/// What the columns of a table are filled with.
+/// The sources of a table's columns.
 #[derive(Debug, Clone)]
 pub struct OtlpMapping {
     pub kind: String,
-    /// A column, and its source.
+    /// Pairs of a column and its source.
     pub columns: Vec<(String, String)>,
 }
 
@@ -160,7 +161,8 @@ pub(crate) fn problems(layers: &Layers) -> Vec<String> {
     problems
 }
 
-/// The exporter's tables are ClickHouse's, of types that no other database has.
+/// Refuses another backend than ClickHouse where no mapping is given: the exporter's tables have types that
+/// no other database has.
 fn backend(layers: &Layers) -> Option<String> {
     let named =
         ["otlp.grpc_listen", "otlp.http_listen"].into_iter().find(|path| layers.optional_address(path).is_some())?;
@@ -174,7 +176,8 @@ fn backend(layers: &Layers) -> Option<String> {
     })
 }
 
-/// Someone who names an authority believes that senders are checked.
+/// Refuses an authority without a certificate of the port: someone who names an authority believes that
+/// senders are checked.
 fn client_ca(layers: &Layers) -> Option<String> {
     layers.path(CLIENT_CA).filter(|_| layers.path("http.tls_certificate").is_none()).map(|_| {
         format!(

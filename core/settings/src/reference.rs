@@ -28,7 +28,7 @@ This page is generated from the table that the program itself uses:
 `cargo run --release -p windrow-settings --example reference > docs/settings.md`.
 ";
 
-/// The whole page.
+/// Returns the whole page.
 pub fn reference_markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut section = None;
@@ -79,7 +79,7 @@ fn shown_default(setting: &Setting) -> String {
 
 const MOST_COLUMNS: usize = 110;
 
-/// Lines after the first begin with `indent`.
+/// Wraps the text into lines; those after the first begin with `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
     let (mut done, mut columns) = (String::new(), 0);
     for (at, word) in text.split(' ').enumerate() {

@@ -11,7 +11,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The secret itself. Call it only where it is sent or compared.
+    /// Returns the secret itself. Call this only where the secret is sent or compared.
     pub fn expose(&self) -> &str {
         &self.0
     }

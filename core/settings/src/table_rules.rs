@@ -1,23 +1,23 @@
-//! `[[tables]]`: what the operator decides for a table or a user, over the client's head.
+//! `[[tables]]`: rules that the operator sets for a table or a user, over the client's head.
 
 use crate::typed::FlushPolicy;
 
-/// Whether an insert is gathered.
+/// The rule that says whether an insert is gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AsyncInsertRule {
-    /// As the request says.
+    /// The request decides.
     #[default]
     Client,
-    /// Also when the request says `async_insert=0`.
+    /// All inserts are gathered, also when the request says `async_insert=0`.
     Always,
-    /// Also when the request says `async_insert=1`.
+    /// No insert is gathered, also when the request says `async_insert=1`.
     Never,
 }
 
-/// When an insert is acknowledged.
+/// The rule that says when an insert is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AckRule {
-    /// As the request says.
+    /// The request decides.
     #[default]
     Client,
     Memory,
@@ -57,7 +57,7 @@ pub(crate) struct TableEntry {
     pub user: Pattern,
     pub async_insert: Option<AsyncInsertRule>,
     pub ack: Option<AckRule>,
-    /// Only its options count.
+    /// Rules of which only the options count.
     pub options: TableRules,
 }
 
@@ -111,7 +111,8 @@ impl Pattern {
     }
 }
 
-/// Taking each middle piece at its first place leaves the most room for the next, so no going back is needed.
+/// Matches the pieces in order. Taking each middle piece at its first place leaves the most room for the
+/// next, so no going back is needed.
 fn matches_pieces(pieces: &[String], name: &str) -> bool {
     let [start, middle @ .., end] = pieces else { return false };
     let Some(mut rest) = name.strip_prefix(start.as_str()).and_then(|rest| rest.strip_suffix(end.as_str())) else {
@@ -150,7 +151,7 @@ mod tests {
         }
     }
 
-    /// The plain definition, exponential and obviously right.
+    /// Matches by the plain definition, exponential and obviously right.
     fn model(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

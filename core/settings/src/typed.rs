@@ -21,13 +21,13 @@ use crate::table_rules::{TableEntry, TableRules};
 pub struct Settings {
     pub backend: Backend,
     pub backend_choice: ReplicaChoice,
-    /// Who is asked for an SRV record; `None`: the system's name servers.
+    /// The name server that is asked for an SRV record; `None` stands for the system's.
     pub backend_dns_server: Option<SocketAddr>,
-    /// After how long a second replica is asked for a read; `None`: never.
+    /// Time after which a second replica is asked for a read; `None` stands for never.
     pub backend_hedge_reads_ms: Option<u64>,
-    /// Whose Distributed tables are cut by shards; empty: none are.
+    /// The name of the cluster whose Distributed tables are cut by shards; empty if none are.
     pub backend_cluster: String,
-    /// The replicas of each of its shards, where ClickHouse's own addresses are not to be used.
+    /// The replicas of each shard of that cluster, where ClickHouse's own addresses are not to be used.
     pub backend_shards: Vec<Vec<ClickHouseUrl>>,
     pub data_dir: PathBuf,
     pub log: LogSettings,
@@ -43,17 +43,17 @@ pub struct Settings {
     pub dead_letters: DeadLetterSettings,
     pub append: AppendSettings,
     pub native: NativeSettings,
-    /// Where the backend's native port is, as `host:port`, if that is said.
+    /// The address of the backend's native port, as `host:port`, if it is set.
     pub backend_native_address: Option<String>,
-    /// `None`: this gateway is alone.
+    /// The gateways beside this one; `None` where this gateway is alone.
     pub cluster: Option<ClusterSettings>,
     pub flight: FlightSettings,
     pub otlp: OtlpSettings,
-    /// `None`: nothing is traced.
+    /// The settings of tracing; `None` where nothing is traced.
     pub tracing: Option<TracingSettings>,
-    /// Pipelines, each with a name of its own.
+    /// The pipelines, each with a name of its own.
     pub kafka: Vec<KafkaSettings>,
-    /// Whether Windrow gives tables without a window of deduplication one for its own batches.
+    /// Says whether Windrow gives tables without a deduplication window one for its own batches.
     pub manage_deduplication_window: bool,
     pub(crate) tables: Vec<TableEntry>,
     pub(crate) rows: Vec<Row>,
@@ -76,11 +76,11 @@ pub struct LogSettings {
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
     pub listen: SocketAddr,
-    /// Set when the port speaks HTTPS.
+    /// The certificate, set when the port speaks HTTPS.
     pub tls: Option<TlsFiles>,
     pub max_connections: usize,
     pub max_header_bytes: usize,
-    /// Bodies up to this are read into memory to be gathered; longer ones are streamed to the backend.
+    /// Size up to which bodies are read into memory to be gathered; longer ones are streamed to the backend.
     pub max_body_bytes_gathered: usize,
     pub max_decompressed_bytes: usize,
     pub headers_read_timeout_ms: u64,
@@ -93,16 +93,16 @@ pub struct HttpSettings {
 pub struct NativeSettings {
     pub listen: Option<SocketAddr>,
     pub tls_listen: Option<SocketAddr>,
-    /// Of the port that speaks TLS.
+    /// The files of the port that speaks TLS.
     pub tls: Option<TlsFiles>,
 }
 
-/// PEM files.
+/// The PEM files of a port that speaks TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// Of those whose certificates clients have to show.
+    /// The authorities that sign the certificates which clients have to show.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -110,16 +110,16 @@ pub struct TlsFiles {
 pub struct AdminSettings {
     pub max_tables_in_metrics: usize,
     pub listen: SocketAddr,
-    /// Always set when `listen` isn't loopback.
+    /// The token, always set when `listen` isn't loopback.
     pub token: Option<Secret>,
 }
 
 /// Trust towards an https backend.
 #[derive(Debug, Clone)]
 pub struct BackendTlsSettings {
-    /// Instead of the system's certificates.
+    /// The authorities that are trusted instead of the system's certificates.
     pub ca_file: Option<PathBuf>,
-    /// Instead of the URL's host.
+    /// The name that the certificate must have instead of the URL's host.
     pub server_name: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub struct BackendPoolSettings {
 pub struct EmbeddedSettings {
     /// A `clickhouse` binary or a `libchdb` library.
     pub engine: Option<PathBuf>,
-    /// What clients give as user `default`. Always set when the data port isn't on loopback.
+    /// The password of the user `default`. Always set when the data port isn't on loopback.
     pub default_password: Option<Secret>,
     pub system_logs: bool,
     pub users: Vec<EmbeddedUser>,
@@ -144,7 +144,7 @@ pub struct EmbeddedSettings {
 pub struct EmbeddedUser {
     pub name: String,
     pub password: Secret,
-    /// GRANT statements without `TO`; `None` means everything.
+    /// GRANT statements without `TO`; `None` grants everything.
     pub grants: Option<Vec<String>>,
     pub settings: Vec<EngineSetting>,
 }
@@ -158,10 +158,10 @@ pub struct EngineSetting {
 
 #[derive(Debug, Clone)]
 pub struct DuckDbSettings {
-    /// Searched for when not set.
+    /// The DuckDB library; Windrow searches for it when not set.
     pub library: Option<PathBuf>,
-    /// What clients give as user `default`. Always set when DuckDB is the backend and one of its ports isn't on
-    /// loopback.
+    /// The password of the user `default`. Always set when DuckDB is the backend and one of its ports isn't
+    /// on loopback.
     pub default_password: Option<Secret>,
     pub users: Vec<SqlUser>,
     pub memory_limit_bytes: Option<u64>,
@@ -174,13 +174,13 @@ pub struct DuckDbSettings {
 /// A database behind an ADBC driver.
 #[derive(Debug, Clone)]
 pub struct AdbcSettings {
-    /// The driver's library or manifest, or its name. Searched for when not set.
+    /// The driver's library or manifest, or its name. Windrow searches for it when not set.
     pub driver: Option<PathBuf>,
     /// Options of the driver's own, by their names.
     pub options: Vec<(String, Secret)>,
     pub max_connections: usize,
-    /// What clients give as user `default`. Always set when such a database is the backend and the data port isn't on
-    /// loopback.
+    /// The password of the user `default`. Always set when such a database is the backend and the data port
+    /// isn't on loopback.
     pub default_password: Option<Secret>,
     pub users: Vec<SqlUser>,
 }
@@ -200,7 +200,8 @@ pub enum FlushPolicy {
     Fixed,
 }
 
-/// Gathering. The fields with ClickHouse's names hold for requests that don't give that setting themselves.
+/// The settings of gathering. The fields with ClickHouse's names hold for requests that don't give that
+/// setting themselves.
 #[derive(Debug, Clone)]
 pub struct GatherSettings {
     pub async_insert: bool,
@@ -212,13 +213,15 @@ pub struct GatherSettings {
     pub overload_wait_ms: u64,
     pub too_many_parts_wait_ms: u64,
     pub admission_ttl_ms: u64,
-    /// For inserts of ack levels `disk` and `memory`, while the backend can't be asked.
+    /// Time for which the last admission holds while the backend can't be asked, for inserts of ack levels
+    /// `disk` and `memory`.
     pub admission_away_ttl_ms: u64,
-    /// For the same inserts, after a start while it can't be asked.
+    /// Time for which it holds for the same inserts after a start, while the backend can't be asked.
     pub admission_kept_ttl_ms: u64,
     pub schema_ttl_ms: u64,
     pub shutdown_timeout_ms: u64,
-    /// How long passing errors are tried again for inserts that nobody waits for; `None`: for ever.
+    /// Time for which passing errors are tried again for inserts that nobody waits for; `None` stands for no
+    /// limit.
     pub retry_for_ms: Option<u64>,
     pub insert_log_entries: usize,
     pub async_insert_busy_timeout_min_ms: u64,
@@ -231,7 +234,7 @@ pub struct GatherSettings {
     pub wait_for_async_insert_timeout_ms: u64,
 }
 
-/// What keeps inserts that were acknowledged before they are stored.
+/// The settings of the journal, which keeps inserts that were acknowledged before they are stored.
 #[derive(Debug, Clone)]
 pub struct JournalSettings {
     pub segment_bytes: u64,
@@ -243,14 +246,14 @@ pub struct JournalSettings {
 #[derive(Debug, Clone)]
 pub struct DeadLetterSettings {
     pub max_bytes: u64,
-    /// `None`: for ever.
+    /// Age at which dead letters are discarded; `None` keeps them for ever.
     pub max_age_ms: Option<u64>,
 }
 
 /// Ordered appends.
 #[derive(Debug, Clone)]
 pub struct AppendSettings {
-    /// For each append.
+    /// Bytes of batches in memory for each append.
     pub window_bytes: u64,
     pub max_memory_bytes: u64,
     pub max_spool_bytes: u64,
@@ -264,7 +267,7 @@ pub struct AppendSettings {
 /// Arrow Flight SQL.
 #[derive(Debug, Clone)]
 pub struct FlightSettings {
-    /// `None`: the port stays closed.
+    /// The port of Flight SQL; `None` where it stays closed.
     pub listen: Option<SocketAddr>,
     pub idle_timeout_ms: u64,
 }
@@ -274,12 +277,15 @@ pub struct FlightSettings {
 pub struct TracingSettings {
     pub otlp_endpoint: String,
     pub sample_ratio: f64,
-    /// `name=value`, with commas between.
+    /// Pairs `name=value`, with commas between.
     pub headers: Secret,
 }
 
 impl Settings {
-    /// Reads and checks all sources. On failure everything that is wrong is reported at once.
+    /// Reads and checks all sources.
+    ///
+    /// # Errors
+    /// Reports everything that is wrong at once: values, keys, and conflicts between settings.
     pub fn load<E: Iterator<Item = (String, String)>>(sources: Sources<E>) -> Result<Self, SettingsErrors> {
         let mut errors = Vec::new();
         let layers = Layers::merge(sources, &mut errors);
@@ -294,18 +300,19 @@ impl Settings {
         Ok(assemble::settings(&layers))
     }
 
-    /// What `windrow config` prints: every setting with its value and where it came from; secrets as `(set)`.
+    /// Returns the table that `windrow config` prints: every setting with its value and its source; secrets
+    /// as `(set)`.
     pub fn explain(&self) -> String {
         explain::table(&self.rows)
     }
 
-    /// The same, one by one: name, value, source.
+    /// Returns the same settings one by one: name, value, source.
     pub fn shown(&self) -> impl Iterator<Item = (&str, &str, String)> {
         self.rows.iter().map(|row| (row.path.as_str(), row.shown.as_str(), row.origin.to_string()))
     }
 
-    /// These settings, with those of `new` that can change while they are in force; and which settings of `new` differ
-    /// from these.
+    /// Returns these settings, with those of `new` that can change while they are in force, and the settings
+    /// in which `new` differs from these.
     pub fn reloaded(&self, new: &Settings) -> (Settings, Difference) {
         let speaks_tls_as_before = self.http.tls.is_some() == new.http.tls.is_some();
         let is_exchanged = |path: &str| {
@@ -340,15 +347,15 @@ impl Settings {
         (settings, difference)
     }
 
-    /// Where the value of `path` came from, such as `http.listen`.
+    /// Returns the source of the value of `path`, such as `http.listen`.
     pub fn origin(&self, path: &str) -> Option<&Origin> {
         self.rows.iter().find(|row| row.path == path).map(|row| &row.origin)
     }
 
-    /// What the `[[tables]]` entries say about inserts of `user` into `database.table`.
+    /// Returns the rules of the `[[tables]]` entries for inserts of `user` into `database.table`.
     ///
-    /// Free when there are no entries; otherwise a walk over them that allocates nothing. Callers that insert in a loop
-    /// keep the answer as long as they keep these settings.
+    /// Free when there are no entries; otherwise a walk over them that allocates nothing. Callers that insert
+    /// in a loop keep the answer as long as they keep these settings.
     pub fn table_rules(&self, database: &str, table: &str, user: &str) -> TableRules {
         TableRules::of(&self.tables, database, table, user)
     }

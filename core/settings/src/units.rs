@@ -12,7 +12,8 @@ const UNITS: &[(&str, u64)] = &[
     ("tib", 1 << 40),
 ];
 
-/// Bytes of `64MiB`, `10 MB`, `1.5GiB` or `1048576`. A fraction of a byte is refused, as is a number without digits.
+/// Returns the bytes of `64MiB`, `10 MB`, `1.5GiB` or `1048576`. A fraction of a byte is refused, as is a
+/// number without digits.
 pub(crate) fn parse_size_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
@@ -26,7 +27,7 @@ pub(crate) fn parse_size_bytes(text: &str) -> Option<u64> {
     }
 }
 
-/// `whole.fraction * factor` in integers, so that 1.5GiB is exact.
+/// Computes `whole.fraction * factor` in integers, so that 1.5GiB is exact.
 fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
     if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -40,7 +41,8 @@ fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
     u64::try_from(product / denominator).ok()
 }
 
-/// The shortest exact way to write a size: `64MiB`, `10MB` or plain bytes. [`parse_size_bytes`] reads it back.
+/// Returns the shortest exact way to write a size: `64MiB`, `10MB` or plain bytes. [`parse_size_bytes`] reads
+/// it back.
 pub(crate) fn show_size_bytes(bytes: u64) -> String {
     const SHOWN: &[(&str, u64)] =
         &[("GiB", 1 << 30), ("MiB", 1 << 20), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KiB", 1 << 10)];
@@ -52,7 +54,8 @@ pub(crate) fn show_size_bytes(bytes: u64) -> String {
 
 const TIMES: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("", 1000)];
 
-/// Milliseconds of `800ms`, `5s`, `1.5m`, `1h`; a number alone is seconds. A fraction of a millisecond is refused.
+/// Returns the milliseconds of `800ms`, `5s`, `1.5m`, `1h`; a number alone is seconds. A fraction of a
+/// millisecond is refused.
 pub(crate) fn parse_duration_ms(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -64,7 +67,7 @@ pub(crate) fn parse_duration_ms(text: &str) -> Option<u64> {
     }
 }
 
-/// The shortest exact way to write a time. [`parse_duration_ms`] reads it back.
+/// Returns the shortest exact way to write a time. [`parse_duration_ms`] reads it back.
 pub(crate) fn show_duration_ms(ms: u64) -> String {
     let largest_first = TIMES.iter().rev().skip(1);
     match largest_first.clone().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor)) {

@@ -1,16 +1,16 @@
-//! The names of variables, and which `WINDROW_*` variables are none of ours.
+//! The names of variables, and which `WINDROW_*` variables are no settings of Windrow.
 
 pub(crate) const PREFIX: &str = "WINDROW_";
-/// Names the settings file; everything else with the prefix is a setting.
+/// The variable that names the settings file; everything else with the prefix is a setting.
 pub(crate) const CONFIG_VARIABLE: &str = "WINDROW_CONFIG";
 
-/// `gather.max_buffer_bytes` is `WINDROW_GATHER_MAX_BUFFER_BYTES`.
+/// Returns the variable of a setting: `gather.max_buffer_bytes` is `WINDROW_GATHER_MAX_BUFFER_BYTES`.
 pub(crate) fn variable_of(path: &str) -> String {
     format!("{PREFIX}{}", path.replace('.', "_").to_ascii_uppercase())
 }
 
-/// Kubernetes sets such variables in every pod beside a service called `windrow`, or `windrow-something`. They must not
-/// keep the gateway from starting.
+/// Says whether Kubernetes sets such a variable. Every pod beside a service called `windrow`, or
+/// `windrow-something`, has them, and they must not keep the gateway from starting.
 pub(crate) fn is_set_by_kubernetes(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("WINDROW") else { return false };
     if rest.ends_with("_SERVICE_HOST") || rest.ends_with("_PORT") {

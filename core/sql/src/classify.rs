@@ -1,4 +1,4 @@
-//! The one question the gateway asks first: what kind of statement is this text?
+//! The question that the gateway asks first: what kind of statement is this text?
 
 use crate::cursor::Cursor;
 use crate::insert::{self, InsertForm, InsertStatement};
@@ -13,10 +13,10 @@ pub enum Statement {
     Insert(InsertStatement),
     /// `SYSTEM FLUSH ASYNC INSERT QUEUE [tables]`; no tables means all.
     SystemFlushAsyncInsertQueue { tables: Vec<TableName> },
-    /// Everything else; it is the backend's to answer.
+    /// Any other statement; the backend answers it.
     Other(OtherStatement),
-    /// The text ends before it can be told: nothing but blanks, an open comment, an INSERT that has not come to its
-    /// data.
+    /// A text that ends before its kind can be told: nothing but blanks, an open comment, an INSERT that has
+    /// not come to its data.
     Incomplete,
 }
 

@@ -1,8 +1,8 @@
 //! A position among a statement's tokens, with the small steps that the grammar is made of.
 //!
-//! In a text that may continue, every look at a token that more bytes could change is remembered (`starved`): whatever
-//! was concluded after it is not final. `ended` remembers that a step failed for want of tokens, not because of a wrong
-//! one.
+//! In a text that may continue, every look at a token that more bytes could change is remembered (`starved`):
+//! conclusions after such a look are not final. `ended` remembers that a step failed for want of tokens, not
+//! because of a wrong token.
 
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names::TableName;
@@ -11,7 +11,8 @@ use crate::quote::Dialect;
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'t> {
     lexer: Lexer<'t>,
-    /// Lexed when first looked at: behind the last token of an INSERT's head there is data.
+    /// The next token, if it was looked at already. Tokens are not lexed ahead: behind the last token of an
+    /// INSERT's head there is data.
     current: Option<Token>,
     previous_end: usize,
     may_continue: bool,
@@ -28,17 +29,17 @@ impl<'t> Cursor<'t> {
         self.lexer.text()
     }
 
-    /// More bytes could change what was seen so far.
+    /// Says whether more bytes could change what was seen so far.
     pub fn is_starved(&self) -> bool {
         self.starved
     }
 
-    /// The text ended where a token was expected.
+    /// Says whether the text ended where a token was expected.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Where the last token taken ends.
+    /// Returns the end of the last token that was taken.
     pub fn previous_end(&self) -> usize {
         self.previous_end
     }
@@ -93,7 +94,7 @@ impl<'t> Cursor<'t> {
         found
     }
 
-    /// All of `keywords` in a row, or nothing is taken.
+    /// Takes all of `keywords` in a row, or nothing.
     pub fn eat_keywords(&mut self, keywords: &str) -> bool {
         let before = self.clone();
         if keywords.split(' ').all(|keyword| self.eat_keyword(keyword)) {
@@ -112,7 +113,7 @@ impl<'t> Cursor<'t> {
         Some(name)
     }
 
-    /// `table` or `database.table`.
+    /// Takes a name `table` or `database.table`.
     pub fn table_name(&mut self) -> Option<TableName> {
         let first = self.identifier()?;
         if !self.eat_symbol(b'.') {

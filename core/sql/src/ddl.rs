@@ -1,13 +1,13 @@
-//! Which tables a DDL statement names, where that is easy to tell.
+//! The tables that a DDL statement names, where that is easy to tell.
 
 use crate::cursor::Cursor;
 use crate::names::TableName;
 use crate::other::{DdlScope, Effects, Leading};
 
-/// Nobody names more tables in one statement.
+/// The largest number of tables that are listed: nobody names more in one statement.
 const MAX_TABLES: usize = 1_000;
 
-/// Parses behind the leading word.
+/// Parses the statement behind its leading word.
 pub(crate) fn effects(leading: Leading, cursor: &mut Cursor) -> Effects {
     match leading {
         Leading::Create | Leading::Replace | Leading::Attach => definition(cursor),
@@ -88,7 +88,7 @@ fn truncate(cursor: &mut Cursor) -> Effects {
     Effects { session: temporary, ..tables(name_list(cursor)) }
 }
 
-/// All tables of one.
+/// Returns the effects of a statement that concerns all tables of one database.
 fn database(cursor: &mut Cursor) -> Effects {
     cursor.eat_keywords("IF EXISTS");
     cursor.eat_keywords("IF EMPTY");
@@ -104,7 +104,7 @@ fn name_list(cursor: &mut Cursor) -> Option<Vec<TableName>> {
     Some(names)
 }
 
-/// `RENAME TABLE a TO b, c TO d`; both sides of a pair change their meaning.
+/// Parses `RENAME TABLE a TO b, c TO d`; both sides of a pair change their meaning.
 fn pairs(cursor: &mut Cursor, objects: &[&str], between: &str) -> Effects {
     if is_access_entity(cursor) {
         return Effects::ACCESS;

@@ -11,7 +11,8 @@ use crate::lexer::TokenKind;
 use crate::literal;
 use crate::names::TableName;
 
-/// No table has more; keeps a hostile list from becoming a vector of a million strings.
+/// The largest number of columns: no table has more. The limit keeps a hostile list from becoming a vector of
+/// a million strings.
 const MAX_COLUMNS: usize = 10_000;
 const MAX_SETTINGS: usize = 1_000;
 const MAX_NUMBER_BYTES: usize = 18;
@@ -19,17 +20,19 @@ const MAX_NUMBER_BYTES: usize = 18;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsertStatement {
     pub table: InsertTable,
-    /// None: all columns. Parts of compound names are joined by dots: `n.a`, also where `n` names the table.
+    /// The columns in the order of the list; `None` stands for all columns. Parts of compound names are
+    /// joined by dots: `n.a`, also where `n` names the table.
     pub columns: Option<Vec<String>>,
-    /// What `* EXCEPT` leaves out of all columns.
+    /// The columns that `* EXCEPT` leaves out of all columns.
     pub except: Vec<String>,
-    /// In the order written (the last of a name counts); strings without quotes, true and false as 1 and 0.
+    /// Settings in the order written (the last of a name counts); strings without quotes, true and false as 1
+    /// and 0.
     pub settings: Vec<(String, String)>,
-    /// As written; `Values` for the VALUES clause.
+    /// The format's name as written; `Values` for the VALUES clause.
     pub format: String,
-    /// Whether the data stands behind VALUES, and is SQL.
+    /// Says whether the data stands behind VALUES, and is SQL.
     pub is_values_clause: bool,
-    /// Where the data begins; the length of the text if there is none in it.
+    /// The offset at which the data begins; the length of the text if there is none in it.
     pub data_start: usize,
 }
 
@@ -43,12 +46,13 @@ pub struct InsertTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identifier {
     Name(String),
-    /// The name of a query parameter whose value is the name, as it stands.
+    /// The name of a query parameter whose value is the identifier, taken as it stands.
     Parameter(String),
 }
 
 impl InsertTable {
-    /// The table's name, with the values of query parameters; `None` if `value_of` doesn't know one.
+    /// Returns the table's name, with the values of query parameters; `None` if `value_of` doesn't know one
+    /// of them.
     pub fn resolve(&self, value_of: impl Fn(&str) -> Option<String>) -> Option<TableName> {
         let resolve = |identifier: &Identifier| match identifier {
             Identifier::Name(name) => Some(name.clone()),
@@ -62,25 +66,25 @@ impl InsertTable {
     }
 }
 
-/// Why an INSERT is not a plain one with data.
+/// The reason why an INSERT is not a plain one with data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertForm {
-    /// Rows come from a query.
+    /// The rows come from a query.
     Select,
-    /// Into a table function.
+    /// The rows go into a table function.
     Function,
     FromInfile,
-    /// `t.*`, `COLUMNS(..)` in the column list, or `*` beside something else.
+    /// The column list has `t.*`, `COLUMNS(..)`, or `*` beside something else.
     ColumnMatcher,
-    /// `{x:Identifier}` in the head, other than in the place of the table.
+    /// The head has `{x:Identifier}` elsewhere than in the place of the table.
     QueryParameter,
-    /// A `;` directly behind `VALUES` or the format's name.
+    /// A `;` stands directly behind `VALUES` or the format's name.
     Semicolon,
-    /// Anything else, also what ClickHouse itself would refuse.
+    /// The form is any other, also one that ClickHouse itself would refuse.
     Unusual,
 }
 
-/// Parses behind the word INSERT.
+/// Parses an INSERT behind the word INSERT.
 pub(crate) fn parse(cursor: &mut Cursor) -> Result<InsertStatement, InsertForm> {
     let Target { table, columns, except } = target(cursor)?;
     if cursor.at_keyword("FROM") {
@@ -105,7 +109,7 @@ struct Target {
     except: Vec<String>,
 }
 
-/// `INTO [TABLE] t`.
+/// Parses `INTO [TABLE] t`.
 pub(crate) fn table_behind_insert(cursor: &mut Cursor) -> Result<InsertTable, InsertForm> {
     require(cursor.eat_keyword("INTO"))?;
     cursor.eat_keyword("TABLE");
@@ -127,8 +131,8 @@ fn target(cursor: &mut Cursor) -> Result<Target, InsertForm> {
     Ok(Target { table, columns: named, except })
 }
 
-/// Behind the `*` of `(*)`, `(* EXCEPT a)` or `(* EXCEPT (a, b))`; what else it may be followed by is left to
-/// ClickHouse.
+/// Parses the rest of `(*)`, `(* EXCEPT a)` or `(* EXCEPT (a, b))` behind the `*`. Anything else that may
+/// follow the `*` is left to ClickHouse.
 fn all_but(cursor: &mut Cursor) -> Result<Vec<String>, InsertForm> {
     let matcher = |condition: bool| condition.then_some(()).ok_or(InsertForm::ColumnMatcher);
     let mut except = Vec::new();
@@ -148,15 +152,15 @@ fn all_but(cursor: &mut Cursor) -> Result<Vec<String>, InsertForm> {
     Ok(except)
 }
 
-/// A setting of the SETTINGS clause, and where in the text it stands.
+/// A setting of the SETTINGS clause, and its place in the text.
 struct Setting {
     name: String,
     value: String,
     span: Range<usize>,
 }
 
-/// The text of an INSERT with blanks in place of those of its settings that are `unwanted`: the rest stays where it is.
-/// None if there is no such setting, or the statement is not understood that far.
+/// Returns the text of an INSERT with blanks in place of those of its settings that are `unwanted`: the rest
+/// stays where it is. `None` if there is no such setting, or the statement is not understood that far.
 pub fn blank_settings(text: &[u8], unwanted: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
     let mut cursor = Cursor::new(text, true);
     if !cursor.eat_keyword("INSERT") {
@@ -182,7 +186,8 @@ pub fn blank_settings(text: &[u8], unwanted: impl Fn(&str) -> bool) -> Option<Ve
     settings.iter().any(|setting| unwanted(&setting.name)).then_some(blanked)
 }
 
-/// The settings of a SET that says nothing else. None if there is anything in it that is not a plain value.
+/// Returns the settings of a SET that says nothing else. `None` if there is anything in it that is not a
+/// plain value.
 pub fn settings_of_set(text: &[u8]) -> Option<Vec<(String, String)>> {
     let mut cursor = Cursor::new(text, false);
     if !cursor.eat_keyword("SET") {
@@ -278,7 +283,8 @@ fn settings(cursor: &mut Cursor) -> Result<Vec<Setting>, InsertForm> {
     }
 }
 
-/// Only literals that mean the same when they are sent as an HTTP parameter.
+/// Reads the value of a setting. Accepts only literals that mean the same when they are sent as an HTTP
+/// parameter.
 fn setting_value(cursor: &mut Cursor) -> Result<String, InsertForm> {
     let text = cursor.text();
     let sign = if cursor.eat_symbol(b'-') { "-" } else { "" };
@@ -295,8 +301,8 @@ fn setting_value(cursor: &mut Cursor) -> Result<String, InsertForm> {
     Ok(value)
 }
 
-/// `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000` or more digits than fit an integer, whose reading as a parameter
-/// differs.
+/// Accepts `10` or `0.5`; not `010`, `0x10`, `1e3`, `1_000` or more digits than fit an integer: these are
+/// read differently as a parameter.
 fn plain_number(bytes: &[u8]) -> Option<&str> {
     let digits = std::str::from_utf8(bytes).ok()?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

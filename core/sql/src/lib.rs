@@ -1,8 +1,9 @@
-//! ClickHouse's SQL, as far as a gateway must understand it: which texts are inserts that may be gathered and where
-//! their data begins, which statements change tables, sessions or access, and who reads the gateway's own system
-//! tables.
+//! ClickHouse's SQL, as far as a gateway must understand it: which texts are inserts that may be gathered and
+//! where their data begins, which statements change tables, sessions or access, and which of them read the
+//! gateway's own system tables.
 //!
-//! Pure functions on bytes. What is not understood is never guessed at: it is [`Statement::Other`], which is forwarded.
+//! Pure functions on bytes. A statement that is not understood is never guessed at: it is
+//! [`Statement::Other`], which is forwarded.
 
 mod classify;
 mod cursor;

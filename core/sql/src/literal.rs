@@ -1,8 +1,9 @@
-//! What a quoted token means: ClickHouse's escapes undone.
+//! The values of quoted tokens, with ClickHouse's escapes undone.
 
 use crate::lexer::{Token, TokenKind};
 
-/// The value of a string token; None for one whose meaning is not certain (`x'2A'`, a broken escape, not UTF-8).
+/// Returns the value of a string token; `None` for one whose meaning is not certain (`x'2A'`, a broken
+/// escape, not UTF-8).
 pub(crate) fn string(token: &Token, text: &[u8]) -> Option<String> {
     let bytes = token.bytes(text);
     let value = match token.kind {
@@ -16,7 +17,7 @@ pub(crate) fn string(token: &Token, text: &[u8]) -> Option<String> {
     String::from_utf8(value).ok()
 }
 
-/// The value of a text in single quotes, as settings and parameters are written beside a statement.
+/// Returns the value of a text in single quotes, as settings and parameters are written beside a statement.
 pub fn unquote_string(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_quoted = bytes.len() > 1 && bytes.starts_with(b"'") && bytes.ends_with(b"'");
@@ -52,7 +53,8 @@ fn unescape(inner: &[u8], quote: u8) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// A backslash before a character that needs none stays, so that `'100\%'` keeps its backslash, as in ClickHouse.
+/// Undoes one escape. A backslash before a character that needs none stays, so that `'100\%'` keeps its
+/// backslash, as in ClickHouse.
 fn unescape_one<'t>(after_backslash: &'t [u8], value: &mut Vec<u8>) -> Option<&'t [u8]> {
     let (&code, tail) = after_backslash.split_first()?;
     let decoded = match code {

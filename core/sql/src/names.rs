@@ -1,6 +1,6 @@
 //! Names of tables and columns outside of a statement, in a URL's parameters and in settings: written like identifiers.
 
-/// A table, perhaps with its database.
+/// A table's name, perhaps with its database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableName {
     pub database: Option<String>,
@@ -8,7 +8,7 @@ pub struct TableName {
 }
 
 impl TableName {
-    /// `t`, `db.t`, `` `my db`.`t` ``.
+    /// Reads `t`, `db.t`, `` `my db`.`t` ``.
     pub fn parse(text: &str) -> Option<TableName> {
         let mut names = split(text, '.')?;
         match names.len() {
@@ -22,12 +22,12 @@ impl TableName {
     }
 }
 
-/// `` a, b, `c,d` ``.
+/// Reads a list such as `` a, b, `c,d` ``.
 pub fn column_names(text: &str) -> Option<Vec<String>> {
     split(text, ',')
 }
 
-/// Identifiers, plain or quoted, between separators.
+/// Reads identifiers, plain or quoted, between separators.
 fn split(text: &str, separator: char) -> Option<Vec<String>> {
     let (mut names, mut rest) = (Vec::new(), text.trim());
     loop {
@@ -51,7 +51,8 @@ fn split(text: &str, separator: char) -> Option<Vec<String>> {
     }
 }
 
-/// What stands up to the closing quote, and what is behind it. A quote inside is doubled, or behind a backslash.
+/// Returns the name up to the closing quote, and the text behind the quote. A quote inside is doubled, or
+/// behind a backslash.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let (mut name, mut chars) = (String::new(), text.char_indices().peekable());
     while let Some((at, char)) = chars.next() {

@@ -1,6 +1,6 @@
-//! Statements that are the backend's to answer, and what the gateway has to know about them: do they change tables (its
-//! cached schemas are stale), the session (inserts of this session must not be gathered any more), or access
-//! (remembered privileges are stale). Where it isn't certain, the answer is yes.
+//! Statements that the backend answers, and what the gateway has to know about them: do they change tables
+//! (its cached schemas are stale), the session (inserts of this session must not be gathered any more), or
+//! access (remembered privileges are stale). Where the gateway can't be certain, the answer is yes.
 
 use crate::cursor::Cursor;
 use crate::ddl;
@@ -13,7 +13,7 @@ use crate::names::TableName;
 pub enum Leading {
     Select,
     With,
-    /// FROM t SELECT x.
+    /// `FROM t SELECT x`.
     From,
     Show,
     Describe,
@@ -93,7 +93,7 @@ const LEADING_WORDS: &[(&str, Leading)] = &[
     ("WATCH", Leading::Watch),
 ];
 
-/// Which tables a statement creates, changes or takes away.
+/// The tables that a statement creates, changes or takes away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DdlScope {
     None,
@@ -104,13 +104,13 @@ pub enum DdlScope {
     Anything,
 }
 
-/// What a statement does besides answering.
+/// The effects of a statement besides its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Effects {
     pub ddl: DdlScope,
     pub session: bool,
     pub access: bool,
-    /// Whether it may concern a table that it doesn't name, as a view on one does.
+    /// Says whether the statement may concern a table that it doesn't name, as a view on a table does.
     pub hangs_on: bool,
 }
 
@@ -125,7 +125,7 @@ impl Effects {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherStatement {
     pub leading: Leading,
-    /// Why an INSERT is not gathered.
+    /// The reason why an INSERT is not gathered.
     pub insert_form: Option<InsertForm>,
     effects: Effects,
 }
@@ -143,9 +143,9 @@ impl OtherStatement {
         &self.effects.ddl
     }
 
-    /// The tables that the statement is about, if nothing else is as it was before: other tables, what hangs on them, who
-    /// may do what. `None`: it may be anything. RENAME and its like, which give a name to another table, are among
-    /// those, and so is what makes a view on a table.
+    /// Returns the tables that the statement is about, if everything else stays as it was: other tables,
+    /// views on these tables, and privileges. `None` where the statement may change anything. That includes
+    /// RENAME and its like, which give a name to another table, and statements that make a view on a table.
     pub fn changes_only(&self) -> Option<&[TableName]> {
         let is_plain = matches!(self.leading, Leading::Create | Leading::Alter | Leading::Drop | Leading::Truncate);
         match &self.effects {
@@ -156,18 +156,18 @@ impl OtherStatement {
         }
     }
 
-    /// What later statements of the same session mean may depend on this one.
+    /// Says whether the meaning of later statements of the same session may depend on this one.
     pub fn changes_session(&self) -> bool {
         self.effects.session
     }
 
-    /// Someone may have gained or lost a privilege, or a password.
+    /// Says whether someone may have gained or lost a privilege, or a password.
     pub fn changes_access(&self) -> bool {
         self.effects.access
     }
 }
 
-/// The word a statement begins with; the cursor stands behind it if it is a known one.
+/// Returns the word that a statement begins with. The cursor stands behind the word if it is a known one.
 pub(crate) fn leading(cursor: &mut Cursor) -> Leading {
     while cursor.eat_symbol(b'(') {}
     LEADING_WORDS.iter().find(|(word, _)| cursor.eat_keyword(word)).map_or(Leading::Unknown, |&(_, leading)| leading)
@@ -195,7 +195,8 @@ fn system_effects(cursor: &mut Cursor) -> Effects {
     }
 }
 
-/// Effects of statements whose end may matter as much as their beginning: `.. PARALLEL WITH ..` joins several.
+/// Returns the effects of statements whose end may matter as much as their beginning: `.. PARALLEL WITH ..`
+/// joins several.
 fn effects_of_whole(leading: Leading, cursor: &mut Cursor) -> Effects {
     let first = match leading {
         Leading::Set => set_effects(cursor),
@@ -219,7 +220,7 @@ fn set_effects(cursor: &mut Cursor) -> Effects {
     Effects::SESSION
 }
 
-/// Reads to the end of the text.
+/// Reads to the end of the text, or to `PARALLEL WITH`.
 fn rest_has_parallel_with(cursor: &mut Cursor) -> bool {
     loop {
         if cursor.eat_keywords("PARALLEL WITH") {

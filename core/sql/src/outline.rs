@@ -1,4 +1,5 @@
-//! The table that an INSERT of any form writes to, and settings that it names anywhere: also in the SELECT behind it.
+//! The table that an INSERT of any form writes to, and the settings that the INSERT names anywhere: also in
+//! the SELECT behind it.
 
 use crate::cursor::Cursor;
 use crate::insert::{self, InsertTable};
@@ -10,20 +11,21 @@ use crate::quote::Dialect;
 /// An INSERT, as far as is known without understanding all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InsertOutline {
-    /// `None`: a table function, or something that is not understood.
+    /// The table; `None` for a table function, or for something that is not understood.
     pub table: Option<InsertTable>,
-    /// The list behind the table as it stands there, with its parentheses; empty if there is none.
+    /// The column list as it stands behind the table, with its parentheses; empty if there is none.
     pub columns: String,
-    /// In the order written; strings without quotes, true and false as 1 and 0.
+    /// Settings in the order written; strings without quotes, true and false as 1 and 0.
     pub settings: Vec<(String, String)>,
 }
 
-/// Longer statements end in what nobody reads.
+/// The number of tokens that are read: beyond it, settings and column lists are not looked for.
 const MAX_TOKENS: usize = 100_000;
 const MAX_SETTINGS: usize = 1_000;
 
 impl InsertOutline {
-    /// `None`: the text does not begin an INSERT. Of settings those are listed that `is_wanted`.
+    /// Reads the outline of an INSERT, with those of its settings that `is_wanted`. `None` where the text
+    /// does not begin an INSERT.
     pub fn of(text: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<InsertOutline> {
         let mut cursor = Cursor::new(text, false);
         skip_with(&mut cursor);
@@ -35,13 +37,13 @@ impl InsertOutline {
         Some(InsertOutline { table, columns, settings: settings(&mut cursor, is_wanted) })
     }
 
-    /// The table's name, with the values of query parameters.
+    /// Returns the table's name, with the values of query parameters.
     pub fn table_name(&self, value_of: impl Fn(&str) -> Option<String>) -> Option<TableName> {
         self.table.as_ref()?.resolve(value_of)
     }
 }
 
-/// `WITH x AS (SELECT 1) INSERT INTO t SELECT ..`.
+/// Skips the WITH clause of `WITH x AS (SELECT 1) INSERT INTO t SELECT ..`.
 fn skip_with(cursor: &mut Cursor) {
     if !cursor.at_keyword("WITH") {
         return;
@@ -80,7 +82,7 @@ fn columns(cursor: &mut Cursor) -> String {
     String::new()
 }
 
-/// Wherever `name = literal` stands, up to where data may begin.
+/// Returns the settings that stand anywhere as `name = literal`, up to where data may begin.
 fn settings(cursor: &mut Cursor, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut is_query = false;

@@ -15,17 +15,18 @@ use crate::quote::Dialect;
 
 const SYSTEM: &str = "system";
 
-/// Their arguments name tables that are looked up elsewhere than in this query's context.
+/// Functions whose arguments name tables that are looked up elsewhere than in this query's context.
 const FUNCTIONS_OF_OTHER_SERVERS: [&str; 5] = ["remote", "remoteSecure", "cluster", "clusterAllReplicas", "merge"];
 
-/// How a statement uses the tables it names.
+/// The use that a statement makes of the tables it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnTableUse {
-    /// It reads their rows: external tables can stand in.
+    /// The statement reads their rows: external tables can stand in.
     Reads,
-    /// DESCRIBE, EXISTS, SHOW: it asks about the tables themselves.
+    /// The statement asks about the tables themselves: DESCRIBE, EXISTS, SHOW.
     Describes,
-    /// Anything else, such as a CREATE that would keep the name for later: better left alone.
+    /// The statement does anything else, such as a CREATE that would keep the name for later: better left
+    /// alone.
     Other,
 }
 
@@ -39,12 +40,12 @@ pub struct OwnTableReference {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnTables {
     pub usage: OwnTableUse,
-    /// In the order of the text.
+    /// References in the order of the text.
     pub references: Vec<OwnTableReference>,
 }
 
-/// Which of `own_tables` (names in the database `system`) a statement refers to. Like all of ClickHouse's names they
-/// are case-sensitive.
+/// Returns the references of a statement to `own_tables` (names in the database `system`). Like all of
+/// ClickHouse's names they are case-sensitive.
 pub fn own_table_references(text: &[u8], current_database: &str, own_tables: &[&str]) -> OwnTables {
     let usage = usage(other::leading(&mut Cursor::new(text, false)));
     let mut scan =
@@ -52,7 +53,7 @@ pub fn own_table_references(text: &[u8], current_database: &str, own_tables: &[&
     OwnTables { usage, references: scan.references() }
 }
 
-/// The statement without the `system.` of its references.
+/// Returns the statement without the `system.` of its references.
 pub fn without_system_prefix(text: &[u8], tables: &OwnTables) -> Vec<u8> {
     let mut rewritten = Vec::with_capacity(text.len());
     let mut copied = 0;
@@ -76,9 +77,9 @@ struct Scan<'t> {
     text: &'t [u8],
     unqualified_counts: bool,
     own_tables: &'t [&'t str],
-    /// For every open parenthesis: whether it opens the arguments of a function of other servers.
+    /// An entry for every open parenthesis: whether it opens the arguments of a function of other servers.
     functions: Vec<bool>,
-    /// Behind INSERT INTO.
+    /// Says whether the scan is behind INSERT INTO.
     insert: bool,
 }
 
@@ -100,7 +101,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What comes behind FORMAT or VALUES of an INSERT is not SQL.
+    /// Says whether data follows: the text behind FORMAT or VALUES of an INSERT is not SQL.
     fn data_follows(&self, token: &Token) -> bool {
         let data_word = token.is_keyword(self.text, "FORMAT") || token.is_keyword(self.text, "VALUES");
         self.insert && self.functions.is_empty() && data_word

@@ -1,6 +1,6 @@
-//! Writing names and strings so that ClickHouse, or DuckDB, reads the same ones back.
+//! Writes names and strings so that ClickHouse, or DuckDB, reads the same ones back.
 
-/// Whose SQL a name or a string is written for.
+/// The database whose SQL a name or a string is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     ClickHouse,
@@ -8,7 +8,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// `` `name` `` or `"name"`, whatever the name contains.
+    /// Writes `` `name` `` or `"name"`, whatever the name contains.
     pub fn name(self, name: &str) -> String {
         match self {
             Dialect::ClickHouse => backquote(name),
@@ -16,7 +16,7 @@ impl Dialect {
         }
     }
 
-    /// `'text'`, whatever the text contains.
+    /// Writes `'text'`, whatever the text contains.
     pub fn text(self, text: &str) -> String {
         match self {
             Dialect::ClickHouse => quote_string(text),
@@ -32,12 +32,12 @@ impl Dialect {
     }
 }
 
-/// `` `name` ``, whatever the name contains.
+/// Writes `` `name` ``, whatever the name contains.
 pub fn backquote(identifier: &str) -> String {
     quote(identifier, '`')
 }
 
-/// As ClickHouse writes a name: without backquotes where it can do without.
+/// Writes a name as ClickHouse does: without backquotes where it can do without.
 pub fn backquote_if_need(identifier: &str) -> String {
     const NEED_THEM: [&str; 7] = ["all", "distinct", "from", "null", "select", "table", "values"];
     let is_word = identifier.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -48,7 +48,7 @@ pub fn backquote_if_need(identifier: &str) -> String {
     }
 }
 
-/// `'text'`, whatever the text contains.
+/// Writes `'text'`, whatever the text contains.
 pub fn quote_string(text: &str) -> String {
     quote(text, '\'')
 }
@@ -66,7 +66,7 @@ fn quote(text: &str, mark: char) -> String {
     quoted
 }
 
-/// The parts of a name as ClickHouse writes it, `` a.`b c` ``; `None` if it is anything else.
+/// Returns the parts of a name as ClickHouse writes it, `` a.`b c` ``; `None` if the text is anything else.
 pub fn unquoted_names(text: &str) -> Option<Vec<String>> {
     let (mut names, mut rest) = (Vec::new(), text);
     loop {
@@ -88,7 +88,7 @@ pub fn unquoted_names(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// What stands before the closing mark, and what comes behind it.
+/// Returns the name before the closing backquote, and the text behind the backquote.
 fn unquote(quoted: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut characters = quoted.char_indices();

@@ -1,10 +1,10 @@
-//! Whether a statement does nothing but read, so that to run it twice is to run it once.
+//! Finds statements that do nothing but read, so that running one twice is the same as running it once.
 
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
 use crate::other::{leading, Leading};
 
-/// `text` is a whole statement. What is not certain is no.
+/// Says whether a whole statement certainly does nothing but read.
 pub fn only_reads(text: &[u8]) -> bool {
     let mut cursor = Cursor::new(text, false);
     match leading(&mut cursor) {

@@ -1,14 +1,14 @@
-//! Whether a statement takes rows away such that they may be inserted again: a table's, a partition's, or by putting
-//! another table under its name. ClickHouse forgets then which inserts it has seen. (Mutations are not of them: it
-//! forgets nothing.)
+//! Finds statements that take rows away such that they may be inserted again: rows of a table, of a
+//! partition, or by putting another table under its name. ClickHouse forgets then which inserts it has seen.
+//! (Mutations are not among them: they make ClickHouse forget nothing.)
 
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
 
-/// Whole tables and their names.
+/// The first words of statements that put whole tables under other names.
 const WHOLE: [&str; 3] = ["RENAME", "EXCHANGE", "REPLACE"];
 
-/// `text` is a statement other than an INSERT.
+/// Says whether a statement other than an INSERT takes rows away.
 pub fn removes_rows(text: &[u8]) -> bool {
     let mut cursor = Cursor::new(text, false);
     // Nobody inserts into temporary tables through here.

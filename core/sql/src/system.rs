@@ -4,8 +4,8 @@ use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
 use crate::names::TableName;
 
-/// The tables named, or None if it is another statement (also with ON CLUSTER: the other servers' queues are theirs).
-/// The cursor moves only if it is this statement.
+/// Returns the tables named, or `None` if the text is another statement (also with ON CLUSTER: the other
+/// servers' queues are theirs). The cursor moves only if the text is this statement.
 pub(crate) fn flush_async_insert_queue(cursor: &mut Cursor) -> Option<Vec<TableName>> {
     let before = cursor.clone();
     if cursor.eat_keywords("SYSTEM FLUSH ASYNC INSERT QUEUE") {

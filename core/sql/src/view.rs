@@ -1,18 +1,19 @@
-//! Where a materialized view puts its rows, by the statement that made it.
+//! The table that a materialized view puts its rows into, found in the statement that made the view.
 
 use crate::cursor::Cursor;
 use crate::lexer::TokenKind;
 use crate::names::TableName;
 
-/// Where the rows of a view lie.
+/// The table that keeps the rows of a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ViewTarget {
     Table(TableName),
-    /// A table of the view's own.
+    /// A table of the view's own, which ClickHouse made with it.
     Inner,
 }
 
-/// Of a CREATE statement as `system.tables` shows it. `None`: it makes no materialized view.
+/// Returns the target in a CREATE statement as `system.tables` shows it. `None` where the statement makes no
+/// materialized view.
 pub fn view_target(create: &str) -> Option<ViewTarget> {
     let mut cursor = Cursor::new(create.as_bytes(), false);
     if !cursor.eat_keywords("CREATE MATERIALIZED VIEW") && !cursor.eat_keywords("ATTACH MATERIALIZED VIEW") {

@@ -8,20 +8,21 @@ use tokio::net::TcpStream;
 use windrow_http::{ClientConnection, Stream};
 use windrow_settings::Settings;
 
-/// Thousands of dead letters may be retried by one request, and each is written to the disk before the answer.
+/// The time limit of one request. Thousands of dead letters may be retried by one request, and each is
+/// written to the disk before the answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ANSWER_BYTES: usize = 1 << 30;
 
 pub(crate) enum ApiError {
-    /// Nobody listens: no gateway runs there.
+    /// The connection is refused: no gateway runs at the address.
     NoGateway(String),
     Failed(String),
 }
 
 pub(crate) struct Api {
     address: SocketAddr,
-    /// What all paths begin with.
+    /// The path that all paths of requests begin with.
     root: &'static str,
     token: Option<String>,
 }
@@ -42,7 +43,7 @@ impl Api {
         self.address
     }
 
-    /// GET of what stands at `path` under the root.
+    /// Sends a GET for `path` under the root.
     pub(crate) async fn get(&self, path: &str) -> Result<Vec<u8>, ApiError> {
         self.call("GET", path, b"").await
     }

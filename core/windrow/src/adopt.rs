@@ -1,8 +1,9 @@
 //! `windrow journal adopt`: stores what the journal of a gateway holds that is gone.
 //!
-//! It is the gateway's own start without its ports: what is left in the journal goes to the tables in the same batches
-//! and under the same ids as that gateway itself would send it, and is released by the same records. So it is stored once
-//! whoever comes first, the adopter or the gateway; and both at once is not possible, for both need the directory's lock.
+//! The adopter is the gateway's own start without its ports: inserts that are left in the journal go to the
+//! tables in the same batches and under the same ids as that gateway itself would send them, and are released
+//! by the same records. So they are stored once whoever comes first, the adopter or the gateway; and both at
+//! once is not possible, for both need the directory's lock.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ use crate::signals::{Asked, Signals};
 use crate::write_out;
 
 const STEP: Duration = Duration::from_millis(100);
-/// From one line about the progress to the next, in steps.
+/// The number of steps from one line about the progress to the next.
 const STEPS_PER_LINE: u32 = 20;
 
 #[derive(Args)]
@@ -38,7 +39,7 @@ pub(crate) struct AdoptArguments {
     pub(crate) settings: SettingsFlags,
 }
 
-/// What came of it.
+/// The outcome of an adoption, in inserts.
 struct Adopted {
     found: u64,
     left: u64,
@@ -67,7 +68,8 @@ pub(crate) fn run(settings: &Settings, arguments: &AdoptArguments) -> Result<Exi
     Ok(if adopted.left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What goes wrong is logged; what is usual of a start is not.
+/// Returns the log settings of an adoption: errors and warnings are logged, the usual messages of a start are
+/// not.
 fn quiet(settings: &Settings) -> LogSettings {
     let mut log = settings.log.clone();
     if settings.origin("log.level").is_none_or(|origin| *origin == Origin::Default) {

@@ -1,4 +1,4 @@
-//! The program's allocator, and what it is told beyond its defaults: docs/decisions/0053-the-allocator.md.
+//! The program's allocator, and its options beyond the defaults: docs/decisions/0053-the-allocator.md.
 
 use std::ffi::c_char;
 
@@ -7,8 +7,8 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Memory that was freed goes back to the system within a second, not within ten. Who frees a hundred megabytes a second,
-/// as pipelines do, takes far less so.
+/// The options. Memory that was freed goes back to the system within a second, not within ten. A program that
+/// frees a hundred megabytes a second, as pipelines do, takes far less memory so.
 const OPTIONS: &[u8] = b"dirty_decay_ms:1000\0";
 
 /// The C string that jemalloc reads as it begins.
@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// `T` is a number or a flag.
+    /// Reads a value of the allocator. `T` is a number or a flag.
     fn read<T: Default + Copy>(name: &CStr) -> T {
         let (mut value, mut size) = (T::default(), size_of::<T>());
         // SAFETY: writes at most `size` bytes to `value`.

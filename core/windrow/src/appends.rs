@@ -1,18 +1,19 @@
 use std::time::Duration;
 
+use crate::backend::RunningBackend;
 use prometheus_client::registry::Registry;
 pub(crate) use windrow_append::Appends;
 use windrow_append::{AppendOptions, Store};
 use windrow_gateway::{Backend, ClickHouse, DataServer};
 use windrow_settings::Settings;
 
-/// Has the data port take them.
+/// Lets the data port take ordered appends.
 pub(crate) fn serve(data: &DataServer, appends: &Appends) {
     data.serve_appends(appends.clone());
 }
 
-/// Ordered appends, for every port that takes some.
-pub(crate) fn start(settings: &Settings, backend: &Backend, registry: &mut Registry) -> Result<Appends, String> {
+/// Starts the service of ordered appends, for every port that takes some.
+pub(crate) fn start(settings: &Settings, backend: &RunningBackend, registry: &mut Registry) -> Result<Appends, String> {
     let of = &settings.append;
     let options = AppendOptions {
         directory: settings.data_dir.join("appends"),
@@ -25,11 +26,12 @@ pub(crate) fn start(settings: &Settings, backend: &Backend, registry: &mut Regis
         max_open: of.max_open,
         max_open_per_user: of.max_open_per_user,
     };
-    let store = match backend {
-        Backend::Sql(backend) => Store::Sql(backend.database.clone()),
-        Backend::ClickHouse(ClickHouse { client, .. }) => {
+    let store = match (&backend.gateway, &backend.sql) {
+        (Backend::ClickHouse(ClickHouse { client, .. }), _) => {
             Store::ClickHouse { client: client.clone(), own: client.endpoint().credentials.clone() }
         }
+        (Backend::Sql(_), Some(database)) => Store::Sql(database.clone()),
+        (Backend::Sql(_), None) => return Err("the backend takes no appends".to_owned()),
     };
     Appends::start(options, store, registry)
 }

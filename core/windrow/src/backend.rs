@@ -11,24 +11,26 @@ use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
 use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, MARKED_WINDOW};
 use windrow_settings::{Backend, ClickHouseUrl, ReplicaChoice, Settings};
 
-use crate::sql_backend;
+use crate::sql_backend::{self, SqlDatabase};
 
-/// Whether the backend answers; the sentence says why not.
+/// The answer to the question whether the backend can be reached; the error is a sentence that says why not.
 pub(crate) type Availability = watch::Receiver<Result<(), String>>;
 
-/// What stands behind the gateway.
+/// The backend of a gateway that runs.
 pub(crate) struct RunningBackend {
     pub(crate) gateway: windrow_gateway::Backend,
-    /// As the log shows it.
+    /// The backend's name as the log shows it.
     pub(crate) name: String,
     pub(crate) available: Availability,
     pub(crate) default_user: Option<DefaultUser>,
+    /// The database that takes SQL, where the backend is one.
+    pub(crate) sql: Option<SqlDatabase>,
     engine: Option<Embedded>,
     look_up: Arc<Notify>,
 }
 
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
-/// How long one answer may take, and the first of all while requests wait for the start.
+/// The time limit of one answer. `FIRST_ANSWER` is that of the first one, which the start waits for.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 const STOP_GRACE: Duration = Duration::from_secs(20);
@@ -63,6 +65,7 @@ impl RunningBackend {
                     gateway: windrow_gateway::Backend::ClickHouse(clickhouse),
                     available,
                     default_user: None,
+                    sql: None,
                     engine: None,
                     look_up,
                 })
@@ -70,7 +73,7 @@ impl RunningBackend {
         }
     }
 
-    /// Lets the record that names the replicas be looked up now.
+    /// Returns the signal that has the record which names the replicas looked up at once.
     pub(crate) fn look_up(&self) -> Arc<Notify> {
         self.look_up.clone()
     }
@@ -101,20 +104,19 @@ impl RunningBackend {
             gateway: windrow_gateway::Backend::ClickHouse(clickhouse),
             available: follow(engine.state()),
             default_user: Some(DefaultUser { password, credentials }),
+            sql: None,
             engine: Some(engine),
             look_up: Arc::default(),
         })
     }
 
-    /// A database that takes SQL.
+    /// Wraps a database that takes SQL.
     #[cfg(feature = "sql")]
-    pub(crate) fn sql(
-        backend: windrow_gateway::SqlBackend,
-        settings: &Settings,
-        available: Availability,
-    ) -> RunningBackend {
+    pub(crate) fn sql(database: SqlDatabase, settings: &Settings, available: Availability) -> RunningBackend {
+        let served = windrow_sqlbackend::ServedDatabase::new(database.clone(), settings);
         RunningBackend {
-            gateway: windrow_gateway::Backend::Sql(backend),
+            gateway: windrow_gateway::Backend::Sql(Arc::new(served)),
+            sql: Some(database),
             name: settings.backend.to_string(),
             available,
             default_user: None,
@@ -123,19 +125,19 @@ impl RunningBackend {
         }
     }
 
-    /// The embedded engine's process, while it is up.
+    /// Returns the state of the embedded engine's process; `None` for another backend.
     pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
         self.engine.as_ref().map(Embedded::state)
     }
 
     pub(crate) async fn stop(self) {
-        match &self.gateway {
-            windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay, cluster, .. }) => {
-                client.close();
-                relay.close();
-                cluster.iter().for_each(|cluster| cluster.close());
-            }
-            windrow_gateway::Backend::Sql(sql) => sql.close().await,
+        if let windrow_gateway::Backend::ClickHouse(ClickHouse { client, relay, cluster, .. }) = &self.gateway {
+            client.close();
+            relay.close();
+            cluster.iter().for_each(|cluster| cluster.close());
+        }
+        if let Some(sql) = self.sql {
+            sql.close().await;
         }
         if let Some(engine) = self.engine {
             let outcome = engine.stop(STOP_GRACE).await;
@@ -163,7 +165,8 @@ fn endpoint(url: &ClickHouseUrl) -> Endpoint {
     }
 }
 
-/// Those that an SRV record names, now and later. That nobody can be asked now does not hold up the start.
+/// Returns the replicas that an SRV record names, and follows the record. A start does not wait for a name
+/// server that can't be reached.
 async fn named_by_record(settings: &Settings, like: Endpoint, look_up: Arc<Notify>) -> Result<Arc<Replicas>, String> {
     let replicas = Replicas::named_by(like.clone(), choice(settings), &client_options(settings)).map_err(advise)?;
     let replicas = Arc::new(replicas);
@@ -173,7 +176,8 @@ async fn named_by_record(settings: &Settings, like: Endpoint, look_up: Arc<Notif
     Ok(replicas)
 }
 
-/// `native`: where the native port is, if not at the usual place of each server.
+/// Makes the clients of a ClickHouse. `native` is the address of the native port, if it is not the usual one
+/// of each server.
 fn clickhouse(
     settings: &Settings,
     replicas: Arc<Replicas>,
@@ -201,7 +205,7 @@ fn advise(error: TlsError) -> String {
     format!("{error}; {TLS_ADVICE}")
 }
 
-/// The cluster whose tables are cut by shards.
+/// Returns the cluster whose tables are cut by shards, if one is set.
 fn cluster(settings: &Settings, client: &Arc<Client>) -> Result<Option<Arc<Cluster>>, String> {
     if settings.backend_cluster.is_empty() {
         return Ok(None);
@@ -221,7 +225,7 @@ fn choice(settings: &Settings) -> Choice {
     }
 }
 
-/// Where the setting says that the native port is.
+/// Returns the address of the native port that the setting gives.
 fn native_address(settings: &Settings) -> Result<Option<(String, u16)>, String> {
     let Some(address) = &settings.backend_native_address else { return Ok(None) };
     let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
@@ -242,7 +246,7 @@ pub(crate) fn client_options(settings: &Settings) -> ClientOptions {
     }
 }
 
-/// The guard knows how the embedded engine does.
+/// Follows the embedded engine's state: its guard knows whether it is up.
 fn follow(mut engine: watch::Receiver<EngineState>) -> Availability {
     let verdict = |state: &EngineState| match state {
         EngineState::Up { .. } => Ok(()),
@@ -269,7 +273,8 @@ async fn ask_now_and_then(client: Arc<Client>) -> Availability {
     follow_answers(silent, asking).await
 }
 
-/// Others have to be asked. One that is silent does not hold up the start.
+/// Asks a database that Windrow does not run itself, now and again and again. One that is silent does not
+/// hold up the start.
 pub(crate) async fn follow_answers<F>(silent: String, ask: impl Fn() -> F + Send + Sync + 'static) -> Availability
 where
     F: Future<Output = Result<(), String>> + Send + 'static,
@@ -304,7 +309,7 @@ async fn ask(client: &Client) -> Result<(), String> {
 
 const LOOK: &str = "see that ClickHouse runs there, and that the setting `backend` names its HTTP port (8123)";
 
-/// What to do about a connection that can't be made.
+/// Returns the advice about a connection that can't be made.
 fn remedy(cause: &str) -> &'static str {
     match cause {
         _ if cause.contains("InvalidContentType") => {

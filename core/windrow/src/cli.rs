@@ -37,17 +37,17 @@ pub(crate) enum Command {
     #[cfg(feature = "kafka")]
     Kafka(KafkaArguments),
     Status(StatusArguments),
-    /// The same each second, until Ctrl-C: `windrow status --watch`.
+    /// Show the same each second, until Ctrl-C: `windrow status --watch`.
     Top(TopArguments),
     Drain(DrainArguments),
     MendClickhouse(MendClickHouseArguments),
-    /// Print what makes a shell complete this program's commands and flags.
+    /// Print the script that makes a shell complete this program's commands and flags.
     Completions {
         shell: Shell,
     },
 }
 
-/// What each command is used like, at the end of its help.
+/// Examples of each command, which stand at the end of its help.
 const EXAMPLES: [(&[&str], &str); 23] = [
     (&[], "windrow demo\nwindrow serve --config /etc/windrow.toml\nwindrow status --watch"),
     (
@@ -98,8 +98,8 @@ const EXAMPLES: [(&[&str], &str); 23] = [
     ),
 ];
 
-/// Of the flags that set settings, those that a command heeds. The others are taken and not listed: scripts may give
-/// the same ones to all commands.
+/// The flags that each command heeds, of those that set settings. The other flags are accepted and not
+/// listed: scripts may give the same flags to all commands.
 const HEEDED: [(&[&str], &[&str]); 11] = [
     (&["top"], &["config", "admin"]),
     (&["status"], &["config", "admin"]),
@@ -115,13 +115,14 @@ const HEEDED: [(&[&str], &[&str]); 11] = [
 ];
 
 impl Cli {
-    /// The command line of this process; ends it where that has mistakes, or asks for help.
+    /// Reads the command line of this process; ends the process where the line has mistakes, or asks for
+    /// help.
     pub(crate) fn of_process() -> Cli {
         let matches = Self::finished().get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
-    /// With examples, and without flags that a command doesn't heed.
+    /// Returns the command with examples, and without flags that a command doesn't heed.
     pub(crate) fn finished() -> clap::Command {
         let mut cli = Self::command();
         for (path, examples) in EXAMPLES {
@@ -157,7 +158,7 @@ pub(crate) struct TopArguments {
     pub(crate) settings: SettingsFlags,
 }
 
-/// Print the settings in force, each with where it came from; or begin a settings file.
+/// Print the settings in force, each with its source; or begin a settings file.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ConfigArguments {
@@ -171,17 +172,18 @@ pub(crate) struct ConfigArguments {
 pub(crate) enum ConfigCommand {
     /// Write a settings file to begin with: the usual settings with their defaults, the others as comments.
     Init {
-        /// Must not exist yet; - is standard output.
+        /// The file, which must not exist yet; - is standard output.
         #[arg(default_value = "windrow.toml", value_name = "FILE")]
         path: PathBuf,
     },
 }
 
-/// Before a ClickHouse that was killed is started again: withdraw records of blocks that it did not store.
+/// Withdraw records of blocks that a killed ClickHouse did not store, before it is started again.
 ///
-/// ClickHouse writes into a table's deduplication log that it has stored a block, and stores it then. Killed between
-/// the two, it takes a repeat of that insert for stored, and its rows are lost. Windrow does this for its embedded
-/// ClickHouse by itself; for another one, let its service do it before each start, as the user that ClickHouse runs as.
+/// ClickHouse writes into a table's deduplication log that it has stored a block, and stores it then. Killed
+/// between the two, it takes a repeat of that insert for stored, and its rows are lost. Windrow does this for
+/// its embedded ClickHouse by itself; for another one, let its service do it before each start, as the user
+/// that ClickHouse runs as.
 #[derive(Args)]
 pub(crate) struct MendClickHouseArguments {
     /// ClickHouse's setting `path`, as in /var/lib/clickhouse.
@@ -197,7 +199,7 @@ pub(crate) struct SettingsFlags {
     /// embedded, http[s]://user:password@host:8123, duckdb:///path/file.db, or adbc: and a database's address.
     #[arg(long, value_name = "BACKEND")]
     backend: Option<String>,
-    /// Where the gateway keeps its files.
+    /// The folder in which the gateway keeps its files.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
     /// The data port: ClickHouse's HTTP interface.
@@ -209,7 +211,7 @@ pub(crate) struct SettingsFlags {
     /// The port of ClickHouse's native protocol, as in 127.0.0.1:9000; none unless named.
     #[arg(long, value_name = "ADDRESS")]
     native: Option<String>,
-    /// The same inside TLS, as in 0.0.0.0:9440; see native.tls_certificate.
+    /// The port of the same protocol inside TLS, as in 0.0.0.0:9440; see native.tls_certificate.
     #[arg(long, value_name = "ADDRESS")]
     native_tls: Option<String>,
     /// The port of Arrow Flight SQL; "" for none.
@@ -218,7 +220,7 @@ pub(crate) struct SettingsFlags {
     /// The port of OpenTelemetry's OTLP over gRPC, as in 127.0.0.1:4317; none unless named.
     #[arg(long, value_name = "ADDRESS")]
     otlp_grpc: Option<String>,
-    /// The same over HTTP, as in 127.0.0.1:4318.
+    /// The port of OTLP over HTTP, as in 127.0.0.1:4318.
     #[arg(long, value_name = "ADDRESS")]
     otlp_http: Option<String>,
     /// text or json.
@@ -250,7 +252,7 @@ impl SettingsFlags {
         given.into_iter().filter_map(flag).collect()
     }
 
-    /// Whether the user chose this setting, or a file that may.
+    /// Says whether the user chose this setting, or named a file, which may set it.
     pub(crate) fn names(&self, setting: &str) -> bool {
         self.config.is_some() || self.flags().iter().any(|flag| flag.path == setting)
     }
@@ -260,10 +262,10 @@ impl SettingsFlags {
 pub(crate) struct DemoArguments {
     #[command(flatten)]
     pub(crate) settings: SettingsFlags,
-    /// How many probes or agents there are: 200, or as many as the scene has.
+    /// The number of probes or agents: 200, or as many as the scene has.
     #[arg(long)]
     pub(crate) probes: Option<usize>,
-    /// How often each of them measures, or sends: 10s, 500ms, 1m.
+    /// Time between two measurements, or sendings, of each of them: 10s, 500ms, 1m.
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) every: Duration,
     /// End after this long: 20 (seconds), 20s, 5m. Without it: until Ctrl-C.
@@ -278,8 +280,8 @@ pub(crate) struct DemoArguments {
     /// Insert without waiting (wait_for_async_insert=0).
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Insert each row straight into ClickHouse too, and show both. So it is unless the terminal is narrower than 100
-    /// columns, or the rows go into DuckDB.
+    /// Insert each row straight into ClickHouse too, and show both. This is the default unless the terminal
+    /// is narrower than 100 columns, or the rows go into DuckDB.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false")]
     pub(crate) compare: Option<bool>,
     /// One of the experiments of "Asynchronous Data Inserts in ClickHouse", alone; or OpenTelemetry.

@@ -1,4 +1,5 @@
-//! What the gateway keeps on disk. Each log has a folder of the data directory, and a thread that writes it.
+//! The files that the gateway keeps on disk. Each log has a folder of the data directory, and a thread that
+//! writes it.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,8 @@ use crate::log_writer::LogWriter;
 
 pub(crate) struct DataDirectory {
     writers: Vec<LogWriter>,
-    /// Two gateways on one directory would destroy each other's data. Given back last.
+    /// The lock of the directory: two gateways on one directory would destroy each other's data. It is given
+    /// back last.
     _lock: DataDirLock,
 }
 
@@ -20,7 +22,7 @@ impl DataDirectory {
         DataDirectory { writers, _lock: lock }
     }
 
-    /// After the last who appends to them.
+    /// Ends the threads that write. Nobody may append to the logs any more.
     pub(crate) async fn stop(self) {
         for writer in self.writers {
             writer.stop().await;
@@ -33,7 +35,7 @@ pub(crate) struct Journal {
     pub(crate) writer: LogWriter,
 }
 
-/// Reads through what is there, which may take some seconds, and begins to write.
+/// Opens the journal. Reads through all records, which may take some seconds, and begins to write.
 pub(crate) async fn journal(settings: &Settings) -> Result<Journal, String> {
     let (path, options) = (settings.data_dir.join("journal"), log_options(settings));
     let open = move || open_at(path, options);

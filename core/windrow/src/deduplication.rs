@@ -11,9 +11,10 @@ use windrow_settings::Settings;
 use crate::log_writer::LogWriter;
 
 const FOLDER: &str = "deduplication";
-/// What the folder was called before version 0.1.0.
+/// The folder's name before version 0.1.0.
 const FORMER_FOLDER: &str = "ledger";
-/// An insert takes some 30 bytes: room for the windows of hundreds of tables.
+/// The sizes of the index's log. An insert takes some 30 bytes: there is room for the windows of hundreds of
+/// tables.
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 20, max_bytes: 256 << 20, reserve_bytes: 8 << 20 };
 
 pub(crate) struct OpenedDeduplication {
@@ -21,7 +22,7 @@ pub(crate) struct OpenedDeduplication {
     pub(crate) writer: LogWriter,
 }
 
-/// Where it is in the data directory. `open` gives a folder of the former name the present one.
+/// Returns the folder of the index in the data directory. `open` renames a folder that has the former name.
 pub(crate) fn folder(data_dir: &Path) -> PathBuf {
     let (present, former) = (data_dir.join(FOLDER), data_dir.join(FORMER_FOLDER));
     if !present.exists() && former.exists() {

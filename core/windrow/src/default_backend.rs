@@ -1,19 +1,21 @@
-//! Where rows are stored if nobody says: in an embedded ClickHouse, and in DuckDB where there is no ClickHouse to embed.
+//! The backend where nobody sets one: an embedded ClickHouse, or DuckDB where there is no ClickHouse to
+//! embed.
 //!
-//! What is in the data directory decides first. Rows that were stored in the one are not to be gone for their readers
-//! because the other was installed, or removed. Whoever set anything of `[embedded]` wants ClickHouse: its users and
-//! its password would not hold for DuckDB.
+//! The content of the data directory decides first. Rows that were stored in the one are not to be gone for
+//! their readers because the other was installed, or removed. Whoever set anything of `[embedded]` wants
+//! ClickHouse: its users and its password would not hold for DuckDB.
 
 use windrow_settings::{Backend, DuckDbPlace, Origin, Settings};
 
 use crate::sql_backend;
 
-/// Below the data directory. Not called after Windrow: DuckDB calls a catalogue like its file, and a schema has that name.
+/// The file's name below the data directory. It is not `windrow`: DuckDB calls a catalogue like its file, and
+/// a schema has that name.
 const FILE: &str = "rows.duckdb";
 /// The folder of the embedded ClickHouse, below the data directory.
 const CLICKHOUSE: &str = "embedded";
 
-/// The setting `backend` that takes the default's place, if one does.
+/// Returns the value of `backend` that takes the default's place, if one does.
 pub(crate) fn instead_of_clickhouse(settings: &Settings) -> Option<String> {
     let is_about_clickhouse = |name: &str| name.starts_with("embedded.") || name.starts_with("embedded[");
     let chose_clickhouse =
@@ -27,7 +29,7 @@ pub(crate) fn instead_of_clickhouse(settings: &Settings) -> Option<String> {
     takes_it.then(|| Backend::DuckDb(DuckDbPlace::File(file)).to_string())
 }
 
-/// What is to be said of it.
+/// Returns the notice that rows are stored in DuckDB by default, and why.
 pub(crate) fn notice(settings: &Settings) -> Option<String> {
     let Backend::DuckDb(place) = &settings.backend else { return None };
     is_default(settings).then(|| {

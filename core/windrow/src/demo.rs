@@ -24,12 +24,13 @@ use crate::reload;
 use crate::signals::{Asked, Signals};
 use crate::{default_backend, load_with, write_out};
 
-/// Narrower, the comparison leaves the cities too little room to be shown unasked.
+/// The width from which the comparison is shown unasked: in a narrower terminal it leaves the cities too
+/// little room.
 const COMPARES_FROM_COLUMNS: usize = 100;
 const INTERRUPTED: &str = "interrupted while it started";
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
-/// `windrow demo`: a gateway in this process, and the probes against it and against ClickHouse itself.
+/// Runs `windrow demo`: a gateway in this process, and the probes against it and against ClickHouse itself.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, String> {
     let temporary = TemporaryFolder::create()?;
     let flags = &arguments.settings;
@@ -122,17 +123,17 @@ async fn play(
     outcome
 }
 
-/// Where the rows go, and how.
+/// The destinations of the rows, and the way they are inserted.
 struct Plan {
     through: bool,
     straight: bool,
-    /// Through Windrow.
+    /// The kind of the inserts through Windrow.
     inserts: Inserts,
     probes: usize,
 }
 
 impl Plan {
-    /// All but where the rows go.
+    /// Returns all options but the destinations of the rows.
     fn options(&self, arguments: &DemoArguments) -> DemoOptions {
         DemoOptions {
             probes: arguments.probes.unwrap_or(self.probes),
@@ -178,7 +179,7 @@ impl Plan {
     }
 }
 
-/// In whose SQL the demo asks.
+/// Returns the engine whose SQL the demo's queries are written in.
 fn engine(backend: &Backend) -> Result<Engine, String> {
     match backend {
         Backend::Embedded | Backend::ClickHouse(_) => Ok(Engine::ClickHouse),
@@ -216,8 +217,8 @@ fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destinat
     }
 }
 
-/// The same without Windrow: on the server behind it, or, beside an embedded ClickHouse, on another one of its own, so
-/// that each has its own CPU.
+/// Returns the destination without Windrow: the server behind it, or, beside an embedded ClickHouse, another
+/// one of its own, so that each has its own CPU.
 async fn straight(
     settings: &Settings,
     through: &Destination,
@@ -255,7 +256,7 @@ fn engine_pid(state: Option<watch::Receiver<EngineState>>) -> PidSource {
     })
 }
 
-/// The demo's files, gone when the demo is.
+/// The folder of the demo's files, which is deleted when the demo ends.
 struct TemporaryFolder {
     path: PathBuf,
 }

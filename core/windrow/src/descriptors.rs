@@ -1,13 +1,14 @@
-//! How many files and connections the process may have open at a time.
+//! The number of files and connections that the process may have open at a time.
 
 use windrow_settings::Settings;
 
-/// Logs, ports, and what the runtime has.
+/// The number of descriptors for logs, ports, and the runtime.
 const OWN: u64 = 100;
-/// With fewer, not even the start would come to its end.
+/// The smallest limit: with fewer descriptors, not even the start would come to its end.
 const LEAST: u64 = 32;
 
-/// Takes all that the operating system grants: many shells and service managers start with 1024, and grant far more.
+/// Raises the limit to all that the operating system grants: many shells and service managers start with
+/// 1024, and grant far more.
 pub(crate) fn raise_limit(settings: &Settings) -> Result<(), String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls take a pointer to a struct that lives as long as they run.
@@ -36,7 +37,8 @@ pub(crate) fn raise_limit(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// A pool for flushes, another for what is forwarded.
+/// Returns the number of descriptors for all connections. The backend has two pools: for flushes, and for
+/// forwarded requests.
 fn wanted(settings: &Settings) -> u64 {
     let [clients, backend] =
         [settings.http.max_connections, settings.backend_pool.max_connections].map(|count| count as u64);

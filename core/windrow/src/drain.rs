@@ -16,17 +16,18 @@ const STEP: Duration = Duration::from_millis(200);
 
 /// Give a replica of the backend nothing new, and wait until nothing of Windrow's is under way there.
 ///
-/// Without an address: the replicas, and how they do. It holds until --undo, or until the gateway ends. Tables that are
-/// not replicated stay on the first replica: while that one is drained their rows wait.
+/// Without an address: print the replicas and their states. A replica stays drained until --undo, or until
+/// the gateway ends. Tables that are not replicated stay on the first replica: while that one is drained
+/// their rows wait.
 #[derive(Args)]
 pub(crate) struct DrainArguments {
     /// The replica, as the setting `backend` names it: host:port, or with its scheme.
     #[arg(value_name = "REPLICA")]
     address: Option<String>,
-    /// Give it work again.
+    /// Give the replica work again.
     #[arg(long, requires = "address")]
     undo: bool,
-    /// Don't wait for what is under way.
+    /// Don't wait for requests that are under way.
     #[arg(long, conflicts_with = "undo", requires = "address")]
     no_wait: bool,
     #[command(flatten)]
@@ -55,7 +56,8 @@ fn replicas(answer: &Value) -> &[Value] {
     answer["replicas"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether something is under way at a replica that is drained still: somebody else may have given it work again.
+/// Says whether a replica that is still drained has requests under way: somebody else may have given it work
+/// again.
 fn is_busy(answer: &Value, address: &str) -> bool {
     let is_meant = |replica: &&Value| {
         let known = replica["address"].as_str().unwrap_or_default();

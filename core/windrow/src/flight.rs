@@ -13,12 +13,13 @@ use crate::backend::RunningBackend;
 
 pub(crate) use windrow_flight::{FlightServer, MAX_CONNECTIONS};
 
-/// Where it is to be served. `None`: nowhere.
+/// Returns the address at which Flight SQL is to be served. `None` where it is not.
 pub(crate) fn listen(settings: &Settings) -> Result<Option<SocketAddr>, String> {
     Ok(settings.flight.listen)
 }
 
-/// Arrow Flight SQL for the users of the data port, under its certificate. `None`: this backend has none.
+/// Starts Arrow Flight SQL for the users of the data port, under its certificate. `None` where this backend
+/// has none.
 pub(crate) fn start(
     listener: TcpListener,
     settings: &Settings,
@@ -28,7 +29,7 @@ pub(crate) fn start(
 ) -> Result<Option<FlightServer>, String> {
     let (store, users) = match &backend.gateway {
         Backend::Sql(sql) => {
-            let SqlDatabase::DuckDb(duckdb) = &sql.database else { return Ok(None) };
+            let Some(SqlDatabase::DuckDb(duckdb)) = &backend.sql else { return Ok(None) };
             let (store, sql) = (Store::DuckDb(duckdb.clone()), sql.clone());
             let check = move |given: &_| sql.access(given).map(|access| Access { readonly: access.readonly });
             (store, Users::Gateway(Box::new(check)))

@@ -27,16 +27,16 @@ use crate::signals::{Asked, Signals};
 use crate::traces::Traces;
 use crate::without;
 
-/// What streams of Flight SQL have left to come to their end.
+/// Time that streams of Flight SQL have to come to their end.
 const STREAMS_GRACE: Duration = Duration::from_secs(2);
-/// What the rest has, however long pipelines took.
+/// Shortest time that everything else has to end, however long pipelines took.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 
 /// A gateway that accepts requests.
 pub(crate) struct Gateway {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// Those of OTLP: gRPC, then HTTP, as far as they are open.
+    /// The addresses of OTLP's ports: gRPC, then HTTP, as far as they are open.
     pub(crate) otlp: Vec<SocketAddr>,
     data: Arc<DataServer>,
     appends: Appends,
@@ -50,7 +50,7 @@ pub(crate) struct Gateway {
     traces: Option<Traces>,
 }
 
-/// Ports of the native protocol.
+/// Opens the ports of the native protocol.
 fn native_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, String> {
     named_listeners([
         (settings.native.listen, "native.listen", Port::Native),
@@ -68,7 +68,7 @@ fn otlp_listeners(settings: &Settings) -> Result<Vec<(TcpListener, Port)>, Strin
     ])
 }
 
-/// Those that the settings name.
+/// Opens the ports that the settings name.
 fn named_listeners(named: [(Option<SocketAddr>, &'static str, Port); 2]) -> Result<Vec<(TcpListener, Port)>, String> {
     let open = |(at, setting, port): (Option<SocketAddr>, &'static str, Port)| {
         Some(bind(at?, setting).map(|listener| (listener, port)).map_err(|error| error.to_string()))
@@ -77,8 +77,9 @@ fn named_listeners(named: [(Option<SocketAddr>, &'static str, Port); 2]) -> Resu
 }
 
 impl Gateway {
-    /// Ports are taken first, so that a mistake there shows at once, and served last: who is answered can be served.
-    /// What an earlier run left in the journal is stored meanwhile.
+    /// Starts a gateway. Ports are taken first, so that a mistake there shows at once, and served last: a
+    /// client that gets an answer can be served. Inserts that an earlier run left in the journal are stored
+    /// meanwhile.
     pub(crate) async fn start(settings: Settings, load: Load) -> Result<Gateway, String> {
         let settings = Arc::new(settings);
         let pipelines = kafka::all_options(&settings)?;
@@ -108,7 +109,7 @@ impl Gateway {
             dead_letters: opened_dead_letters.dead_letters,
         };
         let behind = backend.gateway.clone();
-        let appends = appends::start(&settings, &behind, &mut registry)?;
+        let appends = appends::start(&settings, &backend, &mut registry)?;
         let data = Arc::new(DataServer::new(behind, stores, options, certificates, &mut registry));
         appends::serve(&data, &appends);
         let readiness = Readiness::follow(backend.available.clone(), &mut registry);
@@ -159,7 +160,7 @@ impl Gateway {
         })
     }
 
-    /// Reads the settings anew; what came of it is in the log.
+    /// Reads the settings anew; the outcome is in the log.
     async fn reload(&self) {
         let reload = self.reload.clone();
         // It reads files.
@@ -170,9 +171,10 @@ impl Gateway {
         self.backend.engine_state()
     }
 
-    /// Pipelines first, which go on storing while they have something; then the ports, then what has been gathered,
-    /// then the backend, and last the journal: until the backend has ended there may be word that something is stored.
-    /// False: something acknowledged is neither stored nor in the journal.
+    /// Stops in order: first the pipelines, which go on storing while they have something; then the ports,
+    /// then the inserts that have been gathered, then the backend, and last the journal: until the backend
+    /// has ended there may be word that something is stored. Returns false where something acknowledged is
+    /// neither stored nor in the journal.
     pub(crate) async fn stop(self) -> bool {
         tracing::info!("shutting down: no more requests are taken, buffers are flushed");
         self.readiness.note_end();
@@ -205,7 +207,7 @@ impl Gateway {
     }
 }
 
-/// `windrow serve`.
+/// Runs `windrow serve`.
 pub(crate) fn serve(settings: Settings, load: Load) -> Result<ExitCode, String> {
     logging::start(&settings.log)?;
     descriptors::raise_limit(&settings)?;

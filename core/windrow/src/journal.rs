@@ -1,4 +1,4 @@
-//! `windrow journal inspect|repair|adopt`: what the gateway keeps on disk, looked at and mended.
+//! `windrow journal inspect|repair|adopt`: looks at the files that the gateway keeps on disk, and mends them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,15 +26,15 @@ enum JournalCommand {
     /// Make damaged files readable again: what can be read of them is kept, the rest is moved to `damaged`. The gateway
     /// must not run.
     Repair(FolderArguments),
-    /// Store what the journal of another gateway holds that is gone, as that gateway would at its next start: once. It
-    /// needs the data directory and the server in `backend`; the gateway must not run. Its dead letters, and what it knew
-    /// of repeats, stay in the directory.
+    /// Store what the journal of another gateway holds that is gone, as that gateway would at its next start:
+    /// once. This needs the data directory and the server in `backend`; the gateway must not run. Its dead
+    /// letters, and what it knew of repeats, stay in the directory.
     Adopt(AdoptArguments),
 }
 
 #[derive(Args)]
 struct FolderArguments {
-    /// Which of the data directory's folders.
+    /// The folder of the data directory.
     #[arg(value_enum, default_value_t = Which::Journal)]
     which: Which,
     #[command(flatten)]
@@ -45,7 +45,7 @@ struct FolderArguments {
 enum Which {
     /// Inserts that are not stored yet.
     Journal,
-    /// By what repeated inserts are known.
+    /// The index by which repeated inserts are known.
     #[value(alias = "ledger")]
     Deduplication,
     /// Inserts that could not be stored.
@@ -83,7 +83,7 @@ fn path(settings: &Settings, arguments: &FolderArguments) -> PathBuf {
     arguments.which.folder(&settings.data_dir)
 }
 
-/// A folder that is there: looking at one must not make it.
+/// Opens a folder that is there: looking at a folder must not make it.
 fn folder(path: &PathBuf) -> Result<Folder, String> {
     if !path.is_dir() {
         return Err(format!("there is no folder {}", path.display()));

@@ -11,7 +11,7 @@ pub(crate) struct LogWriter {
     ended: oneshot::Receiver<()>,
 }
 
-/// What the last group may take. A disk that takes longer does not answer.
+/// Time that the last group may take. A disk that takes longer does not answer.
 const LAST_GROUP: Duration = Duration::from_secs(10);
 
 impl LogWriter {
@@ -27,7 +27,8 @@ impl LogWriter {
         Ok(LogWriter { name, log, ended })
     }
 
-    /// What was appended before is on the disk afterwards, if the disk lets it.
+    /// Closes the log and waits for its thread. Records that were appended before are on the disk afterwards,
+    /// if the disk answers in time.
     pub(crate) async fn stop(self) {
         self.log.close();
         if tokio::time::timeout(LAST_GROUP, self.ended).await.is_err() {

@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use tracing_subscriber::EnvFilter;
 use windrow_settings::{LogFormat, LogSettings};
 
-/// Exchanges the filter of what is logged.
+/// A function that exchanges the filter of log events.
 type Exchange = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
 static EXCHANGE: OnceLock<Exchange> = OnceLock::new();
 
@@ -28,7 +28,7 @@ pub(crate) fn start(settings: &LogSettings) -> Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 
-/// From now on this is logged.
+/// Sets the level of log events from now on.
 pub(crate) fn set_level(level: &str) -> Result<(), String> {
     let filter = filter(level)?;
     EXCHANGE.get().map_or(Ok(()), |exchange| exchange(filter))

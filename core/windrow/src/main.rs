@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Others may not read it: it will hold passwords.
+/// Writes a settings file to begin with. Others may not read the file: it will hold passwords.
 fn begin_settings(path: &Path) -> Result<ExitCode, String> {
     const EXAMPLE: &str = include_str!("../../../windrow.example.toml");
     if path == Path::new("-") {
@@ -132,7 +132,7 @@ fn load(flags: &cli::SettingsFlags) -> Result<Settings, String> {
     load_with(flags, Vec::new())
 }
 
-/// With more flags than all commands have.
+/// Loads the settings with more flags than all commands have.
 fn load_with(flags: &cli::SettingsFlags, more: Vec<Flag>) -> Result<Settings, String> {
     let load = |default_backend| {
         let sources = Sources {
@@ -151,12 +151,12 @@ fn load_with(flags: &cli::SettingsFlags, more: Vec<Flag>) -> Result<Settings, St
     }
 }
 
-/// Whoever reads the output may have had enough, which is no error.
+/// Writes to standard output. A reader that has closed the output has had enough, which is no error.
 fn write_out(bytes: &[u8]) -> Result<(), String> {
     write_more(bytes).map(drop)
 }
 
-/// Whether more is wanted.
+/// Writes to standard output, and says whether the reader wants more.
 fn write_more(bytes: &[u8]) -> Result<bool, String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -166,7 +166,7 @@ fn write_more(bytes: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// Variables that aren't text can't be ours.
+/// Returns a variable whose name and value are text. Others can't be Windrow's.
 fn text((name, value): (std::ffi::OsString, std::ffi::OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
 }

@@ -1,4 +1,4 @@
-//! What `/readyz` says, and the gauge of the backend.
+//! The verdict of `/readyz`, and the gauge of the backend.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use windrow_gateway::Verdict;
 
 use crate::backend::Availability;
 
-/// Whether requests are to be sent here. A backend that goes away is no reason to say no: all gateways in front of it
-/// would say so at once, and a load balancer would turn away the very inserts that they keep until it is back.
+/// The state that says whether requests are to be sent here. A backend that goes away is no reason to say no:
+/// all gateways in front of it would say so at once, and a load balancer would turn away the very inserts
+/// that they keep until it is back.
 #[derive(Clone)]
 pub(crate) struct Readiness {
     available: Availability,
@@ -40,7 +41,8 @@ impl Readiness {
         self.seen.end.store(true, Ordering::Relaxed);
     }
 
-    /// `goes_by_what_was_kept`: inserts can be taken though the backend has said nothing so far.
+    /// Returns the verdict. `goes_by_what_was_kept` says that inserts can be taken though the backend has not
+    /// answered so far.
     pub(crate) fn verdict(&self, goes_by_what_was_kept: bool) -> Verdict {
         let backend = self.available.borrow().clone();
         let (is_ready, sentence) = match &backend {

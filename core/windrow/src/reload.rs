@@ -9,10 +9,10 @@ use windrow_settings::{Difference, Settings, TlsFiles};
 
 use crate::logging;
 
-/// Reads all settings anew, from where they were read at the start.
+/// A function that reads all settings anew, from where they were read at the start.
 pub(crate) type Load = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
 
-/// Of a gateway that does one job: only the files that settings name are read anew.
+/// Returns the loader of a gateway that does one job: only the files that settings name are read anew.
 pub(crate) fn fixed(settings: &Settings) -> Load {
     let settings = settings.clone();
     Box::new(move || Ok(settings.clone()))
@@ -22,7 +22,7 @@ pub(crate) struct Reload {
     load: Load,
     data: Arc<DataServer>,
     in_force: Mutex<Arc<Settings>>,
-    /// Lets the record that names the backend's replicas be looked up.
+    /// The signal that has the record which names the backend's replicas looked up.
     look_up: Arc<Notify>,
 }
 
@@ -31,7 +31,7 @@ impl Reload {
         Reload { load, data, in_force: Mutex::new(settings), look_up }
     }
 
-    /// All that can be exchanged is, or nothing where something is wrong.
+    /// Exchanges all settings that can be exchanged, or none where something is wrong.
     pub(crate) fn run(&self) -> Result<Difference, String> {
         let outcome = self.exchange();
         match &outcome {
@@ -63,7 +63,7 @@ impl Reload {
     }
 }
 
-/// The certificates of the ports, as they are in their files now.
+/// Reads the certificates of the ports, as they are in their files now.
 pub(crate) fn certificates(settings: &Settings) -> Result<Certificates, String> {
     let http = certificate(settings.http.tls.as_ref(), "http")?;
     // The same certificate; who sends may have to show another.

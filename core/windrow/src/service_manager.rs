@@ -1,5 +1,5 @@
-//! What the service manager is told, systemd or one that speaks like it: datagrams to the socket that it names in
-//! NOTIFY_SOCKET (sd_notify(3)). Without one, nobody is told.
+//! Messages to the service manager, systemd or one that speaks like it: datagrams to the socket that it names
+//! in NOTIFY_SOCKET (sd_notify(3)). Without such a socket, nothing is sent.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -7,18 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// All ports are served. Also said when the settings were read anew.
+/// The message that all ports are served. It is also sent when the settings were read anew.
 pub(crate) const READY: &str = "READY=1";
 pub(crate) const RELOADING: &str = "RELOADING=1";
 pub(crate) const STOPPING: &str = "STOPPING=1";
 const ALIVE: &str = "WATCHDOG=1";
 
-/// Nobody waits longer for a manager that doesn't read.
+/// Time limit of a send: nobody waits longer for a manager that doesn't read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct ServiceManager {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// It ends who is silent for so long.
+    /// Time after which the manager ends a service that is silent.
     watchdog: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl ServiceManager {
         Ok(ServiceManager { socket: Some((socket, address(name)?)), watchdog })
     }
 
-    /// A manager that is gone is no reason to end.
+    /// Sends a state. A manager that is gone is no reason to end.
     pub(crate) fn tell(&self, state: &str) {
         let Some((socket, address)) = &self.socket else { return };
         if let Err(error) = socket.send_to_addr(state.as_bytes(), address) {
@@ -45,7 +45,8 @@ impl ServiceManager {
         }
     }
 
-    /// Says twice in the manager's time that the runtime still gets around to its tasks. Never ends.
+    /// Sends a sign of life twice in the manager's time, while the runtime still gets around to its tasks.
+    /// Never ends.
     pub(crate) async fn feed_watchdog(&self) {
         let Some(period) = self.watchdog else { return std::future::pending().await };
         let mut tick = tokio::time::interval(period / 2);
@@ -56,7 +57,7 @@ impl ServiceManager {
     }
 }
 
-/// `@` stands for the zero byte that abstract names begin with.
+/// Returns the socket's address. `@` stands for the zero byte that abstract names begin with.
 fn address(name: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
     if let Some(name) = name.as_bytes().strip_prefix(b"@") {
@@ -65,7 +66,7 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
     SocketAddr::from_pathname(name)
 }
 
-/// It concerns the process of that number; a child inherits both.
+/// Returns the watchdog's time, if it is meant for this process: a child inherits both variables.
 fn watchdog(microseconds: Option<OsString>, pid: Option<OsString>) -> Option<Duration> {
     let number = |text: OsString| text.to_str()?.parse::<u64>().ok();
     let is_ours = pid.is_none_or(|pid| number(pid) == Some(std::process::id().into()));

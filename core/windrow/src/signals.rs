@@ -1,4 +1,4 @@
-//! What the process is asked for by signals.
+//! The signals by which the process is asked to stop, or to read its settings anew.
 
 use std::fs::File;
 
@@ -9,13 +9,13 @@ pub(crate) enum Asked {
     Reload,
 }
 
-/// SIGTERM and SIGINT end the gateway, SIGHUP makes it read its settings anew. A terminal that is closed sends SIGHUP
-/// as well: that one ends it.
+/// The signals of a gateway. SIGTERM and SIGINT end it, SIGHUP makes it read its settings anew. A terminal
+/// that is closed sends SIGHUP as well: that one ends it.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// It was started from a terminal, and is to end with it.
+    /// Says whether the process was started from a terminal, and is to end with it.
     ends_with_terminal: bool,
 }
 
@@ -44,7 +44,7 @@ impl Signals {
     }
 }
 
-/// Whether the process has a terminal that controls it; one that was closed can't be opened.
+/// Says whether the process has a terminal that controls it; one that was closed can't be opened.
 fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
 }

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use tokio::sync::watch;
-use windrow_adbc::{Adbc, AdbcOptions, SqlDatabase};
+pub(crate) use windrow_adbc::SqlDatabase;
+use windrow_adbc::{Adbc, AdbcOptions};
 use windrow_duckdb::{DuckDb, DuckDbOptions};
-use windrow_gateway::SqlBackend;
 use windrow_settings::{AdbcUrl, DuckDbPlace, Settings};
+pub(crate) use windrow_sqlbackend::values_as_text;
+use windrow_sqlbackend::{install_duckdb_functions, prepare_temporary_folder};
 
 use crate::backend::{follow_answers, Availability, RunningBackend, ANSWER};
 use crate::default_backend;
@@ -15,7 +17,7 @@ pub(crate) fn duckdb_is_there(library: Option<&Path>) -> bool {
     windrow_duckdb::library_is_there(library)
 }
 
-/// It is in this process: it is there as long as we are.
+/// Starts a DuckDB. It runs in this process, so it is available as long as the process lives.
 pub(crate) async fn duckdb(settings: &Settings, place: &DuckDbPlace) -> Result<RunningBackend, String> {
     if let Some(notice) = default_backend::notice(settings) {
         tracing::warn!("{notice}");
@@ -36,18 +38,18 @@ pub(crate) async fn duckdb(settings: &Settings, place: &DuckDbPlace) -> Result<R
         max_result_connections: of.max_result_connections,
         ..DuckDbOptions::default()
     };
-    windrow_gateway::prepare_temporary_folder(&folder)
+    prepare_temporary_folder(&folder)
         .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
     let opened = tokio::task::spawn_blocking(|| DuckDb::open(options)).await.map_err(|error| error.to_string())?;
     let duckdb = opened.map_err(|error| error.to_string())?;
-    windrow_gateway::install_duckdb_functions(&duckdb).await.map_err(|error| error.to_string())?;
+    install_duckdb_functions(&duckdb).await.map_err(|error| error.to_string())?;
     let (sender, available) = watch::channel(Ok(()));
     // The answer never changes, and is not to look as if nobody gave it.
     tokio::spawn(async move { sender.closed().await });
-    Ok(RunningBackend::sql(SqlBackend::new(SqlDatabase::DuckDb(duckdb), settings), settings, available))
+    Ok(RunningBackend::sql(SqlDatabase::DuckDb(duckdb), settings, available))
 }
 
-/// The database may be away at the start, as it may be later.
+/// Starts a database behind an ADBC driver. The database may be away at the start, as it may be later.
 pub(crate) async fn adbc(settings: &Settings, url: &AdbcUrl) -> Result<RunningBackend, String> {
     let of = &settings.adbc;
     let options = AdbcOptions {
@@ -58,7 +60,7 @@ pub(crate) async fn adbc(settings: &Settings, url: &AdbcUrl) -> Result<RunningBa
         max_connections: of.max_connections,
     };
     let folder = windrow_gateway::temporary_folder(settings);
-    windrow_gateway::prepare_temporary_folder(&folder)
+    prepare_temporary_folder(&folder)
         .map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
     let opened = tokio::task::spawn_blocking(move || Adbc::open(&options)).await;
     let adbc = opened.map_err(|error| error.to_string())??;
@@ -66,7 +68,7 @@ pub(crate) async fn adbc(settings: &Settings, url: &AdbcUrl) -> Result<RunningBa
         tracing::info!("Arrow Flight SQL is not served before a database behind ADBC");
     }
     let available = ask_adbc_now_and_then(adbc.clone()).await;
-    Ok(RunningBackend::sql(SqlBackend::new(SqlDatabase::Adbc(adbc), settings), settings, available))
+    Ok(RunningBackend::sql(SqlDatabase::Adbc(adbc), settings, available))
 }
 
 async fn ask_adbc_now_and_then(adbc: Adbc) -> Availability {

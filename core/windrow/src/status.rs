@@ -15,16 +15,16 @@ use crate::gateway::runtime;
 use crate::write_more;
 
 const TABLES: usize = 10;
-/// How often it is asked with --watch.
+/// Time between two requests with --watch.
 const STEP: Duration = Duration::from_secs(1);
-/// What is told as of now is no older.
+/// The greatest age of a value that is shown as the current one.
 const FRESH_MS: u64 = 10_000;
-/// Back to the upper left corner, and everything below it away.
+/// The escape codes that move to the upper left corner, and clear everything below.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// What a running gateway does: rows that arrive, what is safe, what is stored, and what waits.
+/// Show what a running gateway does: rows that arrive, what is safe, what is stored, and what waits.
 ///
-/// It asks the admin port that the settings name.
+/// The command asks the admin port that the settings name.
 #[derive(Args)]
 pub(crate) struct StatusArguments {
     #[command(flatten)]
@@ -37,12 +37,12 @@ pub(crate) struct StatusArguments {
     json: bool,
 }
 
-/// How it is shown.
+/// The form in which the status is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Once,
     Json,
-    /// Again and again.
+    /// A text that is shown again and again.
     Watch,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run(settings: &Settings, view: View) -> Result<ExitCode, String> {
 
 struct Seen {
     status: Value,
-    /// Of the last seconds.
+    /// The series of the last seconds.
     history: Value,
     tables: Value,
 }
@@ -96,7 +96,7 @@ impl Seen {
         serde_json::json!({ "status": self.status, "history": self.history, "tables": self.tables })
     }
 
-    /// The last that is known of a series.
+    /// Returns the last known value of a series.
     fn now(&self, series: &str) -> Option<f64> {
         self.history["series"][series].as_array()?.iter().rev().find_map(Value::as_f64)
     }
@@ -181,7 +181,7 @@ impl Seen {
     }
 }
 
-/// With a unit of a thousand each.
+/// Writes a number, with a unit for each factor of a thousand.
 fn number(value: Option<f64>) -> String {
     scaled(value, 1000.0, &["", " K", " M", " G", " T"])
 }
@@ -197,7 +197,7 @@ fn seconds(value: Option<f64>) -> String {
     }
 }
 
-/// Three digits, as far as they say something.
+/// Writes a value with three digits, as far as they say something.
 fn scaled(value: Option<f64>, step: f64, units: &[&str]) -> String {
     let Some(mut value) = value else { return "-".to_owned() };
     let mut unit = 0;

@@ -1,7 +1,7 @@
 //! Sends spans to an OpenTelemetry collector: the setting `tracing.otlp_endpoint`.
 //!
-//! The exporter and its queue are OpenTelemetry's own. A collector that is away costs nothing but spans: the queue is
-//! bounded, what finds no room is dropped and counted.
+//! The exporter and its queue are OpenTelemetry's own. A collector that is away costs nothing but spans: the
+//! queue is bounded, and spans that find no room are dropped and counted.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -28,10 +28,10 @@ const QUEUE_SPANS: usize = 8192;
 const BATCH_SPANS: usize = 512;
 const SEND_EVERY: Duration = Duration::from_secs(1);
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// What the last spans may take at the end.
+/// Time that the last spans may take at the end.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
-/// Where spans go, until it is stopped.
+/// The tracer and its queue, until it is stopped.
 pub(crate) struct Traces {
     pub(crate) tracer: Arc<Tracer>,
     queue: Arc<Queue>,
@@ -50,7 +50,7 @@ struct Outcome {
 }
 
 impl Traces {
-    /// Inside the runtime: the exporter's channel is tonic's.
+    /// Starts the exporter. It must be called inside the runtime: the exporter's channel is tonic's.
     pub(crate) fn start(settings: &TracingSettings, registry: &mut Registry) -> Result<Traces, String> {
         let endpoint = &settings.otlp_endpoint;
         let mut builder = opentelemetry_otlp::SpanExporter::builder()
@@ -88,7 +88,7 @@ impl Traces {
         Ok(Traces { tracer: Arc::new(Tracer::new(queue.clone(), settings.sample_ratio)), queue })
     }
 
-    /// Sends what is left, if the collector takes it in time.
+    /// Sends the spans that are left, if the collector takes them in time.
     pub(crate) async fn stop(self) {
         let queue = self.queue;
         // It waits for its thread.
@@ -152,7 +152,7 @@ fn context(of: &windrow_engine::trace::SpanContext) -> SpanContext {
     SpanContext::new(trace, span, TraceFlags::SAMPLED, false, state)
 }
 
-/// An error never quotes a value: it is a secret.
+/// Reads the headers. An error never quotes a value: the value is a secret.
 fn metadata(headers: &str) -> Result<MetadataMap, String> {
     let mut metadata = MetadataMap::new();
     for (number, header) in headers.split(',').map(str::trim).filter(|header| !header.is_empty()).enumerate() {
@@ -166,7 +166,7 @@ fn metadata(headers: &str) -> Result<MetadataMap, String> {
     Ok(metadata)
 }
 
-/// The exporter, with what became of the spans.
+/// The exporter, with counters of the spans that were sent or not.
 #[derive(Debug)]
 struct Counting<E> {
     exporter: E,

@@ -26,7 +26,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// One for each Ctrl-C.
+/// Makes a request to stop for each Ctrl-C.
 fn stop_requests() -> StopRequests {
     let (sender, stop) = StopRequests::channel();
     tokio::spawn(async move {

@@ -1,8 +1,8 @@
-//! Times as ClickHouse reads them.
+//! Writes times as ClickHouse reads them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `2026-11-21 20:41:30.123`, in UTC.
+/// Returns a time as `2026-11-21 20:41:30.123`, in UTC.
 pub(crate) fn datetime64_text(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, ms) = (since.as_secs(), since.subsec_millis());
@@ -18,7 +18,7 @@ struct Date {
     day: u64,
 }
 
-/// Counted in years that begin in March, so that the leap day is the last day of one.
+/// Returns the date of a day. It counts in years that begin in March, so that the leap day is the last day of one.
 fn date_of(days_since_1970: u64) -> Date {
     const DAYS_PER_400_YEARS: u64 = 146_097;
     const FROM_MARCH_OF_YEAR_0: u64 = 719_468;

@@ -1,4 +1,4 @@
-//! Where the probes stand, and how far that is from a site.
+//! The cities of the probes, and their distances to a site.
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct City {
@@ -12,7 +12,7 @@ const fn city(name: &'static str, country: &'static str, latitude: f64, longitud
     City { name, country, latitude, longitude }
 }
 
-/// In the order in which they are shown: from west to east.
+/// The cities in the order in which they are shown: from west to east.
 pub(crate) const CITIES: [City; 40] = [
     city("San Francisco", "US", 37.77, -122.42),
     city("Seattle", "US", 47.61, -122.33),
@@ -56,7 +56,7 @@ pub(crate) const CITIES: [City; 40] = [
     city("Sydney", "AU", -33.87, 151.21),
 ];
 
-/// Along the surface of the Earth.
+/// Returns the distance along the surface of the Earth.
 pub(crate) fn distance_km(from: &City, to: &City) -> f64 {
     const EARTH_RADIUS_KM: f64 = 6371.0;
     let half_chord = |a: f64, b: f64| ((b - a).to_radians() / 2.0).sin().powi(2);

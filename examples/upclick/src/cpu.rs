@@ -1,8 +1,9 @@
-//! What a process has used of the processor.
+//! The processor time that a process has used.
 
 use std::fs;
 
-/// Seconds of processor time that a process has used, of all its threads; `None` when it is gone or can't be seen.
+/// Returns the processor time in seconds that all threads of a process have used, or `None` when it is gone
+/// or can't be seen.
 pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // SAFETY: sysconf only reads a constant of the system.
@@ -11,7 +12,7 @@ pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
     Some(ticks_of(&stat)? as f64 / ticks_per_second as f64)
 }
 
-/// User and system time. The fields are counted after the name, which may hold spaces and brackets itself.
+/// Returns user and system time. The fields are counted after the name, which may have spaces and brackets itself.
 fn ticks_of(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(11);

@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 const REDRAW_EVERY: Duration = Duration::from_millis(300);
 const PRINT_EVERY: Duration = Duration::from_secs(1);
 
-/// Where the run is shown.
+/// The place where the run is shown: a terminal, or plain lines.
 pub(crate) struct Display {
     terminal: Option<Terminal>,
 }

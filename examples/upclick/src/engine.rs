@@ -1,4 +1,4 @@
-//! What stands behind the gateway, and how the demo's questions are asked of it.
+//! The database behind the gateway, and the demo's queries in its dialect.
 
 use std::time::SystemTime;
 
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// What one flush leaves behind.
+    /// Returns the name of the things that flushes leave in the database, one each.
     pub(crate) fn pieces(self) -> &'static str {
         match self {
             Self::ClickHouse => "parts",
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// A table of the demo, as it stands in a statement.
+    /// Returns a table of the demo, as it stands in a statement.
     pub(crate) fn table(self, database: &str, name: &str) -> String {
         match self {
             Self::ClickHouse => format!("{}.{name}", Dialect::ClickHouse.name(database)),
@@ -66,7 +66,8 @@ impl Engine {
         }
     }
 
-    /// Three numbers: the pieces that are there, those that are there or were lately, and those that ever were.
+    /// Returns a query of three numbers: the parts (or batches) that are there, those that are there or were
+    /// lately, and all that ever were.
     pub(crate) fn count_pieces(self, database: &str, name: &str) -> String {
         match self {
             Self::ClickHouse => format!(
@@ -81,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// By city: rows, and the average since `since`.
+    /// Returns a query for each city's rows, and its average since `since`.
     pub(crate) fn cities(self, table: &str, run: &str, since: SystemTime) -> String {
         let since = self.moment(since);
         match self {
@@ -96,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// By city and step of `step` seconds: the average since `since`. Step 0 begins there.
+    /// Returns a query for each city's averages in steps of `step` seconds. Step 0 begins at `since`.
     pub(crate) fn course(self, table: &str, run: &str, since: SystemTime, step: u64) -> String {
         let since = self.moment(since);
         let steps = match self {
@@ -124,7 +125,7 @@ impl Engine {
     }
 }
 
-/// DuckDB's name of a database.
+/// Returns DuckDB's name of a database.
 fn duckdb_schema(database: &str) -> String {
     let schema = if database == "default" { "main" } else { database };
     Dialect::DuckDb.name(schema)

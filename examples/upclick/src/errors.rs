@@ -1,4 +1,4 @@
-//! Why a demo did not run, or did not end well.
+//! The errors of a demo that did not run, or did not end well.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ pub enum DemoError {
     Options(String),
     /// The demo's own sites could not be served.
     Sites(std::io::Error),
-    /// A gateway or database could not be asked for something that the demo can't do without.
+    /// A query to a gateway or a database failed that the demo can't do without.
     Unusable { whose: String, what: &'static str, reason: String },
-    /// A second signal, or one while rows were looked up.
+    /// A second signal came, or one while rows were looked up.
     Interrupted,
     /// The run ended, and rows are missing or inserts failed.
     Incomplete(Box<DemoSummary>),
-    /// The same of telemetry.
+    /// The same happened to telemetry: rows are missing or were refused.
     TelemetryIncomplete,
 }
 

@@ -1,14 +1,15 @@
 //! UpClick: probes all over the world measure how fast web sites answer, and each inserts its one row at once.
 //!
-//! It is the load that asynchronous inserts are made for: hundreds of small writers that can't batch among themselves.
-//! [`run`] lets all probes insert each row through a gateway, and straight into a database as well if asked. It shows
-//! what became of that while it lasts, on the terminal and on a page with a map, and in the end looks up every single
-//! row. Real sites are measured by URL; without any, the demo serves two itself, with the delays that distance would
-//! cause, so that it works offline.
+//! It is the load that asynchronous inserts are made for: hundreds of small writers that can't batch among
+//! themselves. [`run`] lets all probes insert each row through a gateway, and also straight into a database
+//! if asked. It shows the outcome while the run lasts, on the terminal and on a page with a map, and in the
+//! end looks up every single row. Real sites are measured by URL; without any, the demo serves two itself,
+//! with the delays that distance would cause, so that it works offline.
 //!
-//! `probe.rs` is the life of one probe; `side.rs` is one way for its rows to go; `watch.rs` asks the database what came
-//! of them; `observer.rs` makes one picture of all that; `run.rs` ties them together; the rest are their parts, most of
-//! them pure. `otel/` is another scene: agents that send OpenTelemetry's logs, traces and metrics.
+//! `probe.rs` is the life of one probe. `side.rs` is one way for its rows: through Windrow, or straight.
+//! `watch.rs` queries the database for the rows. `observer.rs` makes one picture of all that, and `run.rs`
+//! ties them together. The other files are their parts, most of them pure. `otel/` is another scene: agents
+//! that send OpenTelemetry's logs, traces and metrics.
 
 mod calendar;
 mod cities;

@@ -11,12 +11,12 @@ use windrow_http::{Connection, Limits, NextRequest, RequestHead, Stream};
 
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
 
-/// What a server answers.
+/// The answers of a server.
 pub(crate) trait Answers: Send + Sync + 'static {
     fn answer(&self, head: &RequestHead, out: &mut Vec<u8>) -> impl Future<Output = ()> + Send;
 }
 
-/// Served while it lives; dropped, it closes.
+/// A running server. It closes when it is dropped.
 pub(crate) struct LocalServer {
     pub address: SocketAddr,
     server: JoinHandle<()>,

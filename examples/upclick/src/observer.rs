@@ -14,9 +14,9 @@ use crate::snapshot::{Averages, CityView, Point, SideView, Snapshot};
 use crate::watch::{Latest, COURSE_STEPS};
 
 const RATES_OVER: Duration = Duration::from_secs(5);
-/// Ten minutes of them.
+/// The most points that are kept: one a second for ten minutes.
 const MAX_POINTS: usize = 600;
-/// Before, averages say nothing.
+/// Time after which averages are shown. Before it they mean nothing.
 const AVERAGES_FROM: Duration = Duration::from_secs(5);
 
 pub(crate) struct Observer {
@@ -29,7 +29,7 @@ pub(crate) struct Observer {
     sides: Vec<Observed>,
 }
 
-/// What must be remembered of one side from one picture to the next.
+/// The values of one side that are kept from one picture to the next.
 struct Observed {
     inserts: Rate,
     parts: Rate,
@@ -37,7 +37,7 @@ struct Observed {
     past: Vec<Point>,
 }
 
-/// A process's use of the processor.
+/// The use of the processor by a process.
 struct Cpu {
     pid: PidSource,
     recent: Rate,
@@ -50,7 +50,7 @@ impl Cpu {
         Self { pid: pid.clone(), recent: Rate::over(RATES_OVER), last_seconds: None, used_seconds: 0.0 }
     }
 
-    /// Of one core, lately.
+    /// Returns the recent use in per cent of one core.
     fn percent(&mut self, at: Duration) -> Option<f64> {
         let seconds = (self.pid)().and_then(cpu_seconds)?;
         self.recent.read(at, seconds);
@@ -60,7 +60,7 @@ impl Cpu {
         self.recent.per_second().map(|share| share * 100.0)
     }
 
-    /// Of one core, since the beginning.
+    /// Returns the average use since the beginning, in per cent of one core.
     fn average_percent(&self, elapsed: Duration) -> Option<f64> {
         self.last_seconds.map(|_| 100.0 * self.used_seconds / elapsed.as_secs_f64().max(0.001))
     }
@@ -150,7 +150,7 @@ impl Observed {
     }
 }
 
-/// Straight inserts, and what Windrow made of them.
+/// Returns a sentence that compares straight inserts with those through Windrow.
 fn sentence(sides: &[SideView]) -> Option<String> {
     let through = sides.iter().find(|side| !side.is_straight)?;
     let straight = sides.iter().find(|side| side.is_straight)?;
@@ -170,7 +170,7 @@ fn subtitle(options: &DemoOptions, fleet: &Fleet) -> String {
     options.destinations.iter().zip(&fleet.sides).map(of).collect::<Vec<_>>().join("; ")
 }
 
-/// In the order of the list, whatever the database's order was.
+/// Returns the cities in the order of the list, in whatever order the database returned them.
 fn city_views(latest: &Latest) -> Vec<CityView> {
     let view = |city: &'static crate::cities::City| CityView {
         city,

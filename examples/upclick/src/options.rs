@@ -1,4 +1,4 @@
-//! What a caller can choose.
+//! The options that a caller can choose.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::errors::DemoError;
 use crate::target::{without_credentials, Target};
 
-/// Tells a process's id when asked: an engine that is restarted gets a new one.
+/// A function that tells a process's id: an engine that is restarted gets a new one.
 pub type PidSource = Arc<dyn Fn() -> Option<u32> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,37 +20,37 @@ pub enum Output {
     Plain,
 }
 
-/// How rows are inserted.
+/// The way of inserting rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inserts {
-    /// Straight into the database, each a part of its own (`async_insert=0`).
+    /// Straight into the database; each row is a part of its own (`async_insert=0`).
     Synchronous,
-    /// Asynchronously; acknowledged when they are stored (`wait_for_async_insert=1`).
+    /// Asynchronously; rows are acknowledged when they are stored (`wait_for_async_insert=1`).
     Waiting,
-    /// Asynchronously; acknowledged before (`wait_for_async_insert=0`).
+    /// Asynchronously; rows are acknowledged before they are stored (`wait_for_async_insert=0`).
     NotWaiting,
 }
 
-/// Where all probes insert their rows, and how.
+/// The address that all probes insert their rows into, and the way.
 #[derive(Clone)]
 pub struct Destination {
-    /// `http[s]://host:port` of the gateway, or of any ClickHouse.
+    /// The address of the gateway, or of any ClickHouse: `http[s]://host:port`.
     pub url: String,
     pub user: String,
     pub password: String,
     pub database: String,
     pub engine: Engine,
     pub inserts: Inserts,
-    /// `async_insert_busy_timeout_ms`.
+    /// Time after which a buffer is flushed: the setting `async_insert_busy_timeout_ms`.
     pub flush_after: Duration,
-    /// How it is connected to: TLS, patience.
+    /// Options of connections: TLS and time limits.
     pub client: ClientOptions,
-    /// The database's process.
+    /// The id of the database's process.
     pub database_pid: PidSource,
 }
 
 impl Destination {
-    /// A ClickHouse, or the gateway before one, with ClickHouse's names as they come.
+    /// Makes a destination that is a ClickHouse, or the gateway before one. Its names are ClickHouse's defaults.
     pub fn new(url: impl Into<String>, inserts: Inserts) -> Self {
         Self {
             url: url.into(),
@@ -65,33 +65,33 @@ impl Destination {
         }
     }
 
-    /// As it is shown: without user and password.
+    /// Returns the address as it is shown: without user and password.
     pub(crate) fn address(&self) -> String {
         without_credentials(&self.url)
     }
 }
 
-/// The live page in a browser.
+/// The use of a browser for the live page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Browser {
-    /// Opened when there is a terminal and a screen.
+    /// The page is opened when there is a terminal and a screen.
     Open,
     Leave,
 }
 
-/// What to run, and against what.
+/// The options of a run.
 #[derive(Clone)]
 pub struct DemoOptions {
-    /// Each row goes to all of them. The first one is what the map shows.
+    /// The destinations. Each row goes to all of them; the map shows the first one.
     pub destinations: Vec<Destination>,
     pub probes: usize,
-    /// How often each probe measures.
+    /// Time between two measurements of a probe.
     pub every: Duration,
-    /// Until Ctrl-C when not set.
+    /// Time of the run. `None`: it lasts until Ctrl-C.
     pub run_for: Option<Duration>,
-    /// The sites to measure; empty for the demo's own.
+    /// The sites to measure. Empty: the demo's own.
     pub urls: Vec<String>,
-    /// What a city's average latency should stay below.
+    /// The average latency that a city should stay below, in milliseconds.
     pub kpi_ms: f64,
     pub gateway_pid: PidSource,
     pub output: Output,
@@ -101,7 +101,7 @@ pub struct DemoOptions {
 }
 
 impl DemoOptions {
-    /// 200 probes, a row each every second: what the article's charts show.
+    /// Makes the options for 200 probes with a row each every second, as in the article's charts.
     pub fn new(destinations: Vec<Destination>) -> Self {
         Self {
             destinations,
@@ -117,7 +117,10 @@ impl DemoOptions {
         }
     }
 
-    /// What can be said without asking anybody.
+    /// Checks the options, as far as that needs no connection.
+    ///
+    /// # Errors
+    /// Fails where a number is out of its range, or a URL can't be read.
     pub fn check(&self) -> Result<(), DemoError> {
         const MAX_PROBES: usize = 20_000;
         let problem = if self.probes == 0 || self.probes > MAX_PROBES {

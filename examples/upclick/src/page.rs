@@ -1,4 +1,4 @@
-//! The live page: its files, and what it asks for, on loopback.
+//! The live page: its files, and its data, served on loopback.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::options::DemoOptions;
 use crate::snapshot::{CityView, Point, SideView, Snapshot};
 use crate::watch::COURSE_STEP_SECONDS;
 
-/// Whoever has asked this lately is looking.
+/// Time for which a viewer is assumed to look at the page after a request.
 const LOOKING: Duration = Duration::from_secs(5);
 
 macro_rules! files {
@@ -21,7 +21,7 @@ macro_rules! files {
     };
 }
 
-/// The page's own, and those that it shares with the gateway's dashboard.
+/// The files of the page, with those that it shares with the gateway's dashboard.
 const FILES: [(&str, &[u8]); 22] = files! {
     "page": "/index.html" "/style.css" "/main.js" "/map.js" "/card.js" "/comparison.js" "/verdict.js" "/svg.js"
         "/vendor/d3-array/d3-array.min.js" "/vendor/d3-geo/d3-geo.min.js"
@@ -58,14 +58,14 @@ impl Page {
         format!("http://{}/", self.server.address)
     }
 
-    /// Whether somebody is looking.
+    /// Sets the snapshot to show. Says whether anyone looks at the page.
     pub fn show(&self, snapshot: Snapshot) -> bool {
         let mut now = self.shared.lock();
         now.snapshot = snapshot;
         now.asked.is_some_and(|asked| asked.elapsed() < LOOKING)
     }
 
-    /// What is shown until the page closes.
+    /// Sets the last snapshot, which is shown until the page closes.
     pub fn end(&self, mut snapshot: Snapshot) {
         snapshot.ended = true;
         self.show(snapshot);
@@ -106,7 +106,7 @@ impl Answers for Shared {
     }
 }
 
-/// Only where a person sits before a screen: not in a pipe, over SSH or in a container.
+/// Opens a browser, but only where a person sits before a screen: not in a pipe, over SSH or in a container.
 pub(crate) fn open_in_browser(url: &str) {
     let has_screen = cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY"]

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-/// Each bucket is this much wider than the one before, so a percentile is right to about one per cent.
+/// Growth of the buckets: each is this much wider than the one before, so a percentile is right to about one
+/// per cent.
 const GROWTH: f64 = 1.02;
-/// From 1 µs; the last bucket holds everything beyond half an hour.
+/// Count of buckets, from 1 µs on. The last one has everything beyond half an hour.
 const BUCKETS: usize = 1080;
 
 /// Counts of waiting times in buckets of growing width.
@@ -26,7 +27,7 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// The time that the share `quantile` of all stayed below, in milliseconds; `None` before the first.
+    /// Returns the time that the share `quantile` of all stayed below, in milliseconds, or `None` before the first.
     pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
         Self::of_both(self, &Histogram { counts: Vec::new(), total: 0 }, quantile)
     }
@@ -57,7 +58,7 @@ fn middle_ms(index: usize) -> f64 {
     GROWTH.powf(index as f64 + 0.5) / 1000.0
 }
 
-/// Percentiles of the recent past: of the last one to two windows.
+/// Percentiles of the recent past, which is the last one to two windows.
 #[derive(Debug, Default)]
 pub(crate) struct Rolling {
     current: Histogram,
@@ -66,7 +67,7 @@ pub(crate) struct Rolling {
 }
 
 impl Rolling {
-    /// `window` numbers the windows of time, and never falls.
+    /// Adds a waiting time. `window` is the number of the present window of time, and never falls.
     pub fn add(&mut self, window: u64, waited: Duration) {
         self.turn_to(window);
         self.current.add(waited);

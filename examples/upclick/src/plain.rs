@@ -1,4 +1,4 @@
-//! One line per second, for pipes and files.
+//! Writes one line per second, for pipes and files.
 
 use crate::engine::Engine;
 use crate::snapshot::{shown, shown_clock, shown_ms, SideView, Snapshot};

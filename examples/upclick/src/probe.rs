@@ -1,4 +1,4 @@
-//! The life of one probe: measure, insert, wait for its next turn.
+//! The life of one probe: it measures, inserts, and waits for its next turn.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,13 +16,13 @@ use crate::side::Side;
 use crate::store::Row;
 use crate::target::Target;
 
-/// How many rows of a probe may be on their way to one side. A function in the cloud is called when it is due, whether
-/// its last call has ended or not; but a database that doesn't answer is not to be given more and more, and is not to
-/// hold up the other side.
+/// The most rows of a probe that may be on their way to one side. A function in the cloud is called when it
+/// is due, whether its last call has ended or not. But a database that doesn't answer is not to be given more
+/// and more rows, and is not to hold up the other side.
 const MAX_TURNS: usize = 16;
 const SHORTEST_AVERAGE: Duration = Duration::from_secs(10);
 
-/// What all probes share.
+/// Data that all probes share.
 pub(crate) struct Fleet {
     pub sides: Vec<Side>,
     pub targets: Vec<Target>,
@@ -31,7 +31,7 @@ pub(crate) struct Fleet {
     pub measurements: Measurements,
 }
 
-/// What measuring came to.
+/// Counts of measurements.
 #[derive(Debug, Default)]
 pub(crate) struct Measurements {
     made: AtomicU64,
@@ -40,12 +40,12 @@ pub(crate) struct Measurements {
 }
 
 impl Measurements {
-    /// The row's number, the same in all tables.
+    /// Returns the number for the next row, which is the same in all tables.
     fn next_number(&self) -> u64 {
         self.made.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A site didn't answer, so there is nothing to insert.
+    /// Counts a measurement that failed: a site didn't answer, so there is nothing to insert.
     fn fail(&self, reason: String) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
@@ -60,12 +60,12 @@ impl Measurements {
     }
 }
 
-/// One of them, with its own connections.
+/// One probe, with its own connections.
 pub(crate) struct Probe {
     fleet: Arc<Fleet>,
     index: usize,
     city: &'static City,
-    /// One for each side.
+    /// An inserter for each side.
     inserters: Vec<Inserter>,
     site: Client,
 }
@@ -84,7 +84,7 @@ impl Probe {
         Ok(Self { fleet, index, city: &CITIES[index % CITIES.len()], inserters, site })
     }
 
-    /// Goes on until told to stop. Turns that have begun are finished first: their rows count.
+    /// Measures and inserts until it is told to stop. Turns that have begun are finished first: their rows count.
     pub async fn live(self, began: Instant, mut stop: watch::Receiver<bool>) {
         let probe = Arc::new(self);
         let mut turns = tokio::time::interval_at(began + probe.fleet.first_turn(probe.index), probe.fleet.every);
@@ -122,23 +122,24 @@ impl Probe {
     }
 }
 
-/// Waits for the word to stop, or for its sender to be gone.
+/// Waits until the probe is told to stop, or the sender is gone.
 pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stopped| *stopped).await;
 }
 
 impl Fleet {
-    /// Probes of a city are spread over the sites.
+    /// Returns the site of a probe. The probes of a city are spread over the sites.
     fn target_of(&self, index: usize) -> &Target {
         &self.targets[index / CITIES.len() % self.targets.len()]
     }
 
-    /// What a city's average covers.
+    /// Returns the time that a city's average covers.
     pub fn averaged_over(&self) -> Duration {
         self.every.max(SHORTEST_AVERAGE)
     }
 
-    /// The probes take their turns one after the other, evenly over the interval: n of them in m seconds.
+    /// Returns the time of a probe's first turn. The probes take turns evenly over the interval: n of them in
+    /// m seconds.
     fn first_turn(&self, index: usize) -> Duration {
         first_turn(self.every, index, self.probes)
     }

@@ -1,14 +1,14 @@
-//! What the probes did: every row by its number, and how long acknowledgements took.
+//! The results of the probes: every row by its number, and the times until acknowledgement.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::percentiles::{Histogram, Rolling};
 
-/// Rows of one run have numbers from 0; this many fit into a row's id with room to spare.
+/// The most rows of a run. They are numbered from 0 on, and so many fit into a row's id with room to spare.
 pub(crate) const MAX_ROWS: u64 = 1 << 48;
 
-/// Shared by all probes.
+/// The results, shared by all probes.
 #[derive(Debug)]
 pub(crate) struct ProbeResults {
     began: Instant,
@@ -35,13 +35,13 @@ pub(crate) struct ProbeResultsView {
     pub failures: u64,
     pub refusals: u64,
     pub last_error: Option<String>,
-    /// Of the recent past.
+    /// Median of the recent times until acknowledgement; the next field is their 99th percentile.
     pub ack_p50_ms: Option<f64>,
     pub ack_p99_ms: Option<f64>,
 }
 
 impl ProbeResults {
-    /// `window` is what counts as recent.
+    /// Makes empty results. `window` is the length of the recent past.
     pub fn new(window: Duration) -> Self {
         Self { began: Instant::now(), window, entries: Mutex::default() }
     }
@@ -58,7 +58,7 @@ impl ProbeResults {
         entries.recent.add(window, waited);
     }
 
-    /// It is tried again.
+    /// Counts a refused row, which is tried again.
     pub fn refused(&self, reason: String) {
         let mut entries = self.lock();
         entries.refusals += 1;
@@ -85,12 +85,12 @@ impl ProbeResults {
         }
     }
 
-    /// Of the whole run.
+    /// Returns a quantile of the whole run.
     pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
         self.lock().all.quantile_ms(quantile)
     }
 
-    /// How many acknowledged rows are not among `found`.
+    /// Returns how many acknowledged rows are not among `found`.
     pub fn missing_from(&self, found: &NumberSet) -> u64 {
         self.lock().acknowledged.count_without(found)
     }
@@ -105,7 +105,7 @@ impl ProbeResults {
     }
 }
 
-/// A set of small numbers, a bit each.
+/// A set of small numbers, with a bit for each.
 #[derive(Debug, Default)]
 pub(crate) struct NumberSet {
     words: Vec<u64>,
@@ -113,7 +113,7 @@ pub(crate) struct NumberSet {
 }
 
 impl NumberSet {
-    /// Whether the number is new.
+    /// Adds a number. Says whether it is new.
     pub fn insert(&mut self, number: u64) -> bool {
         let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
         if word >= self.words.len() {
@@ -125,7 +125,7 @@ impl NumberSet {
         new
     }
 
-    /// How many numbers of this set `other` lacks.
+    /// Returns how many numbers of this set `other` lacks.
     pub fn count_without(&self, other: &Self) -> u64 {
         let missing = |(index, word): (usize, &u64)| word & !other.words.get(index).copied().unwrap_or(0);
         self.words.iter().enumerate().map(missing).map(|word| u64::from(word.count_ones())).sum()

@@ -1,4 +1,4 @@
-//! How fast a counter rises.
+//! The rate at which a counter rises.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,7 +9,7 @@ struct Reading {
     value: f64,
 }
 
-/// A counter's rate over the last while.
+/// The rate of a counter in the last while.
 #[derive(Debug)]
 pub(crate) struct Rate {
     window: Duration,
@@ -21,7 +21,7 @@ impl Rate {
         Self { window, readings: VecDeque::new() }
     }
 
-    /// Takes a reading at a time counted from any fixed moment. A counter that fell began anew.
+    /// Adds a reading. Its time is counted from any fixed moment. A counter that fell has begun anew.
     pub fn read(&mut self, at: Duration, value: f64) {
         if self.readings.back().is_some_and(|last| value < last.value) {
             self.readings.clear();
@@ -33,7 +33,7 @@ impl Rate {
         }
     }
 
-    /// Per second; `None` until two readings are apart.
+    /// Returns the rate per second, or `None` until two readings have different times.
     pub fn per_second(&self) -> Option<f64> {
         let (first, last) = (self.readings.front()?, self.readings.back()?);
         let seconds = last.at.saturating_sub(first.at).as_secs_f64();

@@ -1,4 +1,4 @@
-//! A run from beginning to end.
+//! A run from its beginning to its end.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -26,15 +26,20 @@ use crate::summary::{DemoSummary, SideSummary};
 use crate::target::Target;
 use crate::watch::{look, look_once};
 
-/// How long answers to the last inserts are waited for.
+/// Time for which answers to the last inserts are awaited.
 const LAST_TURNS: Duration = Duration::from_secs(30);
-/// How long rows of a run that doesn't wait may take to appear after the last insert.
+/// Time within which rows must appear after the last insert, in a run that doesn't wait for them.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 const SETTLE_POLL: Duration = Duration::from_millis(100);
 
-/// Plays the demo, prints its summary, and fails if a row is missing or an insert failed.
+/// Plays the demo and prints its summary.
 ///
-/// Ends after `run_for`, or when it is asked to stop: probes finish their turn first. Asked again, it ends without them.
+/// Ends after `run_for`, or when it is asked to stop: probes finish their turn first. Asked again, it ends without
+/// them.
+///
+/// # Errors
+/// Fails where an option can't be used, the gateway or database can't be used, the run is interrupted, a row
+/// is missing, or an insert failed.
 pub async fn run(options: DemoOptions, mut stop: StopRequests) -> Result<DemoSummary, DemoError> {
     options.check()?;
     let before = stop.count();
@@ -52,7 +57,7 @@ pub async fn run(options: DemoOptions, mut stop: StopRequests) -> Result<DemoSum
 }
 
 struct Run {
-    /// Served as long as the run.
+    /// The demo's own sites, which are served as long as the run lasts.
     _sites: Option<Sites>,
     fleet: Arc<Fleet>,
     page: Page,
@@ -151,7 +156,7 @@ impl Run {
         }
     }
 
-    /// A last look, when everything that was acknowledged can be there.
+    /// Looks at a side a last time, when everything that was acknowledged can be there.
     async fn settle(&self, side: &Side) {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         // A server without a queue of its own has stored everything already, and refuses.

@@ -1,27 +1,27 @@
-//! The picture on a terminal: figures on top, cities below, as many columns of them as it takes.
+//! The picture on a terminal: figures on top, and the cities below, in as many columns as needed.
 
 use crate::engine::Engine;
 use crate::snapshot::{shown, shown_clock, shown_ms, CityView, Point, SideView, Snapshot};
 use crate::style::{Colour, Line};
 
-/// What the terminal can show.
+/// The size of the terminal, and the characters that it can show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Canvas {
     pub width: usize,
     pub height: usize,
-    /// Block characters for bars and lines; plain ones otherwise.
+    /// Says whether bars and lines may use block characters. If not, plain ones are used.
     pub unicode: bool,
 }
 
-/// Name and latency, and where there is room a stub of a bar.
+/// The least width of a city: name and latency, and a stub of a bar where there is room.
 const MIN_CITY_WIDTH: usize = 20;
 const MAX_CITY_WIDTH: usize = 50;
 const NAME_WIDTH: usize = 13;
-/// ` 999 ms!`
+/// Width of ` 999 ms!`.
 const LATENCY_WIDTH: usize = 8;
 const COMPARED_LABEL_WIDTH: usize = 16;
 const MAX_COMPARED_WIDTH: usize = 48;
-/// `  1010 ms`
+/// Width of `  1010 ms`.
 const COMPARED_VALUE_WIDTH: usize = 9;
 
 pub(crate) fn draw(snapshot: &Snapshot, canvas: Canvas) -> Vec<Line> {
@@ -80,7 +80,7 @@ fn figures(snapshot: &Snapshot, side: &SideView, width: usize) -> Vec<Line> {
     (0..rows).map(line).collect()
 }
 
-/// What belongs together stands below each other, in as many columns as the width allows.
+/// Arranges the figures in as many columns as the width allows. Figures that belong together stand below each other.
 fn figure_columns(snapshot: &Snapshot, side: &SideView, width: usize) -> Vec<Vec<Figure>> {
     let FigureGroups { mut speed, mut rows, mut parts, failures, gateway_cpu, clickhouse_cpu } =
         figure_groups(snapshot, side);
@@ -148,7 +148,8 @@ fn figure_groups(snapshot: &Snapshot, side: &SideView) -> FigureGroups {
     }
 }
 
-/// One column for each side: what each measure is, and how it went. Both sides' lines have one scale.
+/// Compares the sides: one column for each, with every measure and its course. The lines of both sides have
+/// one scale.
 fn comparison(sides: &[SideView], canvas: Canvas) -> Vec<Line> {
     let columns = sides.len().max(1);
     let width = (canvas.width.saturating_sub(COMPARED_LABEL_WIDTH) / columns).min(MAX_COMPARED_WIDTH);
@@ -193,7 +194,7 @@ fn comparison(sides: &[SideView], canvas: Canvas) -> Vec<Line> {
     lines
 }
 
-/// The last `width` values as a line of bars. What is not known is a gap.
+/// Draws the last `width` values as a line of bars. An unknown value is a gap.
 fn spark(values: &[Option<f64>], width: usize, highest: f64, unicode: bool) -> String {
     let levels = if unicode { "▁▂▃▄▅▆▇█" } else { "_.,-~=+#" };
     let level = |value: f64| {
@@ -256,7 +257,7 @@ fn city_cell(snapshot: &Snapshot, city: &CityView, width: usize, slowest_ms: f64
         .with(colour, format!("{latency:>7}{mark}{}", bar(share, bar_width, unicode)))
 }
 
-/// In eighths of a column where the terminal can show them.
+/// Draws a bar, in eighths of a column where the terminal can show them.
 fn bar(share: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
@@ -304,7 +305,7 @@ mod tests {
         snapshot
     }
 
-    /// With a straight side that makes two hundred times as many parts.
+    /// Returns a snapshot with a straight side that makes two hundred times as many parts.
     fn compared() -> Snapshot {
         let mut snapshot = snapshot();
         let point = |second, rate| Point {

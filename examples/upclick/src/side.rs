@@ -1,4 +1,4 @@
-//! One way for rows to go, with all that is known of it: through Windrow, or straight into the database.
+//! One way for rows to go, with all that is known about it: through Windrow, or straight into the database.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Side {
     pub name: String,
     pub is_straight: bool,
     pub store: Store,
-    /// For questions; probes have clients of their own.
+    /// Client for queries; probes have clients of their own.
     pub client: Client,
     pub results: ProbeResults,
     pub watched: Watched,
@@ -26,7 +26,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Makes its table. `recent` is what counts as the recent past.
+    /// Opens a side and makes its table. `recent` is the length of the recent past.
     pub async fn open(destination: &Destination, run: RunId, recent: Duration) -> Result<Self, DemoError> {
         let store = Store::new(destination, run)?;
         let client = store.client(1)?;

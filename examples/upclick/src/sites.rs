@@ -1,4 +1,4 @@
-//! The demo's own sites: served on loopback, as slow as the distance to the asking city would make them.
+//! The demo's own sites, served on loopback. They are as slow as the distance to the asking city would make them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use windrow_http::{RequestHead, ResponseBuilder};
 use crate::cities::{distance_km, City, CITIES};
 use crate::local_server::{Answers, LocalServer};
 
-/// A pretended location of a site.
+/// The pretended location of a site.
 struct Location {
     path: &'static str,
     city: City,
@@ -20,12 +20,12 @@ const LOCATIONS: [Location; 2] = [
     Location { path: "/virginia", city: City { name: "Ashburn", country: "US", latitude: 39.04, longitude: -77.49 } },
 ];
 
-/// What the server itself takes to answer.
+/// Time that the server itself takes to answer, in milliseconds.
 const SERVER_MS: f64 = 4.0;
-/// Light in a fibre, there and back, on a way longer than the shortest one.
+/// Time for a kilometre: light in a fibre, there and back, on a way longer than the shortest one.
 const MS_PER_KM: f64 = 2.0 / 200.0 * 1.4;
 
-/// The sites while they are served; dropped, they close.
+/// The running sites. They close when this is dropped.
 pub(crate) struct Sites(LocalServer);
 
 impl Sites {
@@ -63,7 +63,8 @@ fn latency_of(head: &RequestHead) -> Option<Duration> {
     Some(latency(city, &site.city, fastrand::f64()))
 }
 
-/// `chance` from 0 to 1 spreads the answers: most are near the ideal, some come later.
+/// Returns the latency between two cities. `chance` from 0 to 1 spreads the answers: most are near the ideal,
+/// some are later.
 fn latency(from: &City, to: &City, chance: f64) -> Duration {
     let ideal_ms = SERVER_MS + distance_km(from, to) * MS_PER_KM;
     Duration::from_secs_f64(ideal_ms * (0.97 + 0.25 * chance.powi(4)) / 1000.0)

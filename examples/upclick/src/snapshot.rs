@@ -1,4 +1,4 @@
-//! Everything that is shown, at one moment.
+//! The picture of a run at one moment.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use crate::probe_results::ProbeResultsView;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
     pub elapsed: Duration,
-    /// What runs, in a few words.
+    /// A short name of the run.
     pub title: String,
-    /// Against what, and with which settings.
+    /// The databases and the settings of the run.
     pub subtitle: String,
-    /// Where it is shown with a map.
+    /// The address of the page with the map.
     pub page: String,
-    /// The first one is what the cities are of.
+    /// The sides. The cities' figures are those of the first one.
     pub sides: Vec<SideView>,
     pub gateway_cpu_percent: Option<f64>,
     pub cities: Vec<CityView>,
     pub kpi_ms: f64,
-    /// What the averages cover.
+    /// Time that the averages cover.
     pub averaged_over: Duration,
     /// The last measurement that failed.
     pub last_error: Option<String>,
-    /// What one side became on the other, once there is something to say.
+    /// A sentence that compares the sides, once there is enough to say.
     pub sentence: Option<String>,
-    /// The time is up, and answers are waited for.
+    /// Says whether the time is up, and answers are awaited.
     pub ending: bool,
     pub ended: bool,
 }
 
-/// One way for rows to go.
+/// The figures of one way for rows to go.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SideView {
     pub name: String,
@@ -42,7 +42,7 @@ pub(crate) struct SideView {
     pub inserts_per_second: Option<f64>,
     pub parts_per_second: Option<f64>,
     pub database_cpu_percent: Option<f64>,
-    /// Of the whole run.
+    /// Averages of the whole run.
     pub average: Averages,
     pub past: Vec<Point>,
 }
@@ -57,16 +57,16 @@ pub(crate) struct Point {
     pub database_cpu_percent: Option<f64>,
 }
 
-/// What a side came to, over the whole run.
+/// Averages of a side over the whole run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Averages {
     pub parts_per_second: f64,
-    /// Of one core; `None` when the database's process can't be seen.
+    /// Use of the processor in per cent of one core; `None` when the database's process can't be seen.
     pub database_cpu_percent: Option<f64>,
 }
 
 impl Averages {
-    /// How this became `after`.
+    /// Returns a text that compares these averages with `after`.
     pub(crate) fn became(&self, after: &Averages, engine: Engine) -> String {
         let (pieces, name) = (engine.pieces(), engine.name());
         let rates = format!("{} {pieces}/s became {}", short(self.parts_per_second), short(after.parts_per_second));
@@ -77,22 +77,22 @@ impl Averages {
     }
 }
 
-/// `200`, `1.2`, `1`.
+/// Writes a number as `200`, `1.2` or `1`.
 fn short(value: f64) -> String {
     let text = if value >= 9.95 { format!("{value:.0}") } else { format!("{value:.1}") };
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// What the database said last.
+/// The latest answers of the database.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreView {
     pub found: Option<u64>,
     pub active_parts: Option<u64>,
     pub all_parts: Option<u64>,
-    /// Since the run began.
+    /// Count of parts that were made since the run began.
     pub parts_created: u64,
     pub most_active_parts: u64,
-    /// Why the last question failed.
+    /// The error of the last query, if it failed.
     pub problem: Option<String>,
 }
 
@@ -100,19 +100,19 @@ pub(crate) struct StoreView {
 pub(crate) struct CityView {
     pub city: &'static City,
     pub average_ms: Option<f64>,
-    /// Step by step; nothing is known when nobody asked.
+    /// The averages of each step. An average that was not queried is unknown.
     pub course_ms: Vec<Option<f64>>,
 }
 
 impl Snapshot {
-    /// Why something is not as it should be, if it isn't.
+    /// Returns the latest error, if something is wrong.
     pub fn problem(&self) -> Option<&String> {
         let sides =
             self.sides.iter().filter_map(|side| side.results.last_error.as_ref().or(side.store.problem.as_ref()));
         self.last_error.as_ref().into_iter().chain(sides).next()
     }
 
-    /// Rows that were sent and not answered yet.
+    /// Returns how many rows were sent and are not answered yet.
     pub fn unanswered(&self) -> u64 {
         let of_side =
             |side: &SideView| side.results.sent.saturating_sub(side.results.acknowledged + side.results.failures);
@@ -132,7 +132,7 @@ impl Snapshot {
     }
 }
 
-/// A number that may not be known yet.
+/// Shows a number that may not be known yet.
 pub(crate) fn shown<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or("-".to_owned(), show)
 }
@@ -141,7 +141,7 @@ pub(crate) fn shown_ms(value: Option<f64>) -> String {
     shown(value, |ms| if ms < 10.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") })
 }
 
-/// `m:ss`, or with hours.
+/// Shows a time as `m:ss`, or with hours.
 pub(crate) fn shown_clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     match seconds / 3600 {

@@ -1,13 +1,13 @@
-//! Requests to stop: counted, so that none is missed, whenever it comes.
+//! Requests to stop. They are counted, so that none is missed, whenever it comes.
 
 use tokio::sync::watch;
 
-/// How often somebody has asked the demo to stop.
+/// The count of requests to stop the demo.
 #[derive(Clone)]
 pub struct StopRequests(watch::Receiver<usize>);
 
 impl StopRequests {
-    /// The sender raises the count by one for each request.
+    /// Makes a counter and its sender, which adds one for each request.
     pub fn channel() -> (watch::Sender<usize>, StopRequests) {
         let (sender, receiver) = watch::channel(0);
         (sender, StopRequests(receiver))
@@ -17,7 +17,7 @@ impl StopRequests {
         *self.0.borrow()
     }
 
-    /// Waits until there are more than so many; for ever, if nobody can ask any more.
+    /// Waits until there are more than `count` requests. It waits for ever if no more can come.
     pub async fn more_than(&mut self, count: usize) {
         if self.0.wait_for(|asked| *asked > count).await.is_err() {
             std::future::pending().await

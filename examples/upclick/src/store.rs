@@ -1,4 +1,4 @@
-//! The demo's table: made, filled, watched and checked through the gateway like everything else.
+//! The demo's table. It is made, filled, watched and checked through the gateway like everything else.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,18 +13,19 @@ use crate::options::{Destination, Inserts};
 use crate::probe_results::{NumberSet, MAX_ROWS};
 
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longer than `wait_for_async_insert_timeout` (120 s), whose answer is better than our own impatience.
+/// Time limit of an insert. It is longer than `wait_for_async_insert_timeout` (120 s), whose answer is better
+/// than our own time limit.
 const INSERT_TIMEOUT: Duration = Duration::from_secs(125);
-/// Ids read at a time when all are checked.
+/// Count of ids that are read at a time when all are checked.
 const IDS_PER_PAGE: u64 = 500_000;
 
-/// How to reach the table, and which rows of it are this run's.
+/// The table of a run: its address, and the id by which the run's rows are known.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     endpoint: Endpoint,
     options: ClientOptions,
     credentials: Credentials,
-    /// As it stands in a statement.
+    /// The table's name as it stands in a statement.
     table: String,
     table_name: &'static str,
     database: String,
@@ -34,7 +35,8 @@ pub(crate) struct Store {
     pub engine: Engine,
 }
 
-/// What tells this run's rows from those of others: 60 random bits, the first half of every row's UUID.
+/// The id of a run, by which its rows differ from those of others: 60 random bits, the first half of every
+/// row's UUID.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunId(u64);
 
@@ -48,32 +50,33 @@ pub(crate) struct Row<'a> {
     pub latency: Duration,
 }
 
-/// Parts of the table, or what one flush leaves behind elsewhere.
+/// Counts of the table's parts, or of the batches that flushes leave in other databases.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PartCounts {
     pub active: u64,
     pub all: u64,
-    /// ClickHouse numbers every part that an insert makes, so this counts also those that are merged and gone.
+    /// Count of all parts that were ever made. ClickHouse numbers every part that an insert makes, so this
+    /// counts also parts that are merged and gone.
     pub ever_created: u64,
 }
 
-/// What the table says about one city in this run.
+/// The figures of one city in this run, from the table.
 #[derive(Debug, Clone)]
 pub(crate) struct CityRow {
     pub city: String,
     pub rows: u64,
-    /// Of the recent past; `None` without a row in it.
+    /// Average of the recent past; `None` without a row in it.
     pub average_ms: Option<f64>,
 }
 
-/// How one city's latency went, step by step.
+/// The course of one city's latency, step by step.
 #[derive(Debug, Clone)]
 pub(crate) struct Course {
     pub city: String,
     pub averages_ms: Vec<Option<f64>>,
 }
 
-/// All ids of this run.
+/// All ids of this run that were found.
 #[derive(Debug, Default)]
 pub(crate) struct FoundIds {
     pub numbers: NumberSet,
@@ -92,7 +95,7 @@ impl RunId {
         format!("{:015x}", self.0)
     }
 
-    /// A UUID of version 4 in form: the run, then the row's number.
+    /// Returns a UUID in the form of version 4: the run, then the row's number.
     fn row_id(self, number: u64) -> String {
         let run = self.text();
         let row = format!("{:015x}", number % MAX_ROWS);
@@ -119,7 +122,7 @@ impl Store {
         Ok(Self { endpoint, options, credentials, table, table_name, database, run, inserts, flush_after_ms, engine })
     }
 
-    /// Connections of its own, as each probe has.
+    /// Makes a client with connections of its own, as each probe has.
     pub fn client(&self, max_connections: usize) -> Result<Client, DemoError> {
         let options = ClientOptions { max_connections, ..self.options.clone() };
         Client::new(self.endpoint.clone(), options).map_err(|error| DemoError::Options(error.to_string()))
@@ -184,14 +187,14 @@ impl Store {
         Ok(PartCounts { active: next(), all: next(), ever_created: next() })
     }
 
-    /// Every city with rows in this run, with its average since `since`.
+    /// Returns every city with rows in this run, with its average since `since`.
     pub async fn cities(&self, client: &Client, since: SystemTime) -> Result<Vec<CityRow>, CallError> {
         let query = self.engine.cities(&self.table, &self.run.text(), since);
         let answer = self.query(client, &query).await?;
         Ok(answer.text().lines().filter_map(parse_city).collect())
     }
 
-    /// By city, the averages of `steps` steps of `step` seconds from `since` on.
+    /// Returns each city's averages in `steps` steps of `step` seconds from `since` on.
     pub async fn courses(
         &self,
         client: &Client,
@@ -212,12 +215,12 @@ impl Store {
         Ok(courses)
     }
 
-    /// Whether what is acknowledged is stored.
+    /// Says whether acknowledged rows are stored already.
     pub fn waits(&self) -> bool {
         self.inserts != Inserts::NotWaiting
     }
 
-    /// Stores what is buffered, if the run doesn't wait for it.
+    /// Makes the gateway store buffered rows, if the run doesn't wait for them.
     pub async fn flush(&self, client: &Client) -> Result<(), CallError> {
         if self.waits() {
             return Ok(());

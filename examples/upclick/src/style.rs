@@ -1,4 +1,4 @@
-//! Pieces of lines with colours, kept apart until a line is cut to its width.
+//! Pieces of lines with colours. They are kept apart until a line is cut to its width.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
@@ -30,7 +30,7 @@ impl Line {
         self.spans.iter().map(|span| span.text.chars().count()).sum()
     }
 
-    /// Adds another line's pieces, from the column `at` on.
+    /// Adds the pieces of another line, from the column `at` on.
     pub fn beside(mut self, at: usize, other: Line) -> Self {
         let gap = at.saturating_sub(self.width());
         self = self.with(Colour::Plain, " ".repeat(gap));
@@ -38,7 +38,7 @@ impl Line {
         self
     }
 
-    /// The line cut to `width` columns, with escape sequences when `colours`.
+    /// Returns the line cut to `width` columns, with escape sequences if `colours` is set.
     pub fn paint(&self, width: usize, colours: bool) -> String {
         let mut out = String::new();
         let mut room = width;

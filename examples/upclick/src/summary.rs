@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The summary of a run.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct DemoSummary {
 #[derive(Debug, Clone)]
 pub struct SideSummary {
     pub name: String,
-    /// Without Windrow.
+    /// Says whether the rows went without Windrow.
     pub is_straight: bool,
     pub engine: Engine,
     /// Rows that were sent.
@@ -35,7 +35,7 @@ pub struct SideSummary {
     pub missing: u64,
     /// Rows whose id is in the database more than once.
     pub duplicated: u64,
-    /// Why it isn't known what is in the database.
+    /// The error of looking the rows up, if that failed.
     pub unread: Option<String>,
     pub failures: u64,
     /// Refusals for too many parts, after which the row was tried again.
@@ -44,9 +44,9 @@ pub struct SideSummary {
     pub last_error: Option<String>,
     pub parts_created: u64,
     pub most_active_parts: u64,
-    /// Active, and merged but not yet removed.
+    /// Count of active parts, and of parts that are merged but not yet removed.
     pub all_parts: Option<u64>,
-    /// How often the parts were looked at.
+    /// Count of looks at the parts.
     pub part_samples: u64,
     pub average: Averages,
     pub ack_p50_ms: Option<f64>,
@@ -62,12 +62,12 @@ impl SideSummary {
             && self.inserted > 0
     }
 
-    /// Rows whose insert was neither acknowledged nor refused: the run was cut off before.
+    /// Returns how many rows' inserts were neither acknowledged nor refused: the run was cut off before.
     pub fn unanswered(&self) -> u64 {
         self.inserted.saturating_sub(self.acknowledged + self.failures)
     }
 
-    /// One sentence.
+    /// Returns the verdict as one sentence.
     fn verdict(&self) -> String {
         let (name, database) = (capitalised(&self.name), self.engine.name());
         if self.is_complete() {
@@ -111,7 +111,7 @@ impl DemoSummary {
         }
     }
 
-    /// What straight inserts became with Windrow.
+    /// Returns a sentence that compares straight inserts with those through Windrow.
     fn comparison(&self) -> Option<String> {
         let through = self.sides.iter().find(|side| !side.is_straight)?;
         let straight = self.sides.iter().find(|side| side.is_straight)?;

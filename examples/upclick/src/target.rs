@@ -1,4 +1,4 @@
-//! A site to measure, and how: the time from a request to the first byte of its answer.
+//! A site to measure: the time from a request to the first byte of its answer.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,18 @@ use crate::cities::City;
 use crate::errors::DemoError;
 
 const SITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A page's rest is read so that its connection can be used again; beyond this it is cheaper to open another.
+/// The most bytes of a page that are read. Its rest is read so that its connection can be used again; beyond
+/// this it is cheaper to open another.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 
-/// A site's URL, taken apart.
+/// The parts of a site's URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub url: String,
     endpoint: Endpoint,
     path: String,
-    /// One of the demo's own sites: it is told the city, to answer as late as distance would make it.
+    /// Says whether it is one of the demo's own sites: such a site is told the city, to answer as late as
+    /// distance would make it.
     simulated: bool,
 }
 
@@ -57,8 +59,8 @@ impl Target {
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: windrow-upclick\r\nAccept: */*\r\n\r\n")
     }
 
-    /// Time to first byte on an open connection. Any answer counts: that a site is up and how fast is all that is
-    /// asked.
+    /// Measures the time to the first byte on an open connection. Any answer counts: the measurement is only
+    /// about whether a site is up and how fast it is.
     pub async fn measure(&self, client: &Client, city: &City) -> Result<Duration, String> {
         let request = self.request(city);
         let mut lease = client.connection().await.map_err(|error| error.to_string())?;
@@ -80,7 +82,7 @@ impl Target {
     }
 }
 
-/// As it may be shown.
+/// Returns a URL without user and password, as it may be shown.
 pub(crate) fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! The terminal: its size, and drawing over the same place again and again.
+//! The terminal: its size, and drawing in the same place again and again.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -13,19 +13,20 @@ fn draws_on_terminal(output: Output) -> bool {
     output == Output::Auto && io::stdout().is_terminal() && !std::env::var("TERM").is_ok_and(|term| term == "dumb")
 }
 
-/// The terminal's width; `None` when standard output is none.
+/// Returns the terminal's width, or `None` when standard output is no terminal.
 pub fn terminal_columns() -> Option<usize> {
     io::stdout().is_terminal().then(|| size().columns)
 }
 
-/// The second screen of a terminal. Dropped, it gives the first one back as it was, also when the run failed.
+/// The second screen of a terminal. When it is dropped, the first one comes back as it was, even if the run failed.
 pub(crate) struct Terminal {
     colours: bool,
     unicode: bool,
 }
 
 impl Terminal {
-    /// `None` when standard output is no terminal that can be drawn on, or isn't to be.
+    /// Opens the screen. Returns `None` when standard output is no terminal that can be drawn on, or drawing
+    /// is not wanted.
     pub fn open(output: Output) -> Option<Self> {
         if !draws_on_terminal(output) {
             return None;
@@ -39,7 +40,7 @@ impl Terminal {
         Canvas { width: size.columns, height: size.rows, unicode: self.unicode }
     }
 
-    /// Each line is overwritten and the rest of it cleared, so that nothing flickers.
+    /// Draws a frame. Each line is overwritten and the rest of it cleared, so that nothing flickers.
     pub fn show(&self, lines: &[Line]) -> io::Result<()> {
         let width = size().columns;
         let mut frame = String::from("\x1b[H");
@@ -52,7 +53,7 @@ impl Terminal {
         write_out(&frame)
     }
 
-    /// Leaves the picture on the first screen, above what is printed next.
+    /// Closes the screen and leaves the picture on the first one, above the text that is printed next.
     pub fn close_with(self, lines: &[Line]) -> io::Result<()> {
         let width = size().columns;
         let colours = self.colours;
@@ -75,7 +76,7 @@ fn write_out(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// See no-color.org.
+/// Says whether colours are wanted; see no-color.org.
 fn wants_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -95,7 +96,7 @@ struct Size {
     rows: usize,
 }
 
-/// `COLUMNS` and `LINES` are someone's wish and win over what the terminal says.
+/// Returns the size of the terminal. `COLUMNS` and `LINES` are a user's wish and win over the terminal's own size.
 fn size() -> Size {
     let wish =
         |name| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok()).filter(|n| (1..=1000).contains(n));

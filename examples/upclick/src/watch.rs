@@ -1,4 +1,4 @@
-//! Asks the database, again and again, what has become of the inserts.
+//! Queries the database, again and again, for the outcome of the inserts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,19 +11,19 @@ use crate::side::Side;
 use crate::snapshot::StoreView;
 use crate::store::{CityRow, Course, PartCounts};
 
-/// Often enough to see parts pile up, seldom enough not to be a load of its own.
+/// Time between two looks: short enough to see parts pile up, and long enough not to be a load of its own.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The last minute, in steps.
+/// The steps of the last minute, in seconds.
 pub(crate) const COURSE_STEP_SECONDS: u64 = 2;
 pub(crate) const COURSE_STEPS: usize = 30;
 
-/// The latest answers of one side, shared with whoever shows them.
+/// The latest answers about one side, shared with those who show them.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    /// The parts that were there before.
+    /// The parts that were there before the run.
     before: PartCounts,
     latest: Mutex<Latest>,
-    /// Somebody wants to see the last minute.
+    /// Says whether a viewer wants to see the last minute.
     courses_wanted: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ impl Watched {
         self.lock().clone()
     }
 
-    /// The next look asks for them.
+    /// Makes the next look query the courses of the last minute.
     pub fn want_courses(&self) {
         self.courses_wanted.store(true, Ordering::Relaxed);
     }
@@ -89,7 +89,7 @@ pub(crate) async fn look(fleet: Arc<Fleet>, side: usize) {
     }
 }
 
-/// One look at the parts, and at the rows if asked.
+/// Looks once at the parts, and at the rows if asked.
 pub(crate) async fn look_once(fleet: &Fleet, side: &Side, with_cities: bool) -> Result<(), CallError> {
     let Side { store, client, watched, .. } = side;
     watched.take_parts(store.part_counts(client).await?);

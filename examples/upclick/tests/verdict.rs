@@ -1,4 +1,4 @@
-//! The demo's verdict against gateways that do what a real one must never do.
+//! Tests of the demo's verdict against gateways that do what a real one must never do.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use windrow_clickhouse::percent_decode;
 use windrow_http::{Collected, Connection, Limits, NextRequest, RequestHead, ResponseBuilder, Stream};
 use windrow_upclick::{DemoError, DemoOptions, DemoSummary, Destination, Inserts, Output, SideSummary, StopRequests};
 
-/// What the gateway does to every fifth row; all others it stores.
+/// The fault of the gateway with every fifth row; it stores all others.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     None,
@@ -90,7 +90,8 @@ async fn answer(stream: TcpStream, gateway: Arc<Gateway>) {
     }
 }
 
-/// One side of a run that waits until rows are stored; beside it, an honest ClickHouse is inserted into straight.
+/// Runs a demo whose first side waits until rows are stored. The other side inserts straight into a
+/// ClickHouse without faults.
 async fn run_against(fault: Fault) -> Result<SideSummary, SideSummary> {
     let (through, server) = start(fault).await;
     let (straight, other) = start(Fault::None).await;
@@ -120,7 +121,7 @@ async fn run_against(fault: Fault) -> Result<SideSummary, SideSummary> {
     }
 }
 
-/// Nobody asks it to stop.
+/// Runs the demo without a request to stop.
 async fn run(options: DemoOptions) -> Result<DemoSummary, DemoError> {
     let (_sender, stop) = StopRequests::channel();
     windrow_upclick::run(options, stop).await

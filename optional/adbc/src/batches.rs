@@ -1,7 +1,8 @@
-//! By what stored batches are known when they come again: a table of their ids beside the tables that they go to.
+//! The table of the ids of stored batches, which stands beside their tables. A batch that comes again is
+//! known by its id.
 //!
-//! As on DuckDB, old ids go only when many newer ones are there: a batch comes again after a lost answer, which is at
-//! once, or after a crash, which may be as long ago as the gateway was away.
+//! As on DuckDB, old ids are removed only when many newer ones are there: a batch comes again after a lost
+//! answer, which is at once, or after a crash, which may be as long ago as the gateway was away.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,10 +12,10 @@ use windrow_engine::sink::BatchId;
 use crate::connection::Connection;
 use crate::system::BATCHES;
 
-/// Ids that are kept whatever their age, and however many there are.
+/// Count of the newest ids that are kept whatever their age.
 const KEPT: u64 = 100_000;
 const KEPT_AT_MOST: u64 = 2_000_000;
-/// After so many stored batches the table is looked through.
+/// Count of stored batches after which old ids are removed.
 const PRUNED_EVERY: u64 = 20_000;
 
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(crate) struct Batches {
     since_pruned: AtomicU64,
 }
 
-/// What became of an id that was to be noted.
+/// The result of noting an id.
 pub(crate) enum Noted {
     New,
     /// The batch is stored, or is about to be: the same id is there.
@@ -31,7 +32,7 @@ pub(crate) enum Noted {
 }
 
 impl Batches {
-    /// Before a transaction that writes into the table.
+    /// Makes the table. It is called before a transaction that writes into it.
     pub(crate) fn make(&self, connection: &mut Connection) -> Result<(), Exception> {
         if !self.is_made.load(Ordering::Relaxed) {
             connection.execute(&connection.system().create_batches())?;
@@ -40,8 +41,9 @@ impl Batches {
         Ok(())
     }
 
-    /// The first statement of a batch's transaction. Another one that has noted the same id, and has not ended, is
-    /// waited for: what follows an id that is new is surely not stored by an earlier attempt.
+    /// Notes the id, as the first statement of a batch's transaction. This waits for any other transaction
+    /// that has noted the same id and has not ended. So after a new id nothing was stored by an earlier
+    /// attempt.
     pub(crate) fn note(&self, connection: &mut Connection, id: BatchId) -> Result<Noted, Exception> {
         if !connection.system().keeps_ids_apart() && knows(connection, id)? {
             return Ok(Noted::Known);
@@ -57,7 +59,7 @@ impl Batches {
         }
     }
 
-    /// Whether it is time to look the table through.
+    /// Counts a stored batch, and says whether it is time to remove old ids.
     pub(crate) fn stored(&self) -> bool {
         let is_due = self.since_pruned.fetch_add(1, Ordering::Relaxed) + 1 >= PRUNED_EVERY;
         if is_due {

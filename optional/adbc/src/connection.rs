@@ -1,4 +1,4 @@
-//! One connection: blocking, for whoever has a thread for it.
+//! One connection. Its calls block, so the caller needs a thread for it.
 
 use adbc_core::error::Status;
 use adbc_core::options::{IngestMode, OptionConnection, OptionStatement, OptionValue};
@@ -17,9 +17,9 @@ pub(crate) struct Connection {
     inner: ManagedConnection,
     system: System,
     version: String,
-    /// Whether it goes back to the others: nothing has failed on it.
+    /// Says whether the connection may be used again: nothing has failed on it.
     pub(crate) is_sound: bool,
-    /// Whether it has lain idle, and may have been lost meanwhile.
+    /// Says whether the connection has lain idle, and may have been lost meanwhile.
     pub(crate) is_used: bool,
 }
 
@@ -59,7 +59,7 @@ impl Connection {
         self.inner.set_option(option, OptionValue::String(value.to_owned()))
     }
 
-    /// Whether the driver has transactions, for a database of which that is not known.
+    /// Says whether the driver has transactions, for a database where that is not known.
     pub(crate) fn has_transactions(&mut self) -> Result<bool, Exception> {
         let told = self.set(OptionConnection::AutoCommit, "false");
         match told.map_err(|error| error.status) {
@@ -80,7 +80,7 @@ impl Connection {
         self.checked(begun)
     }
 
-    /// Ends the transaction, and leaves the connection without one.
+    /// Commits the transaction, and leaves the connection without one.
     pub(crate) fn commit(&mut self) -> Result<(), Exception> {
         let done = self.inner.commit();
         self.checked(done)?;
@@ -90,7 +90,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Its connection is not used any more.
+    /// Rolls back. The connection is not used again.
     pub(crate) fn rollback(&mut self) {
         self.is_sound = false;
         // Fails where the connection is gone, and then nothing was stored either.
@@ -105,8 +105,8 @@ impl Connection {
         self.checked(made)
     }
 
-    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says
-    /// whether it shall run at all.
+    /// Runs a statement and returns its result. `cancellable` gets the handle to stop the statement before it
+    /// runs, and says whether it may run at all.
     pub(crate) fn query(
         &mut self,
         sql: &str,
@@ -120,7 +120,8 @@ impl Connection {
         Ok(Running { reader: self.checked(begun)?, _statement: statement })
     }
 
-    /// Runs a statement whose result nobody reads. How many rows it changed, where the driver says so.
+    /// Runs a statement whose result is not read. Returns how many rows it changed, or 0 where the driver
+    /// doesn't say so.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         let mut statement = self.statement(sql)?;
         let done = statement.execute_update();
@@ -128,7 +129,7 @@ impl Connection {
         Ok(changed.map_or(0, |changed| u64::try_from(changed).unwrap_or(0)))
     }
 
-    /// All batches of a small result.
+    /// Returns all batches of a small result.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
         let Running { reader, _statement } = self.query(sql, |_| true)?;
         let rows: Result<Vec<_>, _> = reader.collect();
@@ -138,20 +139,20 @@ impl Connection {
         })
     }
 
-    /// As the driver tells it, from the catalogue: no lock on the table is waited for.
+    /// Returns the schema of a table as the driver reads it from the catalogue: this waits for no lock on the table.
     pub(crate) fn table_schema(&mut self, table: &TableRef) -> Result<Schema, Exception> {
         let schema = Some(table.schema.as_str()).filter(|schema| !schema.is_empty());
         let found = self.inner.get_table_schema(None, schema, &table.table);
         self.checked(found)
     }
 
-    /// Appends rows, whose columns are those of the table that have their names.
+    /// Appends rows. Their columns are matched with the table's by name.
     pub(crate) fn ingest(&mut self, table: &TableRef, batches: Vec<RecordBatch>) -> Result<(), Exception> {
         let schema = Some(table.schema.as_str()).filter(|schema| !schema.is_empty());
         self.ingest_into(&table.table, schema.map(|schema| (OptionStatement::TargetDbSchema, schema)), batches)
     }
 
-    /// As [`ingest`](Connection::ingest), into a temporary table.
+    /// Appends rows like [`ingest`](Connection::ingest), but into a temporary table.
     pub(crate) fn ingest_temporary(&mut self, table: &str, batches: Vec<RecordBatch>) -> Result<(), Exception> {
         let place = match self.system {
             System::Sqlite => (OptionStatement::Temporary, "true"),
@@ -181,7 +182,7 @@ impl Connection {
         self.checked(done).map(|_| ())
     }
 
-    /// From now on nothing that runs on it may change anything, if the database can see to that.
+    /// Makes the connection read-only, if the database supports that.
     pub(crate) fn only_read(&mut self) -> Result<(), Exception> {
         match self.system.read_only() {
             Some(statement) => self.execute(statement).map(|_| ()),

@@ -1,4 +1,4 @@
-//! The database: opened once, and what gives out connections to it.
+//! The database, which is opened once and gives out connections.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::system::{System, APPENDS, BATCHES};
 use crate::tables::Tables;
 use crate::transaction::Work;
 
-/// A database behind an ADBC driver. Clones are of the same one.
+/// A database behind an ADBC driver. Clones share the same database.
 #[derive(Clone)]
 pub struct Adbc {
     inner: Arc<Inner>,
@@ -28,9 +28,11 @@ struct Inner {
     system: System,
     version: String,
     stores: Pool,
-    /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
+    /// Connections for queries about tables, which inserts wait for: slow readers of results must not be in
+    /// their way.
     lookups: Pool,
-    /// Of questions that may have to wait for somebody's commit, so that nobody's look-ups wait behind them.
+    /// Connections for queries that may have to wait for another transaction's commit, so that no look-up
+    /// waits behind them.
     waits: Pool,
     transactions: Pool,
     turn: Arc<Mutex<()>>,
@@ -43,14 +45,18 @@ struct Inner {
 
 const MAX_LOOKUPS: usize = 4;
 const MAX_WAITS: usize = 4;
-/// Appends that have failed look for the row in transactions beside their own: some are left for that.
+/// Transactions that are kept free for appends that have failed: such an append looks for its row in another
+/// transaction.
 const SPARE_TRANSACTIONS: usize = 2;
-/// How long a query waits for one that runs, and who asks about a table for its answer.
+/// Time limit for a query to get a permit, and for the answer about a table.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const CLOSES_WITHIN: Duration = Duration::from_secs(5);
 
 impl Adbc {
-    /// Loads the driver. No connection is made yet: the database may be away. An error says what to do.
+    /// Loads the driver. No connection is made yet: the database may be away.
+    ///
+    /// # Errors
+    /// Fails where the driver can't be loaded or the address is not valid. The error says what to do.
     pub fn open(options: &AdbcOptions) -> Result<Adbc, String> {
         let system = System::of_scheme(&options.scheme);
         let version = format!("(ADBC {})", options.scheme);
@@ -74,12 +80,12 @@ impl Adbc {
         Ok(Adbc { inner: Arc::new(inner) })
     }
 
-    /// What stands behind the texts of errors: `(ADBC postgresql)`.
+    /// Returns the suffix of errors' texts: `(ADBC postgresql)`.
     pub fn version_suffix(&self) -> &str {
         &self.inner.version
     }
 
-    /// The schema that a database of ClickHouse's names. An empty one is where the connection looks first.
+    /// Returns the schema for a database of ClickHouse. The empty schema is the one where the connection looks first.
     pub fn schema_of(database: &str) -> &str {
         match database {
             "default" => "",
@@ -87,12 +93,15 @@ impl Adbc {
         }
     }
 
-    /// Whether a table is one that Windrow keeps for itself.
+    /// Says whether the table is one that Windrow keeps for itself.
     pub fn is_windrows(table: &str) -> bool {
         [BATCHES, APPENDS].iter().any(|own| table.eq_ignore_ascii_case(own))
     }
 
-    /// Whether it answers.
+    /// Checks that the database answers.
+    ///
+    /// # Errors
+    /// Fails where it can't be reached or answers with an error.
     pub async fn ping(&self) -> Result<(), Exception> {
         self.look(|database, connection| {
             connection.execute("SELECT 1")?;
@@ -101,7 +110,10 @@ impl Adbc {
         .await
     }
 
-    /// What a table (or view) is made of. `None`: there is none of that name.
+    /// Returns the description of a table or a view, or `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// Fails where the database can't be asked.
     pub async fn table(&self, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
         let name = name.clone();
         let found = self.look(move |database, connection| {
@@ -111,18 +123,26 @@ impl Adbc {
         Ok(found.await?.map(|table| table.info.clone()))
     }
 
-    /// Whether rows can be stored as a whole, and a batch that comes again is recognised. Known as soon as a table is.
+    /// Says whether rows can be stored as a whole, and a batch that comes again is recognised. This is known
+    /// as soon as a table is.
     pub fn has_transactions(&self) -> bool {
         self.inner.has_transactions.get().copied().unwrap_or(true)
     }
 
-    /// Runs one statement of those that are taken.
+    /// Runs one statement, if it is of a kind that Windrow runs.
+    ///
+    /// # Errors
+    /// Fails where the statement may not run, no permit comes free in time, or the database refuses it or
+    /// can't be reached.
     pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
         let permit = self.query_permit(&session.user).await?;
         query::run(self.clone(), permit, sql, session).await
     }
 
     /// Begins a transaction on a connection and a thread of its own.
+    ///
+    /// # Errors
+    /// Fails where the database can't be reached or is closed, or its driver has no transactions.
     pub async fn begin(&self) -> Result<Transaction, Exception> {
         let permit = self.inner.transactions.permit().await.ok_or_else(|| self.closed())?;
         let database = self.clone();
@@ -130,13 +150,15 @@ impl Adbc {
         Transaction::begin(self.closed(), self.inner.version.clone(), permit, begin).await
     }
 
-    /// Transactions that may be open at once, beside those of small inserts.
+    /// Returns how many transactions may be open at once, besides those of small inserts.
     pub fn max_transactions(&self) -> usize {
         self.inner.max_connections
     }
 
-    /// Runs a statement of Windrow's own, which may run twice. Nothing that comes from outside may stand in it but as a
-    /// literal.
+    /// Runs a statement of Windrow's own, which may run twice. Text from outside may stand in it only as a literal.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the statement or can't be reached.
     pub async fn own_execute(&self, sql: &str) -> Result<(), Exception> {
         let sql = sql.to_owned();
         self.look(move |database, connection| {
@@ -146,7 +168,10 @@ impl Adbc {
         .await
     }
 
-    /// As [`own_execute`](Adbc::own_execute), for the rows of a small result.
+    /// Runs a query like [`own_execute`](Adbc::own_execute), and returns the rows of its small result.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the query or can't be reached.
     pub async fn own_rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
         let sql = sql.to_owned();
         self.look(move |database, connection| {
@@ -156,9 +181,10 @@ impl Adbc {
         .await
     }
 
-    /// Waits, not for long, for a transaction that has run `insert` into `table` and not ended. To try the insert as
-    /// well is the way to wait for its row; as it writes, that is done only while somebody writes into the table.
-    /// False: whether the row is there can't be certain here.
+    /// Waits a short time for a transaction that has run `insert` into `table` and not ended. The way to wait
+    /// for its row is to try the same insert; as that writes, it is done only while another transaction
+    /// writes into the table. Returns false where this database can't tell for certain whether the row is
+    /// there.
     pub(crate) async fn wait_for(&self, table: &str, insert: &str) -> Result<bool, Exception> {
         let system = self.system();
         let Some((is_written, wait)) = system.is_written(table).zip(system.wait_for(insert)) else {
@@ -171,24 +197,24 @@ impl Adbc {
         self.look_in(|inner| &inner.waits, wait).await
     }
 
-    /// A query of one column: the names of the tables in a schema.
+    /// Returns a query of one column: the names of the tables in a schema.
     pub fn list_tables(&self, schema: &str) -> String {
         self.inner.system.list_tables(schema)
     }
 
-    /// A query of one column: the names of the schemas.
+    /// Returns a query of one column: the names of the schemas.
     pub fn list_schemas(&self) -> &'static str {
         self.inner.system.list_schemas()
     }
 
-    /// `listener` is called when a statement has run here that may have changed tables. What others change shows by
-    /// itself, after a while.
+    /// Registers a `listener` that is called when a statement has run here that may have changed tables.
+    /// Changes from elsewhere are noticed by themselves, after a while.
     pub fn when_tables_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         self.inner.tables.tell(Box::new(listener));
     }
 
-    /// Waits for what is under way and closes all connections. Calls that come later fail. A driver that waits for a
-    /// server that is gone is not waited for.
+    /// Waits for running calls and closes all connections. Later calls fail. If a driver waits for a server
+    /// that is gone, this gives up after a while.
     pub async fn close(&self) {
         let closed = async {
             self.inner.query_permits.close().await;
@@ -202,7 +228,7 @@ impl Adbc {
         }
     }
 
-    /// Whether a backslash in a string means nothing but itself.
+    /// Says whether a backslash in a string stands for itself.
     pub fn has_plain_backslashes(&self) -> bool {
         !matches!(self.inner.system, System::Other { .. })
     }
@@ -219,7 +245,7 @@ impl Adbc {
         &self.inner.transactions
     }
 
-    /// Of those who write one after the other, where the database has one writer. Blocks.
+    /// Waits for the turn to write, in a database that has one writer. Blocks.
     pub(crate) fn take_turn(&self) -> Option<OwnedMutexGuard<()>> {
         self.system().has_one_writer().then(|| self.inner.turn.clone().blocking_lock_owned())
     }
@@ -236,7 +262,7 @@ impl Adbc {
         Exception::new(ErrorCode::ABORTED, "The database is being closed", &self.inner.version)
     }
 
-    /// Found out once, with the first connection.
+    /// Finds out whether there are transactions, once, with the first connection.
     pub(crate) fn look_for_transactions(&self, connection: &mut Connection) -> Result<bool, Exception> {
         if let Some(known) = self.inner.has_transactions.get() {
             return Ok(*known);
@@ -251,7 +277,7 @@ impl Adbc {
         Ok(found)
     }
 
-    /// Old ids of batches go, beside the stores: nobody waits for it.
+    /// Removes old ids of batches on a thread of its own: no store waits for it.
     pub(crate) fn prune(&self) {
         let database = self.clone();
         let prune = move || {
@@ -266,7 +292,7 @@ impl Adbc {
         }
     }
 
-    /// Asks on a connection for facts. One that has lain idle may have been lost: then a new one is asked.
+    /// Runs a query about facts. A connection that was idle may have been lost: then a new one is used.
     async fn look<T: Send + 'static>(
         &self,
         ask: impl Fn(&Adbc, &mut Connection) -> Result<T, Exception> + Send + 'static,
@@ -322,7 +348,8 @@ impl Adbc {
         found
     }
 
-    /// A connection that nobody has used: what a client's statement leaves behind on it goes with it. Blocks.
+    /// Opens a connection that was never used: its state ends with it, so a client's statement leaves nothing
+    /// behind. Blocks.
     pub(crate) fn connect(&self) -> Result<Connection, Exception> {
         self.inner.lookups.fresh()
     }
@@ -346,7 +373,7 @@ impl Adbc {
     }
 }
 
-/// Runs something that blocks.
+/// Runs a blocking job on a thread of its own.
 pub(crate) fn spawn(name: &str, job: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(job).map(|_| ())
 }

@@ -1,9 +1,10 @@
-//! Finding a driver, and what it is told of the database.
+//! Finds a driver, and the options that it gets for the database.
 //!
-//! A driver is a shared library. One that the settings name is loaded. Else it is searched for by its usual name, such
-//! as `adbc_driver_postgresql`, as ADBC's driver manager searches: for a manifest in the folders of the environment
-//! (`ADBC_DRIVER_PATH`), of the user and of the system, then for the library where the system's linker looks. Before
-//! that comes the folder of the executable, so that a driver may simply lie beside it.
+//! A driver is a shared library. A driver that the settings name is loaded. Any other is searched for by its
+//! usual name, such as `adbc_driver_postgresql`, as ADBC's driver manager searches: for a manifest in the
+//! folders of the environment (`ADBC_DRIVER_PATH`), of the user and of the system, then for the library where
+//! the system's linker looks. The folder of the executable comes before that, so that a driver may simply be
+//! put there.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,8 @@ use adbc_driver_manager::{ManagedDatabase, ManagedDriver};
 
 use crate::options::AdbcOptions;
 
-/// A database as its driver knows it. Some drivers connect to it already to open it, so that is tried anew until it
-/// works.
+/// A database as its driver knows it. Some drivers connect to the database in order to open it, so opening is
+/// tried again until it works.
 pub(crate) struct Source {
     driver: ManagedDriver,
     told: Vec<(OptionDatabase, String)>,
@@ -30,7 +31,7 @@ impl Source {
         Ok(Source { driver: load(options)?, told: told(options)?, opened: Mutex::default() })
     }
 
-    /// Blocks.
+    /// Returns the opened database. Blocks.
     pub(crate) fn database(&self) -> Result<ManagedDatabase, Error> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = &*opened {
@@ -83,7 +84,7 @@ fn beside_executable(scheme: &str) -> Option<OsString> {
     beside.is_file().then(|| beside.into_os_string())
 }
 
-/// The options that the driver is opened with.
+/// Returns the options that the driver is opened with.
 fn told(options: &AdbcOptions) -> Result<Vec<(OptionDatabase, String)>, String> {
     let mut told = match options.scheme.as_str() {
         "sqlite" => vec![(OptionDatabase::Uri, sqlite_file(&options.url)?)],
@@ -94,7 +95,7 @@ fn told(options: &AdbcOptions) -> Result<Vec<(OptionDatabase, String)>, String> 
     Ok(told)
 }
 
-/// `sqlite:///absolute/file.db` or `sqlite:relative.db`.
+/// Returns the file of `sqlite:///absolute/file.db` or `sqlite:relative.db`.
 fn sqlite_file(url: &str) -> Result<String, String> {
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     let path = path.strip_prefix("//").unwrap_or(path);
@@ -105,7 +106,8 @@ fn sqlite_file(url: &str) -> Result<String, String> {
     }
 }
 
-/// `flightsql://user:password@host:port`. Inside TLS where the options of the driver say so by a `uri` of their own.
+/// Returns the options for `flightsql://user:password@host:port`. TLS is used where the driver's own options
+/// have a `uri` that says so.
 fn flight_server(url: &str) -> Result<Vec<(OptionDatabase, String)>, String> {
     let rest = url.strip_prefix("flightsql://").ok_or("adbc:flightsql: is followed by //host:port")?;
     let (credentials, address) = rest.rsplit_once('@').map_or((None, rest), |(who, address)| (Some(who), address));

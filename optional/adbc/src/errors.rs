@@ -1,20 +1,21 @@
-//! Errors of drivers in ClickHouse's form: which code each becomes.
+//! Errors of drivers in ClickHouse's form: the code that each error gets.
 //!
-//! What the code says decides what is done: whether a batch is tried again, whether it is taken apart until the guilty
-//! insert is found, whether the table is looked up anew. A SQLSTATE says it best. Where a driver gives none, its text
-//! does (SQLite's), and at last the kind of error that ADBC knows.
+//! The code decides what is done: whether a batch is tried again, whether it is divided until the bad insert
+//! is found, whether the table is looked up again. A SQLSTATE gives the code best. Where a driver has none,
+//! its text gives it (SQLite's), and at last the kind of error that ADBC knows.
 
 use adbc_core::error::{Error, Status};
 use windrow_clickhouse::{ErrorCode, Exception};
 
-/// `version` is what stands behind the text, such as `(PostgreSQL)`.
+/// Makes an exception of a driver's error. `version` is the suffix of its text, such as `(PostgreSQL)`.
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
     let state = sqlstate(error);
     let code = code_of(&state, error.status, &error.message);
     worded(code, &error.message, version)
 }
 
-/// An error that comes while a result is read: the driver's text in an error of Arrow's.
+/// Makes an exception of an error that comes while a result is read. It has the driver's text inside an error
+/// of Arrow.
 pub(crate) fn of_arrow(error: &arrow_schema::ArrowError, version: &str) -> Exception {
     let told = match error {
         arrow_schema::ArrowError::CDataInterface(text) => text.clone(),
@@ -25,7 +26,7 @@ pub(crate) fn of_arrow(error: &arrow_schema::ArrowError, version: &str) -> Excep
     worded(code_of(state, Status::Unknown, told), told, version)
 }
 
-/// Whether the connection is of no use any more.
+/// Says whether the connection can't be used any more.
 pub(crate) fn is_lost(exception: &Exception) -> bool {
     exception.code == ErrorCode::NETWORK_ERROR
 }
@@ -44,7 +45,7 @@ fn worded(code: ErrorCode, told: &str, version: &str) -> Exception {
     copied_row(text).map_or(exception.clone(), |row| at_row(&exception, row))
 }
 
-/// Says in which row of what was sent an error lies, in the words by which ClickHouse says it.
+/// Adds the row that an error is about, in the words that ClickHouse uses for it.
 pub(crate) fn at_row(exception: &Exception, row: u64) -> Exception {
     let place = match exception.code {
         ErrorCode::VIOLATED_CONSTRAINT => format!("DB::Exception: A constraint is violated at row {row}: "),
@@ -53,7 +54,8 @@ pub(crate) fn at_row(exception: &Exception, row: u64) -> Exception {
     Exception { line: exception.line.replacen("DB::Exception: ", &place, 1), ..exception.clone() }
 }
 
-/// Without what drivers put around it: the statement, which may hold anything, and the SQLSTATE.
+/// Returns an error's text without the parts that drivers add: the statement, which may contain anything, and
+/// the SQLSTATE.
 fn text(told: &str) -> &str {
     let ends = ["\nQuery was:", "\nquery was:", "\nquery:", "\n. SQLSTATE:", ". SQLSTATE:", " SQLSTATE:"];
     let end = ends.iter().filter_map(|end| told.find(end)).min().unwrap_or(told.len());
@@ -62,7 +64,7 @@ fn text(told: &str) -> &str {
     told[begin..end].trim()
 }
 
-/// The row of a batch that PostgreSQL means: it counts those of a COPY.
+/// Returns the row of a batch that PostgreSQL means: it counts the rows of a COPY.
 fn copied_row(text: &str) -> Option<u64> {
     let (_, context) = text.rsplit_once("CONTEXT:  COPY ")?;
     let (_, line) = context.rsplit_once(", line ")?;
@@ -188,8 +190,8 @@ mod tests {
         code_of(state, status, text)
     }
 
-    /// Each class of PostgreSQL's list, with a state of it that nobody lists, and some that users make up. Only a
-    /// connection that is lost counts as such, whatever the driver and the text say.
+    /// Tries each class of PostgreSQL's list, with a state of it that is not listed, and some that users make
+    /// up. Only a lost connection counts as such, whatever the driver and the text say.
     #[test]
     fn each_class_of_sqlstate_is_told_from_a_lost_connection() {
         let classes =

@@ -1,13 +1,12 @@
-//! Any database that there is an ADBC driver for, behind the gateway: PostgreSQL, SQLite, a Flight SQL server and
-//! others.
+//! Any database with an ADBC driver, behind the gateway: PostgreSQL, SQLite, a Flight SQL server and others.
 //!
-//! [`Adbc`] answers queries as streams of Arrow batches and tells what a table is made of; [`AdbcSink`] stores batches.
-//! [`SqlDatabase`] is such a database or a DuckDB, for whoever treats both alike.
-//! A table is described in DuckDB's types, whichever database it is in (`types.rs`). So what goes into which column,
-//! and what is refused, is decided by the code that decides it for DuckDB, and is the same everywhere.
+//! [`Adbc`] answers queries as streams of Arrow batches and describes tables; [`AdbcSink`] stores batches.
+//! [`SqlDatabase`] is such a database or a DuckDB, for callers that treat both alike. A table is described in
+//! DuckDB's types, whichever database it is in (`types.rs`). So the same code as for DuckDB decides which
+//! values go into a column and which are refused, and the result is the same everywhere.
 //!
-//! What differs between databases beyond the driver's interface is in `system/`. Drivers block: each call runs on a
-//! thread of its own, on one of a bounded number of connections (`pool.rs`).
+//! Differences between databases that the driver's interface does not hide are in `system/`. Drivers block:
+//! each call runs on a thread of its own, on one of a limited number of connections (`pool.rs`).
 
 mod batches;
 mod connection;

@@ -1,8 +1,8 @@
-//! Connections that are kept: a bounded number, opened when they are needed.
+//! A limited number of connections, which are opened when they are needed and kept.
 //!
-//! One on which something failed is not used again, and when one is lost all that lie idle go with it: a server that
-//! was restarted has lost those too. While the database can't be reached nobody waits for a connection to be refused
-//! again and again: for a moment after a failure the answer is that failure.
+//! A connection on which something failed is not used again. When one is lost, all idle ones are closed too:
+//! a server that was restarted has lost those as well. While the database can't be reached, requests do not
+//! each wait for a refused connection: for a moment after a failure the answer is that failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) struct Pool {
     failed: Mutex<Option<(Instant, Exception)>>,
 }
 
-/// How long a failure to connect is believed.
+/// Time for which a failure to connect is the answer to all requests.
 const FAILS_FOR: Duration = Duration::from_millis(500);
 
 impl Pool {
@@ -41,12 +41,12 @@ impl Pool {
         }
     }
 
-    /// The right to one connection. `None`: the pool is closed.
+    /// Returns the permit for one connection, or `None` where the pool is closed.
     pub(crate) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         self.permits.clone().acquire_owned().await.ok()
     }
 
-    /// A connection that was used before, or a new one. Blocks.
+    /// Returns a connection that was used before, or a new one. Blocks.
     pub(crate) fn take(&self) -> Result<Connection, Exception> {
         match self.lock_idle().pop() {
             Some(connection) => Ok(connection),
@@ -54,7 +54,7 @@ impl Pool {
         }
     }
 
-    /// A connection that nobody has used. Blocks.
+    /// Opens a connection that was never used. Blocks.
     pub(crate) fn fresh(&self) -> Result<Connection, Exception> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, exception)) = failed.filter(|(at, _)| at.elapsed() < FAILS_FOR) {
@@ -73,13 +73,13 @@ impl Pool {
         }
     }
 
-    /// Lets go of all that lie idle: one was lost.
+    /// Closes all idle connections, because one was lost.
     pub(crate) fn let_go(&self) {
         let idle = std::mem::take(&mut *self.lock_idle());
         drop(idle);
     }
 
-    /// Waits for what is under way, and lets nobody begin.
+    /// Waits for running calls, and allows no new ones.
     pub(crate) async fn close(&self) {
         let all = self.permits.acquire_many(self.count).await;
         self.permits.close();

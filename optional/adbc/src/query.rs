@@ -1,4 +1,4 @@
-//! Queries: each on a thread and a connection of its own, its result handed over batch by batch.
+//! Queries, each on a thread and a connection of its own. A result is passed on batch by batch.
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ pub(crate) async fn run(
     RecordStream::begin(closed, job).await
 }
 
-/// What has a word of this kind in it may write. A backslash may end a string for the database where it doesn't for us.
+/// Says whether a statement surely only reads. A statement with a word of this kind may write. A backslash
+/// may end a string for the database where it doesn't end one for us.
 fn surely_reads(sql: &str) -> bool {
     const WRITES: [&str; 10] =
         ["INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "CALL", "COPY"];
@@ -86,7 +87,8 @@ impl Asked {
         Ok((reader, Some(_statement)))
     }
 
-    /// Runs to its end before anybody hears of it: who does must not find what was known of tables before.
+    /// Runs a statement to its end before the caller learns of it: after that, the caller must not find old
+    /// descriptions of tables.
     fn change(&self, connection: &mut Connection) -> Result<Begun, Exception> {
         self.prepare(connection)?;
         let changed = connection.execute(&self.sql)?;
@@ -100,7 +102,7 @@ impl Asked {
 
 type Begun = (Box<dyn RecordBatchReader + Send>, Option<adbc_driver_manager::ManagedStatement>);
 
-/// How many rows a statement changed, as DuckDB answers it.
+/// Returns how many rows a statement changed, in the form of DuckDB's answer.
 fn count(changed: u64) -> (SchemaRef, RecordBatch) {
     let schema = Arc::new(Schema::new(vec![Field::new("Count", DataType::Int64, false)]));
     let count = Int64Array::from(vec![i64::try_from(changed).unwrap_or(i64::MAX)]);

@@ -1,8 +1,9 @@
-//! Results as drivers give them, with what an encoder of ClickHouse's formats does not know made plain.
+//! Results as drivers give them, with plain types in place of those that an encoder of ClickHouse's formats
+//! does not know.
 //!
-//! PostgreSQL's driver gives what Arrow has no type for under a name of its own: a NUMERIC as a text, any other as the
-//! bytes of PostgreSQL's binary protocol. Texts are kept as texts, or become decimals where the result says how many
-//! digits they have. Bytes stay under their name, which the encoder refuses together with the column's.
+//! PostgreSQL's driver gives types that Arrow lacks under a name of its own: a NUMERIC as a text, any other
+//! as the bytes of PostgreSQL's binary protocol. Texts stay texts, or become decimals where the result says
+//! how many digits they have. Bytes keep their name; the encoder refuses it and names the column.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 const EXTENSION: &str = "ARROW:extension:name";
 
-/// How the columns of a result become plain.
+/// The schema that a result has with plain types.
 pub(crate) struct Plain {
     schema: SchemaRef,
 }
@@ -46,7 +47,8 @@ fn plain(field: &Field) -> Field {
     }
 }
 
-/// Of a NUMERIC that says how many it has: PostgreSQL keeps both numbers in one.
+/// Returns the type of a NUMERIC that says how many digits it has: PostgreSQL keeps precision and scale in
+/// one number.
 fn digits(field: &Field) -> Option<DataType> {
     let modifier: i32 = field.metadata().get("POSTGRESQL:typmod")?.parse().ok()?;
     let digits = u32::try_from(modifier.checked_sub(4)?).ok()?;
@@ -62,7 +64,7 @@ fn column(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// A NUMERIC may be NaN also where it has a number of digits.
+/// Converts to decimals. A NUMERIC may be NaN even where it has a number of digits.
 fn decimals(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
     let made = cast(array, field.data_type())?;
     match made.null_count() == array.null_count() {
@@ -71,7 +73,7 @@ fn decimals(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// All rows of a small result, as texts. Drivers have several types of Arrow for one.
+/// Returns all rows of a small result as texts. Drivers use several of Arrow's types for the same value.
 pub(crate) fn texts(batches: &[RecordBatch]) -> Result<Vec<Vec<Option<String>>>, ArrowError> {
     let mut rows = Vec::new();
     for batch in batches {

@@ -1,16 +1,18 @@
-//! Any database as a sink: the batch's id is stored in the same transaction as its rows, where there are transactions.
+//! The sink for any database: a batch's id is stored in the same transaction as its rows, where there are
+//! transactions.
 //!
-//! The id comes first. It is a primary key, so a second attempt under the same id waits there until the first has
-//! ended, even one whose connection is long gone. What then follows is surely not stored by anybody else:
+//! The id comes first. It is a primary key, so a second attempt under the same id waits there until the first
+//! has ended, even an attempt whose connection is long gone. So the rows that follow were surely not stored
+//! by another attempt:
 //!
 //! - `Ok`: the commit said so, or the id is there.
 //! - `Refused`: the database itself has answered, with an error; the transaction has ended with it. Or the connection
 //!   broke while the rows were sent, for which they may be the reason.
 //! - `NotSent`: the connection could not be made, or broke before any rows were sent.
-//! - `Unknown`: it broke while the commit was under way. The id is looked for, and isn't there yet.
+//! - `Unknown`: the connection broke during the commit. The id was looked for, and isn't there yet.
 //!
-//! Without transactions nothing tells what is stored after an error. Then a batch that failed is [`StoreError::Failed`]
-//! as a whole, and one whose connection broke may be stored twice.
+//! Without transactions, it is not known after an error what is stored. Then a batch that failed is
+//! [`StoreError::Failed`] as a whole, and a batch whose connection broke may be stored twice.
 
 use std::sync::Arc;
 
@@ -29,7 +31,7 @@ use crate::system::System;
 use crate::table::Table;
 use crate::write;
 
-/// Stores batches of parsed rows.
+/// The sink that stores batches of parsed rows.
 pub struct AdbcSink {
     database: Adbc,
 }
@@ -69,9 +71,9 @@ struct Attempt {
     rows: Rows,
 }
 
-/// Why a transaction was not committed.
+/// The cause of a transaction that was not committed.
 enum Failure {
-    /// Before anything of the rows was sent.
+    /// The failure came before any of the rows were sent.
     Before(Exception),
     OfRows(Exception),
     AtCommit(Exception),
@@ -184,7 +186,8 @@ impl Attempt {
         Ok(())
     }
 
-    /// An id that another transaction has noted is there, unless that one was undone in the end.
+    /// Checks that an id that another transaction has noted is there. It is missing if that transaction was
+    /// rolled back in the end.
     fn already_there(&self) -> Result<(), Failure> {
         let mut connection = self.database.stores().fresh().map_err(Failure::Before)?;
         match batches::knows(&mut connection, self.id) {

@@ -1,4 +1,4 @@
-//! The databases that no server of ClickHouse's interface stands before: a DuckDB in the gateway's own process, or one
+//! The databases that have no ClickHouse server in front: a DuckDB in the gateway's own process, or one
 //! behind an ADBC driver. The gateway knows their users and answers for them.
 
 use arrow_array::RecordBatch;
@@ -17,7 +17,7 @@ pub enum SqlDatabase {
 }
 
 impl SqlDatabase {
-    /// As the admin port and traces name it.
+    /// Returns the name of the database for the admin port and traces.
     pub fn kind(&self) -> &'static str {
         match self {
             SqlDatabase::DuckDb(_) => "duckdb",
@@ -25,7 +25,7 @@ impl SqlDatabase {
         }
     }
 
-    /// What stands behind the texts of errors: `(DuckDB v1.5.6)`.
+    /// Returns the suffix of errors' texts: `(DuckDB v1.5.6)`.
     pub fn version_suffix(&self) -> &str {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.version_suffix(),
@@ -33,7 +33,7 @@ impl SqlDatabase {
         }
     }
 
-    /// The schema that ClickHouse's database is here. An empty one is where the database looks first.
+    /// Returns the schema for a database of ClickHouse. The empty schema is the one where the database looks first.
     pub fn schema_of<'a>(&self, database: &'a str) -> &'a str {
         match self {
             SqlDatabase::DuckDb(_) => windrow_duckdb::schema_of(database),
@@ -41,7 +41,7 @@ impl SqlDatabase {
         }
     }
 
-    /// The other way round.
+    /// Returns the database of ClickHouse for a schema.
     pub fn database_of<'a>(&self, schema: &'a str) -> &'a str {
         match (self, schema) {
             (SqlDatabase::DuckDb(_), "main") | (SqlDatabase::Adbc(_), "") => "default",
@@ -53,7 +53,7 @@ impl SqlDatabase {
         TableRef::new(self.schema_of(database), table)
     }
 
-    /// Whether Windrow keeps the table for itself.
+    /// Says whether Windrow keeps the table for itself.
     pub fn is_windrows(&self, table: &TableRef) -> bool {
         match self {
             SqlDatabase::DuckDb(_) => windrow_duckdb::is_windrows(&table.schema),
@@ -61,7 +61,10 @@ impl SqlDatabase {
         }
     }
 
-    /// What a table (or view) is made of. `None`: there is none of that name.
+    /// Returns the description of a table or a view, or `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// Fails where the database can't be asked, or is closed.
     pub async fn table(&self, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.table(name).await,
@@ -69,8 +72,8 @@ impl SqlDatabase {
         }
     }
 
-    /// Whether rows can be stored as a whole, and by that a batch that comes again under its id is stored once. Known
-    /// as soon as a table is.
+    /// Says whether rows can be stored as a whole, so that a batch that comes again under its id is stored
+    /// once. This is known as soon as a table is.
     pub fn has_transactions(&self) -> bool {
         match self {
             SqlDatabase::DuckDb(_) => true,
@@ -79,6 +82,9 @@ impl SqlDatabase {
     }
 
     /// Begins a transaction on a connection and a thread of its own.
+    ///
+    /// # Errors
+    /// Fails where the database can't be reached or is closed, or its driver has no transactions.
     pub async fn begin(&self) -> Result<Transaction, Exception> {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.begin().await,
@@ -86,8 +92,10 @@ impl SqlDatabase {
         }
     }
 
-    /// Runs a statement of Windrow's own, which may run twice. Nothing that comes from outside may stand in it but as a
-    /// literal.
+    /// Runs a statement of Windrow's own, which may run twice. Text from outside may stand in it only as a literal.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the statement, can't be reached, or is closed.
     pub async fn own_execute(&self, sql: &str) -> Result<(), Exception> {
         match self {
             SqlDatabase::DuckDb(_) => self.own_rows(sql).await.map(|_| ()),
@@ -95,7 +103,11 @@ impl SqlDatabase {
         }
     }
 
-    /// As [`own_execute`](SqlDatabase::own_execute), for the rows of a small result, as texts.
+    /// Runs a query like [`own_execute`](SqlDatabase::own_execute), and returns the rows of its small result
+    /// as texts.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the query, can't be reached, or is closed, or a value can't become text.
     pub async fn own_texts(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Exception> {
         let rows = self.own_rows(sql).await?;
         texts(&rows)
@@ -115,7 +127,7 @@ impl SqlDatabase {
         }
     }
 
-    /// Whether a transaction's rows go to their table at its end only: what is wrong with them shows then.
+    /// Says whether a transaction's rows go into their table only at its end: errors of rows show then.
     pub fn holds_rows_back(&self) -> bool {
         match self {
             SqlDatabase::DuckDb(_) => false,
@@ -123,7 +135,7 @@ impl SqlDatabase {
         }
     }
 
-    /// The table of appends, as it stands in a statement.
+    /// Returns the table of appends, as it stands in a statement.
     pub fn appends(&self) -> String {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.own_table("appends"),
@@ -131,7 +143,7 @@ impl SqlDatabase {
         }
     }
 
-    /// A column's name as it stands in a statement.
+    /// Returns a column's name as it stands in a statement.
     pub fn name(&self, name: &str) -> String {
         match self {
             SqlDatabase::DuckDb(_) => Dialect::DuckDb.name(name),
@@ -139,7 +151,7 @@ impl SqlDatabase {
         }
     }
 
-    /// A week ago, as an expression.
+    /// Returns an expression for a week ago.
     pub fn week_ago(&self) -> &'static str {
         match self {
             SqlDatabase::DuckDb(_) => "now() - INTERVAL 7 DAY",
@@ -147,8 +159,12 @@ impl SqlDatabase {
         }
     }
 
-    /// Waits, not for long, for a transaction that has run `insert` into the table of appends and not ended: whether its
-    /// row is there is certain then. False: it can't be certain here.
+    /// Waits a short time for a transaction that has run `insert` into the table of appends and not ended.
+    /// After that it is certain whether its row is there. Returns false where this database can't tell that
+    /// for certain.
+    ///
+    /// # Errors
+    /// Fails where the database can't be asked.
     pub async fn wait_for(&self, insert: &str) -> Result<bool, Exception> {
         match self {
             SqlDatabase::DuckDb(_) => Ok(true),
@@ -156,7 +172,11 @@ impl SqlDatabase {
         }
     }
 
-    /// Runs one statement of those that are taken.
+    /// Runs one statement, if it is of a kind that Windrow runs.
+    ///
+    /// # Errors
+    /// Fails where the statement may not run, no permit comes free in time, or the database refuses it, can't
+    /// be reached, or is closed.
     pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.query(sql, session).await,
@@ -164,7 +184,7 @@ impl SqlDatabase {
         }
     }
 
-    /// A query for the names of the tables in a schema.
+    /// Returns a query for the names of the tables in a schema.
     pub fn list_tables(&self, schema: &str) -> String {
         match self {
             SqlDatabase::DuckDb(duckdb) => format!(
@@ -176,7 +196,7 @@ impl SqlDatabase {
         }
     }
 
-    /// A query for the names of the schemas.
+    /// Returns a query for the names of the schemas.
     pub fn list_databases(&self) -> String {
         match self {
             SqlDatabase::DuckDb(duckdb) => {
@@ -186,7 +206,7 @@ impl SqlDatabase {
         }
     }
 
-    /// `changed` is called when a statement was run that may have changed tables.
+    /// Registers `changed`, which is called when a statement was run that may have changed tables.
     pub fn when_tables_change(&self, changed: impl Fn() + Send + Sync + 'static) {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.when_tables_change(changed),
@@ -194,7 +214,7 @@ impl SqlDatabase {
         }
     }
 
-    /// Waits for what is under way and closes it.
+    /// Waits for running calls and closes the database.
     pub async fn close(&self) {
         match self {
             SqlDatabase::DuckDb(duckdb) => duckdb.close().await,

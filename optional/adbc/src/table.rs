@@ -1,4 +1,4 @@
-//! What a table is made of, and how its columns are written.
+//! The description of a table, and how its columns are written.
 
 use arrow_schema::{DataType, Field, Schema};
 use windrow_duckdb::{clickhouse_type, ColumnInfo, TableInfo, TableRef};
@@ -8,22 +8,22 @@ use crate::types::{self, Kind};
 /// A column as its database describes it.
 pub(crate) struct Described {
     pub(crate) name: String,
-    /// As the database writes it: `numeric(18,3)`.
+    /// The type as the database writes it: `numeric(18,3)`.
     pub(crate) own_type: String,
     pub(crate) kind: Kind,
     pub(crate) nullable: bool,
     pub(crate) has_default: bool,
-    /// Computed from others: it takes no values.
+    /// Says whether the column is computed from others, so that it takes no values.
     pub(crate) generated: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Table {
     pub(crate) info: TableInfo,
-    /// For each column, what its texts are cast to.
+    /// The type that each column's texts are cast to, if they are cast.
     casts: Vec<Option<String>>,
-    /// The schema that the driver told, where a batch must find the same again: one that writes values in binary form
-    /// doesn't notice a column whose type has become another of the same width.
+    /// The schema that the driver told, where a batch has to find the same again: a driver that writes values
+    /// in binary form doesn't notice that a column now has another type of the same width.
     pub(crate) shape: Option<Schema>,
 }
 
@@ -38,7 +38,7 @@ impl Table {
         Table { info: TableInfo { name: name.clone(), is_view: false, columns }, casts, shape }
     }
 
-    /// What a column's texts are cast to. `None`: it takes its values as they are.
+    /// Returns the type that a column's texts are cast to. `None`: the column takes its values as they are.
     pub(crate) fn cast(&self, column: &str) -> Option<&str> {
         let at = self.info.columns.iter().position(|known| known.name == column)?;
         self.casts.get(at)?.as_deref()

@@ -1,7 +1,7 @@
-//! What tables were last seen to be, and who is told when they may have changed.
+//! The descriptions of tables as they were last seen, and the listeners for changes.
 //!
-//! Others change them as well, so this is only where a batch begins: one that fails is tried with the table as it is
-//! now.
+//! Other programs change tables too, so a batch only begins with these descriptions: if it fails, it is tried
+//! with the table as it is now.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct Tables {
     listeners: Mutex<Vec<Listener>>,
 }
 
-/// More are forgotten, all at once.
+/// The most tables that are known. When there are more, all are forgotten.
 const MOST_TABLES: usize = 1_000;
 
 impl Tables {

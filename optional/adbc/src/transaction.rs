@@ -1,8 +1,9 @@
-//! A transaction as its thread sees it: blocking, on a connection that nobody else has had.
+//! A transaction as its thread sees it: blocking, on a connection that was never used before.
 //!
-//! SQLite lets one transaction write at a time, and it may take hours until the last of an append's rows has come. So
-//! there rows wait in temporary tables, which are in nobody's way, and go to their own when all are there. In PostgreSQL
-//! rows pass through temporary tables where a column has to be cast, a table for all batches.
+//! SQLite lets only one transaction write at a time, and it may take hours until the last of an append's rows
+//! has come. So rows wait there in temporary tables, which block nobody, and go into their own table when all
+//! are there. In PostgreSQL rows pass through temporary tables where a column has to be cast, one table for
+//! all batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,26 +23,26 @@ use crate::errors;
 use crate::table::Table;
 use crate::write::{self, Staging};
 
-/// How long a lock of others is waited for.
+/// Time limit for a lock that others have.
 const LOCKED_AT_MOST: Duration = Duration::from_secs(300);
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Work {
     database: Adbc,
     connection: Connection,
-    /// What tables look like in this transaction.
+    /// Descriptions of tables as this transaction sees them.
     tables: HashMap<TableRef, Arc<Table>>,
     staged: Vec<Staged>,
     has_begun: bool,
-    /// Appends and small inserts into a database with one writer wait here for each other: its own lock they wait for
-    /// with an end.
+    /// The turn to write into a database with one writer. Appends and small inserts wait here for each other,
+    /// since waiting for the database's own lock has a time limit.
     turn: Option<OwnedMutexGuard<()>>,
     failed: Option<Exception>,
-    /// Whether it may have changed tables. Others see that when it is committed.
+    /// Says whether the transaction may have changed tables. Others see that when it is committed.
     has_changed: bool,
 }
 
-/// Where rows wait for the transaction to begin, or are cast.
+/// Rows that wait for the transaction to begin, or that are cast.
 struct Staged {
     table: Arc<Table>,
     staging: Staging,
@@ -83,7 +84,7 @@ impl Work {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// After an error nothing is let through.
+    /// Notes an error; after it nothing more is done in the transaction.
     fn noted<T>(&mut self, done: Result<T, Exception>) -> Result<T, Exception> {
         done.inspect_err(|exception| self.failed = Some(exception.clone()))
     }
@@ -136,7 +137,7 @@ impl Work {
         staging.empty(&mut self.connection)
     }
 
-    /// Which one is for such rows.
+    /// Returns the index of the staging for rows with these columns, made if it is missing.
     fn staging(&mut self, table: Arc<Table>, names: Vec<String>) -> Result<usize, Exception> {
         let known = self.staged.iter().position(|staged| staged.table == table && staged.staging.names == names);
         if let Some(at) = known {
@@ -159,8 +160,9 @@ impl Work {
         Ok(())
     }
 
-    /// Another program, or somebody who reads for long, may keep a database with one writer locked for longer than its
-    /// driver waits. What was uploaded is not given up at its last step for that.
+    /// Tries a step until it succeeds or the time limit is over. Another program, or a client that reads for
+    /// long, may keep a database with one writer locked for longer than its driver waits. Uploaded rows are
+    /// not given up at their last step for that.
     fn in_the_end<T>(&mut self, step: impl Fn(&mut Connection) -> Result<T, Exception>) -> Result<T, Exception> {
         let (waits, since) = (self.database.system().has_one_writer(), Instant::now());
         loop {
@@ -174,7 +176,8 @@ impl Work {
         }
     }
 
-    /// SQLite doesn't say which row violates a constraint, but can keep those before it, which are counted.
+    /// Finds the row of an error. SQLite doesn't say which row violates a constraint, but it can keep the
+    /// rows before it, which are counted.
     fn located(&mut self, held: &Staged, exception: Exception) -> Exception {
         if !exception.comes_of_values() || held.staging.move_to(&mut self.connection, &held.table, "OR FAIL").is_ok() {
             return exception;

@@ -1,29 +1,28 @@
-//! Which of DuckDB's types the columns of other databases are described by. What stands in `docs/adbc.md` is this
-//! table.
+//! The DuckDB types that describe the columns of other databases. `docs/adbc.md` has the same table.
 //!
-//! What has no counterpart is written as text, which the database reads itself, where it can: PostgreSQL casts a text
-//! to any of its types, and says no to one that is none of its values.
+//! A type without counterpart is written as text, which the database reads itself, where it can: PostgreSQL
+//! casts a text to any of its types, and refuses a text that is none of its values.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, TimeUnit};
 use windrow_duckdb::duckdb_type_of_arrow;
 
-/// How a column is written.
+/// The form in which a column is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
-    /// As values of this type.
+    /// The column is written as values of this type.
     Values(String),
-    /// As texts, which a statement casts.
+    /// The column is written as texts, which a statement casts.
     Texts,
-    /// As JSON, whose texts a statement casts.
+    /// The column is written as JSON, whose texts a statement casts.
     CastJson,
-    /// Not at all. The text says why.
+    /// The column can't be written. The text says why.
     NotWritten(String),
 }
 
 impl Kind {
-    /// DuckDB's type for it.
+    /// Returns DuckDB's type for it.
     pub(crate) fn duckdb_type(&self) -> &str {
         match self {
             Kind::Values(duckdb) => duckdb,
@@ -38,7 +37,8 @@ fn values(duckdb: &str) -> Kind {
     Kind::Values(duckdb.to_owned())
 }
 
-/// `own_type` as `format_type` writes it; `names` those of an enum, in DuckDB's spelling.
+/// Returns the form for a type of PostgreSQL, written as `format_type` does. `names` are those of an enum, in
+/// DuckDB's spelling.
 pub(crate) fn of_postgresql(own_type: &str, names: Option<&str>) -> Kind {
     if let Some(names) = names {
         return Kind::Values(format!("ENUM({names})"));
@@ -75,7 +75,7 @@ pub(crate) fn of_postgresql(own_type: &str, names: Option<&str>) -> Kind {
     }
 }
 
-/// `18,3`, if it is one that has a counterpart.
+/// Returns the type for digits such as `18,3`, if it has a counterpart.
 fn decimal(digits: &str) -> Option<String> {
     let (precision, scale) = digits.split_once(',')?;
     let (precision, scale): (u8, i8) = (precision.parse().ok()?, scale.parse().ok()?);
@@ -83,7 +83,8 @@ fn decimal(digits: &str) -> Option<String> {
     fits.then(|| format!("DECIMAL({precision},{scale})"))
 }
 
-/// By the words in what a column was declared as, as SQLite itself goes by them. The driver writes times as texts.
+/// Returns the form for a type of SQLite by the words of its declaration, as SQLite itself does. The driver
+/// writes times as texts.
 pub(crate) fn of_sqlite(own_type: &str) -> Kind {
     let declared = own_type.to_uppercase();
     let has = |word: &str| declared.contains(word);
@@ -101,7 +102,7 @@ pub(crate) fn of_sqlite(own_type: &str) -> Kind {
     }
 }
 
-/// As any driver tells a column.
+/// Returns the form for a column as any driver tells it.
 pub(crate) fn of_arrow(field: &Field) -> Kind {
     match field.metadata().get("ARROW:extension:name").map(String::as_str) {
         None | Some("arrow.json" | "arrow.uuid" | "arrow.bool8") => {}
@@ -110,7 +111,7 @@ pub(crate) fn of_arrow(field: &Field) -> Kind {
     duckdb_type_of_arrow(field).map_or_else(Kind::NotWritten, Kind::Values)
 }
 
-/// What a driver takes for values of a type of DuckDB's. `None`: it is not one of those above.
+/// Returns the field that a driver takes for values of a type of DuckDB. `None`: it is not one of those above.
 pub(crate) fn field(name: &str, duckdb: &str) -> Option<Field> {
     Some(Field::new(name, arrow(duckdb)?, true))
 }

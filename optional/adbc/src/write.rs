@@ -1,8 +1,8 @@
-//! Rows into a table, within whatever transaction there is.
+//! Writes rows into a table, within the present transaction.
 //!
-//! They go in by the driver's bulk ingestion. Where a column is of a type that PostgreSQL's driver does not write, all
-//! rows go into a temporary table first, in which that column is a text, and from there by one statement that casts it.
-//! SQLite's rows may wait in one as well (`transaction.rs`).
+//! Rows are written by the driver's bulk ingestion. Where a column is of a type that PostgreSQL's driver does
+//! not write, all rows go into a temporary table first, in which that column is a text, and from there by one
+//! statement that casts it. SQLite's rows may wait in a temporary table as well (`transaction.rs`).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::system::System;
 use crate::table::Table;
 
-/// Rows in the form of the columns that they go into.
+/// Returns rows in the form of the columns that they go into.
 pub(crate) fn fitted(
     system: System,
     table: &Table,
@@ -33,7 +33,7 @@ pub(crate) fn fitted(
     batches.iter().map(fit).collect()
 }
 
-/// SQLite would keep NULL in its place.
+/// Checks that no float is NaN: SQLite would keep NULL in its place.
 fn without_nan(batch: &RecordBatch) -> Result<(), NotHeld> {
     for (array, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
         let Some(floats) = array.as_primitive_opt::<Float64Type>() else { continue };
@@ -46,13 +46,13 @@ fn without_nan(batch: &RecordBatch) -> Result<(), NotHeld> {
     Ok(())
 }
 
-/// The columns of rows that [`fitted`] has made.
+/// Returns the column names of rows that [`fitted`] has made.
 pub(crate) fn names(fitted: &[RecordBatch]) -> Vec<String> {
     let fields = fitted.first().into_iter().flat_map(|first| first.schema_ref().fields());
     fields.map(|field| field.name().clone()).collect()
 }
 
-/// `batches` as [`fitted`] has made them.
+/// Writes `batches` in the form that [`fitted`] has made.
 pub(crate) fn write(connection: &mut Connection, table: &Table, batches: Vec<RecordBatch>) -> Result<(), Exception> {
     check_shape(connection, table)?;
     let names = names(&batches);
@@ -65,14 +65,14 @@ pub(crate) fn write(connection: &mut Connection, table: &Table, batches: Vec<Rec
     staging.drop(connection)
 }
 
-/// A temporary table of the connection's own, for rows that don't go straight to theirs.
+/// A temporary table of the connection, for rows that don't go straight into their table.
 pub(crate) struct Staging {
     name: String,
     pub(crate) names: Vec<String>,
 }
 
 impl Staging {
-    /// `number` is that of no other one of the connection.
+    /// Makes the temporary table. No other one of the connection has the same `number`.
     pub(crate) fn make(
         connection: &mut Connection,
         table: &Table,
@@ -94,7 +94,7 @@ impl Staging {
         connection.ingest_temporary(&self.name, batches)
     }
 
-    /// `or` is what SQLite does with a row that violates a constraint.
+    /// Moves the rows into their table. `or` is what SQLite does with a row that violates a constraint.
     pub(crate) fn move_to(&self, connection: &mut Connection, table: &Table, or: &str) -> Result<(), Exception> {
         let system = connection.system();
         let value = |name: &String| match table.cast(name) {
@@ -108,9 +108,10 @@ impl Staging {
         connection.execute(&format!("INSERT {or} INTO {into} ({names}) SELECT {values} FROM {from}")).map(|_| ())
     }
 
-    /// For more rows in the same transaction. A DROP instead would keep the locks of each table that it drops until the
-    /// transaction's end, and a server has room for so many. A DELETE would let the table grow. To cut a table that
-    /// the transaction has made itself takes no new locks and no new file. Only tables of PostgreSQL come here.
+    /// Empties the temporary table for more rows of the same transaction. A DROP would keep the locks of each
+    /// dropped table until the transaction's end, and a server has room for a limited number of them. A
+    /// DELETE would let the table grow. To truncate a table that the transaction has made itself takes no new
+    /// locks and no new file. This is only called for tables of PostgreSQL.
     pub(crate) fn empty(&self, connection: &mut Connection) -> Result<(), Exception> {
         connection.execute(&format!("TRUNCATE {}", self.whole_name(connection))).map(|_| ())
     }

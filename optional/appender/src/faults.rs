@@ -1,27 +1,28 @@
-//! Faults on purpose: what a bad network does to an append, by seed.
+//! Faults on purpose: the effects of a bad network on an append, by seed.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// How often the sender misbehaves. Written and read as `seed=1,delay_ms=20,drop=0.1,repeat=0.1,reorder=0.2,cut=0.05`.
+/// The rates at which the sender misbehaves. Written and read as
+/// `seed=1,delay_ms=20,drop=0.1,repeat=0.1,reorder=0.2,cut=0.05`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Faults {
     pub seed: u64,
-    /// Each batch waits up to this long before it is sent.
+    /// The longest time that a batch waits before it is sent.
     pub delay_ms: u64,
-    /// The connection is closed in the middle of the body.
+    /// The share of attempts whose connection is closed in the middle of the body.
     pub drop: f64,
-    /// The batch is sent again after its answer.
+    /// The share of batches that are sent again after their answer.
     pub repeat: f64,
-    /// Another batch goes first.
+    /// The share of cases in which another batch goes first.
     pub reorder: f64,
-    /// The connection is closed before the answer.
+    /// The share of attempts whose connection is closed before the answer.
     pub cut: f64,
 }
 
-/// What happens to one attempt to send a batch.
+/// The faults of one attempt to send a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fate {
     pub(crate) delay: Duration,
@@ -31,7 +32,8 @@ pub(crate) struct Fate {
 }
 
 impl Faults {
-    /// Depends on number and attempt, not on when they come, so that a seed means the same every time.
+    /// Returns the faults of an attempt. They depend on number and attempt, not on when these come, so that a
+    /// seed means the same every time.
     pub(crate) fn fate(&self, number: u64, attempt: u32) -> Fate {
         let mut random = self.random(number, attempt);
         Fate {

@@ -1,8 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// By what the server knows an append: a UUID of the client's choice. Who lost its connection asks by it what became of
-/// the append, and goes on with it.
+/// The id by which the server knows an append: a UUID of the client's choice. A client that lost its
+/// connection asks by it what became of the append, and goes on with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AppendId(u128);
 

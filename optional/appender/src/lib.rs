@@ -1,9 +1,9 @@
 //! The program that appends: cuts a source into numbered batches and sends them over several connections.
 //!
-//! - [`Source`] is where rows come from: batches in memory, readers, files. It blocks, and knows no network.
-//! - [`Cutter`] decides which rows a number stands for, [`Encoder`] makes them the body of a request. Both are plain
-//!   functions of what they are given, so that every program that appends cuts the same way.
-//! - [`append`] sends a source's batches and the commit, and tries again what got lost.
+//! - [`Source`] gives the rows: batches in memory, readers, files. It blocks, and knows no network.
+//! - [`Cutter`] decides which rows a number stands for, [`Encoder`] makes them the body of a request. Both
+//!   are plain functions of what they are given, so that every program that appends cuts the same way.
+//! - [`append`] sends a source's batches and the commit, and sends again the requests that got lost.
 
 mod cut;
 mod faults;

@@ -1,7 +1,8 @@
-//! By what stored batches are known when they come again: the table `windrow.batches`.
+//! The table `windrow.batches`, by which stored batches are known when they come again.
 //!
-//! A batch comes again after a lost answer, which is at once, or after a crash, which may be as long ago as the gateway
-//! was away. So old ids go only when many newer ones are there: nothing is forgotten for having been away.
+//! A batch comes again after a lost answer, which is at once, or after a crash, which may be as long ago as
+//! the gateway was away. So old ids are removed only when many newer ones are there: no id is forgotten
+//! because the gateway was away.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,20 +14,20 @@ use crate::database::{spawn, DuckDb};
 
 const TABLE: &str = "batches";
 
-/// Makes the table, at start.
+/// Returns the statement that makes the table, at start.
 pub(crate) fn create(connection: &Connection) -> String {
     let table = connection.own_table(TABLE);
     format!("CREATE TABLE IF NOT EXISTS {table} (id UUID PRIMARY KEY, stored_at TIMESTAMPTZ NOT NULL DEFAULT now())")
 }
 
-/// Ids that are kept whatever their age, and however many there are.
+/// Count of the newest ids that are kept whatever their age.
 const KEPT: u64 = 100_000;
 const KEPT_AT_MOST: u64 = 2_000_000;
 const KEPT_FOR: &str = "7 days";
-/// After so many stored batches the table is looked through.
+/// Count of stored batches after which old ids are removed.
 const PRUNED_EVERY: u64 = 20_000;
 
-/// Counts what is stored, to prune now and then.
+/// Counter of stored batches, to remove old ids from time to time.
 #[derive(Default)]
 pub(crate) struct Batches {
     since_pruned: AtomicU64,
@@ -43,7 +44,8 @@ impl Batches {
         Ok(found.iter().any(|batch| batch.num_rows() > 0))
     }
 
-    /// Beside the stores, not in one of them: nobody waits for it.
+    /// Counts a stored batch, and removes old ids if it is time. This runs on a thread of its own: no store
+    /// waits for it.
     pub(crate) fn stored(&self, database: &DuckDb) {
         if self.since_pruned.fetch_add(1, Ordering::Relaxed) < PRUNED_EVERY {
             return;
@@ -62,7 +64,7 @@ impl Batches {
     }
 }
 
-/// How many went.
+/// Removes old ids. Returns how many were removed.
 pub(crate) fn prune(connection: &mut Connection, kept: u64, kept_at_most: u64) -> Result<u64, Exception> {
     let table = connection.own_table(TABLE);
     let newest = |count: u64| format!("(SELECT stored_at FROM {table} ORDER BY stored_at DESC OFFSET {count} LIMIT 1)");

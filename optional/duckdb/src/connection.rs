@@ -1,4 +1,4 @@
-//! One connection to DuckDB: blocking, for whoever has a thread for it.
+//! One connection to DuckDB. Its calls block, so the caller needs a thread for it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
 pub(crate) struct Connection {
     inner: ManagedConnection,
     version: String,
-    /// The database's own name, which DuckDB makes of its file's.
+    /// The name of the database, which DuckDB makes from the file's name.
     catalog: Arc<str>,
     health: Arc<Health>,
 }
@@ -35,8 +35,8 @@ impl Connection {
         Connection { inner, version, catalog, health }
     }
 
-    /// The table's whole name, as it stands in a statement. Without the database's it would be ambiguous where a schema
-    /// has the name of the file.
+    /// Returns the table's whole name, as it stands in a statement. Without the name of the database it would
+    /// be ambiguous where a schema has the name of the file.
     pub(crate) fn whole_name(&self, table: &TableRef) -> String {
         format!("{}.{}", quoted(&self.catalog), table.quoted())
     }
@@ -51,23 +51,24 @@ impl Connection {
         &self.version
     }
 
-    /// The schema of what Windrow keeps for itself.
+    /// Returns the schema of the tables that Windrow keeps for itself.
     pub(crate) fn own_schema(&self) -> String {
         own_schema(&self.catalog)
     }
 
-    /// The schema of functions that all find.
+    /// Returns the schema of the functions that every statement finds.
     pub(crate) fn own_functions(&self) -> String {
         own_functions(&self.catalog)
     }
 
-    /// The whole name of a table in Windrow's own schema.
+    /// Returns the whole name of a table in Windrow's own schema.
     pub(crate) fn own_table(&self, table: &str) -> String {
         own_table(&self.catalog, table)
     }
 
-    /// Names without a schema are looked up there, and then among the functions that Windrow defines for all. Its
-    /// tables are not among them: a statement that means one has to say so.
+    /// Makes `schema` the one where names without a schema are looked up. After it come the functions that
+    /// Windrow defines for all statements. Windrow's tables are not among them: a statement that means one
+    /// has to name its schema.
     pub(crate) fn use_schema(&mut self, schema: &str) -> Result<(), Exception> {
         let path = literal(&format!("{}.{},{}", quoted(&self.catalog), quoted(schema), self.own_functions()));
         self.execute(&format!("SET search_path = {path}")).map(|_| ())
@@ -81,8 +82,8 @@ impl Connection {
         made.map_err(|error| self.exception(&error))
     }
 
-    /// Runs a statement and hands out its result. `cancellable` gets the means to stop it before it runs, and says
-    /// whether it shall run at all.
+    /// Runs a statement and returns its result. `cancellable` gets the handle to stop the statement before it
+    /// runs, and says whether it may run at all.
     pub(crate) fn query(
         &mut self,
         sql: &str,
@@ -96,14 +97,14 @@ impl Connection {
         Ok(Running { reader, _statement: statement })
     }
 
-    /// Runs a statement whose result nobody reads. How many rows it changed, where DuckDB says so.
+    /// Runs a statement whose result is not read. Returns how many rows it changed, or 0 where DuckDB doesn't say so.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         let mut statement = self.statement(sql)?;
         let changed = statement.execute_update().map_err(|error| self.exception(&error))?;
         Ok(changed.map_or(0, |changed| u64::try_from(changed).unwrap_or(0)))
     }
 
-    /// All batches of a small result.
+    /// Returns all batches of a small result.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<RecordBatch>, Exception> {
         let running = self.query(sql, |_| true)?;
         let failed = |error: arrow_schema::ArrowError| arrow_exception(&error, &self.version);
@@ -136,7 +137,7 @@ impl Connection {
     }
 }
 
-/// An error that comes while a result is read: DuckDB's text in an error of Arrow's.
+/// Makes an exception of an error that comes while a result is read. It has DuckDB's text inside an error of Arrow.
 pub(crate) fn arrow_exception(error: &arrow_schema::ArrowError, version: &str) -> Exception {
     let text = match error {
         arrow_schema::ArrowError::CDataInterface(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The database: opened once, and what gives out connections to it.
+//! The database, which is opened once and gives out connections.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::transaction::Transaction;
 use crate::user_permits::UserPermit;
 use crate::work::Work;
 
-/// A DuckDB database. Clones are of the same one.
+/// A DuckDB database. Clones share the same database.
 #[derive(Clone)]
 pub struct DuckDb {
     inner: Arc<Inner>,
@@ -28,7 +28,7 @@ struct Inner {
     instance: Instance,
     query_permits: QueryPermits,
     transactions: Arc<Semaphore>,
-    /// Of facts about tables, which inserts wait for: slow readers of results must not be in their way.
+    /// Permits for queries about tables, which inserts wait for: slow readers of results must not be in their way.
     lookups: Arc<Semaphore>,
     tables: Tables,
     max_transactions: u32,
@@ -38,6 +38,9 @@ const MAX_LOOKUPS: u32 = 4;
 
 impl DuckDb {
     /// Loads the library, opens the database and makes Windrow's own schema. Blocks.
+    ///
+    /// # Errors
+    /// Fails where the library is missing, or the database can't be opened.
     pub fn open(options: DuckDbOptions) -> Result<DuckDb, OpenError> {
         let query_permits = QueryPermits::new(options.max_result_connections.clamp(1, 10_000), options.max_wait);
         let max_transactions = options.max_transactions.clamp(1, 10_000);
@@ -52,58 +55,71 @@ impl DuckDb {
         Ok(DuckDb { inner: Arc::new(inner) })
     }
 
-    /// What stands behind the texts of errors: `(DuckDB v1.5.6)`.
+    /// Returns the suffix of errors' texts: `(DuckDB v1.5.6)`.
     pub fn version_suffix(&self) -> &str {
         self.inner.instance.version()
     }
 
-    /// Runs one statement of those that are taken. DDL gives an empty or one-row stream as DuckDB does.
+    /// Runs one statement, if it is of a kind that Windrow runs. DDL gives an empty or one-row stream as DuckDB does.
+    ///
+    /// # Errors
+    /// Fails where the statement may not run, no permit comes free in time, DuckDB refuses the statement, or
+    /// the database is closed.
     pub async fn query(&self, sql: &str, session: &Session) -> Result<RecordStream, Exception> {
         let approved = Approved::of(sql, session, self.version_suffix())?;
         query::run(self.clone(), self.query_permit(session).await?, approved).await
     }
 
-    /// Runs a statement of Windrow's own, whatever it is. Nothing that comes from outside may stand in it but as a
-    /// literal.
+    /// Runs a statement of Windrow's own, of any kind. Text from outside may stand in it only as a literal.
+    ///
+    /// # Errors
+    /// Fails where DuckDB refuses the statement, or the database is closed.
     pub async fn own_query(&self, sql: &str) -> Result<RecordStream, Exception> {
         query::run(self.clone(), self.permit(&self.inner.lookups).await?, Approved::own(sql)).await
     }
 
-    /// What a table (or view) is made of. `None`: there is none of that name.
+    /// Returns the description of a table or a view, or `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// Fails where DuckDB can't be asked, or the database is closed.
     pub async fn table(&self, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
         let permit = self.permit(&self.inner.lookups).await?;
         table::look_up(self.clone(), permit, name.clone()).await
     }
 
-    /// The whole name, as it stands in a statement, of a table of Windrow's own.
+    /// Returns the whole name of one of Windrow's own tables, as it stands in a statement.
     pub fn own_table(&self, table: &str) -> String {
         own_table(self.inner.instance.catalog(), table)
     }
 
-    /// The schema that such tables are in, as it stands in a statement.
+    /// Returns the schema of Windrow's own tables, as it stands in a statement.
     pub fn own_schema(&self) -> String {
         own_schema(self.inner.instance.catalog())
     }
 
-    /// The schema of functions that every statement finds.
+    /// Returns the schema of the functions that every statement finds.
     pub fn own_functions(&self) -> String {
         own_functions(self.inner.instance.catalog())
     }
 
-    /// `listener` is called whenever tables may have changed, whoever changed them, before that one hears that it is
-    /// done. It must not block, nor hold on to the database.
+    /// Registers a `listener` that is called whenever tables may have changed, whoever changed them. It is
+    /// called before the caller of that statement learns that it is done. It must not block, nor keep the
+    /// database.
     pub fn when_tables_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         self.inner.tables.tell(Box::new(listener));
     }
 
     /// Begins a transaction on a connection and a thread of its own.
+    ///
+    /// # Errors
+    /// Fails where DuckDB can't begin it, or the database is closed.
     pub async fn begin(&self) -> Result<Transaction, Exception> {
         let (permit, database) = (self.transaction_permit().await?, self.clone());
         let begin = move || Work::begin(database);
         Transaction::begin(self.closed(), self.version_suffix().to_owned(), permit, begin).await
     }
 
-    /// Waits for what is under way, writes all into the database's file and closes it. Calls that come later fail.
+    /// Waits for running calls, writes everything into the database's file and closes it. Later calls fail.
     pub async fn close(&self) {
         let inner = &self.inner;
         inner.query_permits.close().await;
@@ -128,7 +144,7 @@ impl DuckDb {
         self.permit(&self.inner.transactions).await
     }
 
-    /// A connection of one's own. Blocks.
+    /// Opens a connection for the caller alone. Blocks.
     pub(crate) fn connect(&self) -> Result<Connection, Exception> {
         self.inner.instance.connect()
     }
@@ -155,7 +171,7 @@ impl DuckDb {
     }
 }
 
-/// Runs something that blocks.
+/// Runs a blocking job on a thread of its own.
 pub(crate) fn spawn(name: &str, job: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(job).map(|_| ())
 }

@@ -1,11 +1,11 @@
-//! DuckDB's errors in ClickHouse's form: which code each of its kinds becomes.
+//! DuckDB's errors in ClickHouse's form: the code that each kind of error gets.
 
 use std::fmt;
 
 use adbc_core::error::{Error, Status};
 use windrow_clickhouse::{ErrorCode, Exception};
 
-/// Why a database can't be opened, in a sentence that says what to do.
+/// The error of a database that can't be opened: a sentence that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenError(pub String);
 
@@ -17,12 +17,12 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why a commit did not say that all is stored.
+/// The cause of a commit that did not confirm that all is stored.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// Nothing of the transaction is stored.
+    /// The commit was refused, and nothing of the transaction is stored.
     Refused(Exception),
-    /// It may be stored or not: a disk failed in the middle, or the database went away.
+    /// The outcome is not known: a disk failed in the middle, or the database went away.
     Unknown(Exception),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for CommitError {
 
 impl std::error::Error for CommitError {}
 
-/// An error of DuckDB's. `version` is what stands behind its text, such as `(DuckDB v1.5.6)`.
+/// Makes an exception of an error of DuckDB. `version` is the suffix of its text, such as `(DuckDB v1.5.6)`.
 pub(crate) fn exception(error: &Error, version: &str) -> Exception {
     of_text(&error.message, error.status, version)
 }
@@ -52,7 +52,7 @@ pub(crate) fn of_text(text: &str, status: Status, version: &str) -> Exception {
     Exception::new(code_of(text, status), text.trim_end(), version)
 }
 
-/// Some errors come as JSON, with kind and message apart.
+/// Returns the text of an error that comes as JSON, with kind and message in separate fields.
 fn unwrapped(text: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Apart {
@@ -116,13 +116,13 @@ fn code_of(text: &str, status: Status) -> ErrorCode {
     }
 }
 
-/// Whether an earlier error of the transaction is all that this one is about.
+/// Says whether this error only reports that an earlier error has aborted the transaction.
 pub(crate) fn is_aftermath(exception: &Exception) -> bool {
     exception.line.contains("Current transaction is aborted")
 }
 
-/// Whether DuckDB has given up its database: nothing works any more until it is opened again. It is the error's kind
-/// that says so; the same words further behind may be of whoever sent the statement.
+/// Says whether DuckDB has given up its database: nothing works any more until it is opened again. Only the
+/// kind of the error says so; the same words further on may come from the user's statement.
 pub(crate) fn is_fatal(exception: &Exception) -> bool {
     exception.line.contains("DB::Exception: FATAL Error: ")
 }

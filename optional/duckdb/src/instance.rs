@@ -1,9 +1,10 @@
-//! The database as it is open now, and opened again after DuckDB gave it up.
+//! The database as it is open now, and how it is opened again after DuckDB gave it up.
 //!
-//! When a disk is full at the wrong moment, DuckDB says that its database is *invalidated*: nothing works any more
-//! until it is opened again, which brings back whatever was committed. A file must not be opened twice in one process,
-//! where its lock does not keep others out. So it is opened again when the last connection to the old instance is gone;
-//! until then, requests are told to come again. A database in memory is lost with its instance, and stays as it is.
+//! When a disk is full at the wrong moment, DuckDB says that its database is *invalidated*: nothing works any
+//! more until it is opened again, which brings back everything that was committed. A file must not be opened
+//! twice in one process, where its lock does not keep others out. So it is opened again when the last
+//! connection to the old instance is gone; until then, requests are told to come again. A database in memory
+//! is lost with its instance, and stays as it is.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +18,14 @@ use crate::errors::{self, OpenError};
 use crate::open::{self, Opened};
 use crate::options::DuckDbOptions;
 
-/// Shared by an instance and its connections: who is left, and whether it still works.
+/// State that an instance shares with its connections: whether it still works, and by its count who is left.
 #[derive(Default)]
 pub(crate) struct Health {
     given_up: AtomicBool,
 }
 
 impl Health {
-    /// Takes note of an error of this instance's.
+    /// Notes an error of this instance.
     pub(crate) fn note(&self, exception: &Exception) {
         if errors::is_fatal(exception) && !self.given_up.swap(true, Ordering::SeqCst) {
             tracing::error!(%exception, "DuckDB has given its database up; it is opened again");
@@ -39,7 +40,7 @@ struct Current {
 
 pub(crate) struct Instance {
     options: DuckDbOptions,
-    /// `None` once it is closed, or while it could not be opened again.
+    /// The open database. `None`: it is closed, or it could not be opened again so far.
     current: Mutex<Option<Current>>,
     is_closed: AtomicBool,
     version: String,
@@ -54,12 +55,12 @@ impl Instance {
         Ok(Instance { options, current, is_closed: AtomicBool::new(false), version, catalog })
     }
 
-    /// What stands behind texts of errors.
+    /// Returns the suffix of errors' texts.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
-    /// A connection of one's own. Blocks for a moment, or for as long as opening the database takes.
+    /// Opens a connection for the caller alone. Blocks for a moment, or for as long as opening the database takes.
     pub(crate) fn connect(&self) -> Result<Connection, Exception> {
         let mut current = self.lock();
         if current.as_ref().is_some_and(|current| current.health.given_up.load(Ordering::SeqCst)) {
@@ -78,7 +79,7 @@ impl Instance {
         Connection::new(inner, self.version.clone(), self.catalog.clone(), health)
     }
 
-    /// What DuckDB calls the database.
+    /// Returns DuckDB's name for the database.
     pub(crate) fn catalog(&self) -> &str {
         &self.catalog
     }
@@ -87,7 +88,7 @@ impl Instance {
         Exception::new(ErrorCode::ABORTED, "The database is being closed", &self.version)
     }
 
-    /// Writes all into the file and closes it, when nobody is connected any more.
+    /// Writes everything into the file and closes it, when no connection is open any more.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let Some(Current { database, health }) = self.lock().take() else { return };
@@ -98,7 +99,7 @@ impl Instance {
         }
     }
 
-    /// Lets the old instance go, if nobody holds on to it.
+    /// Drops the old instance, if no connection holds on to it.
     fn give_up(&self, current: &mut Option<Current>) -> Result<(), Exception> {
         let is_alone = current.as_ref().is_some_and(|current| Arc::strong_count(&current.health) == 1);
         if !is_alone || self.options.path.is_none() {

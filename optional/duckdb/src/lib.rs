@@ -1,8 +1,8 @@
-//! DuckDB behind the gateway: its library loaded at run time and spoken to through ADBC.
+//! DuckDB behind the gateway: its library is loaded at run time and used through ADBC.
 //!
-//! [`DuckDb`] opens a database and answers queries as streams of Arrow batches, tells what a table is made of, and
-//! begins [`Transaction`]s that append batches. Its calls block, so each runs on a thread of this crate's own, never on
-//! tokio's.
+//! [`DuckDb`] opens a database, answers queries as streams of Arrow batches, describes tables, and begins
+//! [`Transaction`]s that append batches. Its calls block, so each runs on a thread of this crate's own, never
+//! on tokio's.
 
 mod batches;
 mod connection;

@@ -1,4 +1,4 @@
-//! Where DuckDB's library is found.
+//! The search for DuckDB's library.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ const FILE: &str = "libduckdb.so";
 
 const SYSTEM: [&str; 4] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/homebrew/lib"];
 
-/// Whether [`find`] would find one.
+/// Says whether [`find`] would find a library.
 pub fn library_is_there(asked: Option<&Path>) -> bool {
     find(asked).is_ok()
 }
 
-/// The library that was asked for, or the first that is found: beside the executable, where `scripts/setup` puts it,
-/// among the system's.
+/// Returns the library that was asked for, or the first one that is found: beside the executable, where
+/// `scripts/setup` puts it, or among the system's.
 pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {
     if let Some(path) = asked {
         let missing = || {
@@ -41,7 +41,8 @@ pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, OpenError> {
     })
 }
 
-/// Each system's library is a package of its own; only the fitting one is installed.
+/// Lists the places of the library in packages. Each system's library is a package of its own; only the
+/// fitting one is installed.
 fn in_packages(folder: &Path) -> Vec<PathBuf> {
     let Ok(packages) = std::fs::read_dir(folder) else { return Vec::new() };
     packages.flatten().map(|package| package.path().join(FILE)).collect()

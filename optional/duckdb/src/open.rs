@@ -1,4 +1,4 @@
-//! Opening a database: what it is told first, who may read its files, and what the errors of it mean.
+//! Opens a database: the settings it gets first, the rights of its files, and the meaning of its errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::table::literal;
 
 pub(crate) struct Opened {
     pub(crate) database: ManagedDatabase,
-    /// DuckDB's, as it says it: `v1.5.6`.
+    /// DuckDB's version as it tells it: `v1.5.6`.
     pub(crate) version: String,
-    /// What DuckDB calls the database.
+    /// DuckDB's name for the database.
     pub(crate) catalog: Arc<str>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn open(options: &DuckDbOptions) -> Result<Opened, OpenError> {
     Ok(Opened { database, version, catalog })
 }
 
-/// What can only be said before the database is there.
+/// Returns the settings that can only be given before the database is open.
 fn settings(options: &DuckDbOptions) -> Vec<(OptionDatabase, OptionValue)> {
     let mut settings = vec![("path", options.path.as_deref().map_or(":memory:".into(), text_of))];
     if let Some(bytes) = options.memory_limit_bytes {
@@ -89,10 +89,11 @@ fn text_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A statement that names such a file in place of a table gets what stands in it.
+/// Parts of file names by which DuckDB reads a file as a table: a statement that names such a file gets its content.
 const READ_AS_TABLES: [&str; 6] = [".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".parquet"];
 
-/// DuckDB makes its files, also the log beside the database that comes and goes, as the process's mask says.
+/// Makes sure that only this user may read the database's files. DuckDB makes its files, also the log beside
+/// the database that comes and goes, with the rights of the process's mask.
 fn own_alone(path: &Path) -> Result<(), OpenError> {
     use std::os::unix::fs::PermissionsExt;
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
@@ -113,14 +114,14 @@ fn own_alone(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The one value of a result.
+/// Returns the only value of a result.
 fn text(connection: &mut Connection, query: &str) -> Result<String, Exception> {
     let batches = connection.rows(query)?;
     let column = batches.first().and_then(|batch| batch.columns().first()?.as_string_opt::<i32>());
     Ok(column.filter(|column| column.len() == 1).map_or("", |column| column.value(0)).to_owned())
 }
 
-/// DuckDB's own words, and what to do where they don't say it.
+/// Returns DuckDB's own error text, and advice where the text gives none.
 fn describe(options: &DuckDbOptions, message: &str) -> String {
     let place = options.path.as_deref().map_or(":memory:".into(), text_of);
     let has = |part: &str| message.contains(part);

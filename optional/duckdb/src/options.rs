@@ -1,28 +1,29 @@
-//! What a database is opened with.
+//! The options that a database is opened with.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct DuckDbOptions {
-    /// The database's file, made where there is none. `None`: in memory.
+    /// The database's file, made if it does not exist. `None`: the database is in memory.
     pub path: Option<PathBuf>,
     /// DuckDB's library. `None`: it is searched for.
     pub library: Option<PathBuf>,
-    /// What DuckDB may use for itself, results under way included. `None`: its own default, 80 % of the machine.
+    /// The most bytes that DuckDB may use for itself, with running results. `None`: its own default, 80 % of
+    /// the machine.
     pub memory_limit_bytes: Option<u64>,
     pub threads: Option<usize>,
-    /// Where DuckDB puts what does not fit into its memory. `None`: beside the database.
+    /// The folder for data that does not fit into DuckDB's memory. `None`: beside the database.
     pub temporary_folder: Option<PathBuf>,
-    /// What may lie there. `None`: 90 % of what is free.
+    /// The most bytes in that folder. `None`: 90 % of the free space.
     pub max_temporary_bytes: Option<u64>,
-    /// Queries that run at once; others wait in line.
+    /// The most queries that run at once; others wait in line.
     pub max_result_connections: usize,
-    /// How long they wait there.
+    /// Time limit for a query in the line.
     pub max_wait: Duration,
-    /// Transactions that are open at once; others wait in line.
+    /// The most transactions that are open at once; others wait in line.
     pub max_transactions: usize,
-    /// Whether statements may read and write files of the machine, attach databases and load extensions.
+    /// Says whether statements may read and write files of the machine, attach databases and load extensions.
     pub external_access: bool,
 }
 
@@ -44,8 +45,8 @@ impl Default for DuckDbOptions {
 }
 
 impl DuckDbOptions {
-    /// From what `--backend` says: `duckdb:///absolute/path.db`, `duckdb:relative.db`, `duckdb::memory:` or
-    /// `duckdb://:memory:`. `None`: it is no address of a DuckDB.
+    /// Reads an address as `--backend` has it: `duckdb:///absolute/path.db`, `duckdb:relative.db`,
+    /// `duckdb::memory:` or `duckdb://:memory:`. Returns `None` where it is no address of a DuckDB.
     pub fn of_url(url: &str) -> Option<DuckDbOptions> {
         let rest = url.strip_prefix("duckdb:")?;
         let path = rest.strip_prefix("//").unwrap_or(rest);

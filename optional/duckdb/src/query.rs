@@ -1,4 +1,4 @@
-//! Queries: each on a thread and a connection of its own.
+//! Queries, each on a thread and a connection of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,19 +15,19 @@ use crate::stream::{Answering, RecordStream, StopSignal};
 use crate::tables::may_change;
 use crate::types::DuckType;
 
-/// On whose behalf a statement runs.
+/// The user and the rights that a statement runs with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Where names without a schema are looked up.
+    /// The schema where names without a schema are looked up.
     pub schema: String,
-    /// Whether only statements that change nothing are run.
+    /// Says whether only statements that change nothing are run.
     pub readonly: bool,
-    /// Whose queries share permits.
+    /// The user, whose queries share permits.
     pub user: String,
     pub port: Port,
 }
 
-/// Where somebody is connected.
+/// The protocol by which the user is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Port {
     Http,
@@ -35,7 +35,7 @@ pub enum Port {
 }
 
 impl Session {
-    /// Windrow's own.
+    /// Returns the session of Windrow's own queries.
     fn own() -> Session {
         Session { schema: "main".to_owned(), readonly: false, user: "windrow".to_owned(), port: Port::Http }
     }
@@ -48,13 +48,13 @@ pub(crate) struct Approved {
 }
 
 impl Approved {
-    /// Somebody's, if it is one that the session allows.
+    /// Approves a user's statement, if the session allows it.
     pub(crate) fn of(sql: &str, session: &Session, version: &str) -> Result<Approved, Exception> {
         single::check(sql, session, version)?;
         Ok(Approved { sql: sql.to_owned(), session: session.clone() })
     }
 
-    /// Windrow's own, whatever it is.
+    /// Approves any statement of Windrow's own.
     pub(crate) fn own(sql: &str) -> Approved {
         Approved { sql: sql.to_owned(), session: Session::own() }
     }
@@ -131,7 +131,8 @@ impl Asked {
         self.connection.query(&self.sql, move |handle| signal.may_run(handle))
     }
 
-    /// A batch of no rows that has the names of all ENUMs of the result. `None` where DuckDB doesn't describe it.
+    /// Returns a batch without rows that has the names of all ENUMs of the result, or `None` where DuckDB
+    /// doesn't describe it.
     fn batch_of_names(&mut self, schema: &SchemaRef) -> Option<RecordBatch> {
         let described = self.connection.rows(&format!("DESCRIBE {}", self.sql)).ok()?;
         let types = described.iter().flat_map(|batch| {
@@ -144,9 +145,9 @@ impl Asked {
         RecordBatch::try_new(schema.clone(), columns.collect()).ok()
     }
 
-    /// When one of a query's threads fails, DuckDB interrupts the others, and now and then tells of that in place of
-    /// the error. Then the query is asked again, for its error alone: not to change anything, and not for longer than
-    /// it ran.
+    /// Finds the error that made the query fail. When one of a query's threads fails, DuckDB interrupts the
+    /// others, and sometimes reports the interruption in place of the error. Then the query is run again,
+    /// only for its error: read-only, and not for longer than it ran before, within limits.
     fn meant(&mut self, exception: Exception, ran_for: Duration) -> Exception {
         if exception.code != ErrorCode::QUERY_WAS_CANCELLED || self.signal.was_given() {
             return exception;
@@ -182,7 +183,7 @@ impl Asked {
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
-/// Whether there is an ENUM somewhere in the columns.
+/// Says whether there is an ENUM somewhere in the columns.
 fn names_may_be_missing(schema: &SchemaRef) -> bool {
     fn has_names(data_type: &DataType) -> bool {
         match data_type {
@@ -198,7 +199,7 @@ fn names_may_be_missing(schema: &SchemaRef) -> bool {
     schema.fields().iter().any(|field| has_names(field.data_type()))
 }
 
-/// An array without values, whose dictionaries have the names of DuckDB's type.
+/// Makes an array without values, whose dictionaries have the names of DuckDB's type.
 fn empty_column(data_type: &DataType, duck: &DuckType) -> ArrayRef {
     let empty = new_empty_array(data_type);
     let children: Vec<ArrayRef> = match (data_type, duck) {
@@ -221,6 +222,6 @@ fn empty_column(data_type: &DataType, duck: &DuckType) -> ArrayRef {
     empty.to_data().into_builder().child_data(children).build().map_or(empty, make_array)
 }
 
-/// How long is looked for a query's error.
+/// The shortest time for which the error of a query is searched for.
 const SHORTEST_SEARCH: Duration = Duration::from_millis(500);
 const LONGEST_SEARCH: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
-//! So many queries run at once, and others wait in line, but not for ever.
+//! Permits for queries: a limited number run at once, and others wait in line, but not for ever.
 //!
-//! One user has three quarters of the permits at most; Flight SQL, whose streams stay open longest, has half.
+//! One user has at most three quarters of the permits. Flight SQL, whose streams stay open longest, has at most half.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl QueryPermits {
         }
     }
 
-    /// Waits until all are given back, and gives out none any more.
+    /// Waits until all permits are given back, and gives out none from then on.
     pub(crate) async fn close(&self) {
         self.permits.close().await;
     }

@@ -1,8 +1,8 @@
-//! Whether a text may be run on somebody's behalf: one statement, of a kind that is taken, and of one that its session
-//! allows.
+//! Decides whether a text may be run for a user: it has to be one statement, of a kind that Windrow runs and
+//! that the session allows.
 //!
-//! DuckDB runs all statements of a text. A second one would run outside of what was decided about the first: a `COMMIT`
-//! would end the read-only transaction that a reader's statement is held in.
+//! DuckDB runs all statements of a text. A second one would run outside of what was decided about the first:
+//! a `COMMIT` would end the read-only transaction that a reader's statement runs in.
 
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_sql::{kind_of, Kind, NotTaken};
@@ -10,6 +10,11 @@ use windrow_sql::{kind_of, Kind, NotTaken};
 use crate::query::Session;
 use crate::table::is_windrows;
 
+/// Checks that a user may run a text. `version` is the suffix of an error's text.
+///
+/// # Errors
+/// Fails where it is not exactly one statement, or a statement that Windrow does not run or that the session
+/// does not allow.
 pub fn check(sql: &str, session: &Session, version: &str) -> Result<(), Exception> {
     let kind = kind_of(sql).ok_or_else(|| {
         Exception::new(ErrorCode::SYNTAX_ERROR, "One statement may be sent at a time, and not less than one", version)
@@ -25,7 +30,7 @@ pub fn check(sql: &str, session: &Session, version: &str) -> Result<(), Exceptio
     }
 }
 
-/// Error of a statement that is not run. `version` stands behind its text.
+/// Makes the error of a statement that is not run. `version` is the suffix of its text.
 pub fn not_taken(why: NotTaken, version: &str) -> Exception {
     let code = match why {
         NotTaken::OfTheConnection => ErrorCode::NOT_IMPLEMENTED,

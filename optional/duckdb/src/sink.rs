@@ -1,17 +1,17 @@
-//! DuckDB as a sink: the batch's id is stored in the same transaction as its rows.
+//! The sink DuckDB: a batch's id is stored in the same transaction as its rows.
 //!
-//! So a batch whose id is there is stored as a whole, and one whose id is not there is not stored at all, whatever
-//! crashed when. The ids are a primary key: of two attempts that run at once, the second to commit fails on it. Any
-//! error is followed by a look for the id, since what a repeat stumbles over may be its own first attempt: its rows, if
-//! the table has a key of its own, or its id.
+//! So a batch whose id is there is stored as a whole, and one whose id is not there is not stored at all,
+//! whatever crashed at any time. The ids are a primary key: of two attempts that run at once, the second to
+//! commit fails on it. After any error the id is looked for, since a repeat may fail because of its own first
+//! attempt: because of its rows, if the table has a key of its own, or because of its id.
 //!
-//! Where the sink promises an end, this is why it is certain:
+//! The sink promises an outcome, and this is why it is certain:
 //!
 //! - `Ok`: the commit said so, or the id was seen by another transaction.
 //! - `Refused`: the commit was not reached, or it failed in good order, and the id was looked for and isn't there. An
 //!   earlier attempt that still runs under the same id can't be mistaken for that: ids are claimed here while a thread
 //!   works on them.
-//! - `Unknown`: DuckDB gave its database up in the middle, or the look itself failed.
+//! - `Unknown`: DuckDB gave its database up in the middle, or the look-up of the id failed.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ use crate::table::TableRef;
 use crate::transaction::TransactionWork;
 use crate::work::Work;
 
-/// Stores batches of parsed rows.
+/// The sink that stores batches of parsed rows.
 pub struct DuckDbSink {
     database: DuckDb,
     running: Arc<Mutex<HashSet<BatchId>>>,
@@ -48,7 +48,7 @@ impl DuckDbSink {
     }
 }
 
-/// While it lives no other attempt under the same id begins.
+/// A claim of a batch's id. As long as it exists, no other attempt under the same id begins.
 struct Claim {
     running: Arc<Mutex<HashSet<BatchId>>>,
     id: BatchId,
@@ -130,7 +130,7 @@ impl Attempt {
         }
     }
 
-    /// What an error means for the batch: an earlier attempt may have stored it.
+    /// Returns the outcome of a batch after an error: an earlier attempt may have stored it.
     fn concluded(&self, mut connection: Connection, exception: Exception) -> Result<(), StoreError> {
         match Batches::knows(&mut connection, self.id) {
             Ok(true) => Ok(()),
@@ -141,7 +141,7 @@ impl Attempt {
     }
 }
 
-/// ClickHouse's database is DuckDB's schema.
+/// Returns DuckDB's schema for a database of ClickHouse.
 pub fn schema_of(database: &str) -> &str {
     match database {
         "default" => "main",

@@ -1,4 +1,4 @@
-//! A query's result on its way: from the thread that waits for the database to the task that reads it.
+//! A query's result on its way from the thread that waits for the database to the task that reads it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::database::spawn;
 
-/// Batches that wait for their reader; the query stands still meanwhile.
+/// The most batches that wait for their reader; then the query pauses.
 const BATCHES_AHEAD: usize = 2;
 
 /// A result as it comes. Dropping it stops the query.
@@ -22,8 +22,11 @@ pub struct RecordStream {
 }
 
 impl RecordStream {
-    /// Runs `work` on a thread of its own, and waits until the query has begun. `closed` is the error if the thread
-    /// ends without a word.
+    /// Runs `work` on a thread of its own, and waits until the query has begun. `closed` is the error if the
+    /// thread ends without an answer.
+    ///
+    /// # Errors
+    /// Fails where no thread can be started, or the query is refused.
     pub async fn begin(
         closed: Exception,
         work: impl FnOnce(Answering) + Send + 'static,
@@ -43,18 +46,18 @@ impl RecordStream {
         self.schema.clone()
     }
 
-    /// `None` at the result's end. Nothing comes after an error.
+    /// Returns the next batch, or `None` at the result's end. Nothing comes after an error.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, Exception>> {
         self.batches.recv().await
     }
 }
 
-/// Stops a query when it is dropped. A query that has ended has released what this points to.
+/// A guard that stops a query when it is dropped. A query that has ended has released its handle.
 struct Stop {
     signal: StopSignal,
 }
 
-/// Tells a query's thread that nobody wants the result any more.
+/// A signal to a query's thread that nobody needs the result any more.
 #[derive(Clone, Default)]
 pub struct StopSignal {
     state: Arc<Mutex<StopState>>,
@@ -67,7 +70,7 @@ struct StopState {
 }
 
 impl StopSignal {
-    /// Takes the means to stop the query, and says whether it shall run at all.
+    /// Keeps the handle that stops the query, and says whether the query may run at all.
     pub fn may_run(&self, handle: Box<dyn CancelHandle>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.handle = Some(handle);
@@ -90,7 +93,7 @@ impl Drop for Stop {
     }
 }
 
-/// The thread's side, before the result begins.
+/// The thread's side of a result that has not begun.
 pub struct Answering {
     opened: oneshot::Sender<Result<SchemaRef, Exception>>,
     sender: mpsc::Sender<Result<RecordBatch, Exception>>,
@@ -107,19 +110,19 @@ impl Answering {
         let _ = self.opened.send(Err(exception));
     }
 
-    /// `None`: nobody wants the result any more.
+    /// Announces the result's schema. Returns `None` where nobody needs the result any more.
     pub fn begun(self, schema: SchemaRef) -> Option<Handing> {
         self.opened.send(Ok(schema)).is_ok().then_some(Handing { sender: self.sender })
     }
 }
 
-/// The thread's side, while somebody reads the result.
+/// The thread's side of a result that is being read.
 pub struct Handing {
     sender: mpsc::Sender<Result<RecordBatch, Exception>>,
 }
 
-/// Databases give 2,048 rows at a time and less, which costs more to hand over than to make. So they are put together:
-/// as long as the reader is busy with what it has, and not beyond these.
+/// The most rows of one batch that is sent. Databases return 2,048 rows at a time or less, which costs more
+/// to send than to make. So batches are joined, as long as the reader is busy with earlier ones.
 const ROWS_TOGETHER: usize = 65_536;
 const BYTES_TOGETHER: usize = 4 << 20;
 
@@ -128,7 +131,11 @@ impl Handing {
         let _ = self.sender.blocking_send(Err(exception));
     }
 
-    /// Until the result ends, or its reader is gone. `word` makes an exception of an error that comes in the middle.
+    /// Sends batches until the result ends, or its reader is gone. `word` makes an exception of an error that
+    /// comes in the middle.
+    ///
+    /// # Errors
+    /// Fails with that exception.
     pub fn hand_over(
         &self,
         schema: &SchemaRef,

@@ -1,4 +1,4 @@
-//! What a table is made of, as inserts and appends have to know it.
+//! The description of a table, as inserts and appends need it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};
 use crate::types;
 
-/// A table's name, without a database: there is one.
+/// A table's name, without a database: there is only one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TableRef {
     pub schema: String,
@@ -25,7 +25,7 @@ impl TableRef {
         TableRef { schema: schema.into(), table: table.into() }
     }
 
-    /// As it stands in a statement: `"schema"."table"`.
+    /// Returns the name as it stands in a statement: `"schema"."table"`.
     pub fn quoted(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.table))
     }
@@ -34,7 +34,7 @@ impl TableRef {
 const OWN_SCHEMA: &str = WINDROWS_SCHEMAS[0];
 const OWN_FUNCTIONS: &str = WINDROWS_SCHEMAS[1];
 
-/// What Windrow keeps for itself is there.
+/// Returns the schema of everything that Windrow keeps for itself.
 pub(crate) fn own_schema(catalog: &str) -> String {
     format!("{}.{OWN_SCHEMA}", quoted(catalog))
 }
@@ -47,31 +47,31 @@ pub(crate) fn own_table(catalog: &str, table: &str) -> String {
     format!("{}.{}", own_schema(catalog), quoted(table))
 }
 
-/// Whether a schema is one of those that Windrow keeps for itself.
+/// Says whether a schema is one of those that Windrow keeps for itself.
 pub fn is_windrows(schema: &str) -> bool {
     WINDROWS_SCHEMAS.iter().any(|own| schema.eq_ignore_ascii_case(own))
 }
 
-/// A name as it stands in a statement.
+/// Returns a name as it stands in a statement.
 pub(crate) fn quoted(name: &str) -> String {
     Dialect::DuckDb.name(name)
 }
 
-/// A text as it stands in a statement.
+/// Returns a text as it stands in a statement.
 pub(crate) fn literal(text: &str) -> String {
     Dialect::DuckDb.text(text)
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableInfo {
-    /// Spelt as the table was created.
+    /// The table's name, spelt as the table was created.
     pub name: TableRef,
     pub is_view: bool,
     pub columns: Vec<ColumnInfo>,
 }
 
 impl TableInfo {
-    /// The table as if it had these columns only. What the others become is left to the database.
+    /// Returns the table as if it had these columns only. The database decides about the others.
     pub fn given(&self, columns: &[String]) -> TableInfo {
         let same = |column: &ColumnInfo| columns.iter().any(|name| name.to_lowercase() == column.name.to_lowercase());
         TableInfo { columns: self.columns.iter().filter(|column| same(column)).cloned().collect(), ..self.clone() }
@@ -81,15 +81,15 @@ impl TableInfo {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnInfo {
     pub name: String,
-    /// As DuckDB writes it: `DECIMAL(18,3)`, `VARCHAR[]`.
+    /// The type as DuckDB writes it: `DECIMAL(18,3)`, `VARCHAR[]`.
     pub duckdb_type: String,
-    /// What a SELECT of the column gives.
+    /// The field that a SELECT of the column gives.
     pub field: Field,
-    /// What inserts are read as. `Err` says why no payload can be read for it.
+    /// The type that inserts are read as. `Err` says why no payload can be read for the column.
     pub data_type: Result<DataType, String>,
     pub nullable: bool,
     pub has_default: bool,
-    /// Computed from others: it takes no values.
+    /// Says whether the column is computed from others, so that it takes no values.
     pub generated: bool,
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn look_up(
     answer.await.map_err(|_| closed)?
 }
 
-/// DuckDB's names are the same whatever their case.
+/// Reads the description of a table. DuckDB's names match in any case.
 pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
     let condition = format!(
         "database_name = current_database() AND lower(schema_name) = lower({}) AND lower(table_name) = lower({})",
@@ -163,7 +163,7 @@ pub(crate) fn info(connection: &mut Connection, name: &TableRef) -> Result<Optio
     Ok(Some(TableInfo { name: spelt, is_view, columns }))
 }
 
-/// Numbers as what they say: yes, or no.
+/// Reads numbers as truth values.
 fn flags(batch: &RecordBatch, column: usize) -> Vec<bool> {
     let numbers = batch.column(column).as_primitive_opt::<Int32Type>();
     numbers.map_or(Vec::new(), |numbers| numbers.iter().map(|number| number == Some(1)).collect())

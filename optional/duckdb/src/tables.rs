@@ -1,10 +1,10 @@
-//! What is known of tables, for as long as nothing can have changed it.
+//! Descriptions of tables, kept for as long as no statement can have changed them.
 //!
-//! Looking a table up takes DuckDB some milliseconds, which is longer than storing a batch. All statements come through
-//! this process, so every one that may change a table begins a new *age*, and what was learnt in an earlier one is not
-//! used any more. A transaction lives with the tables as they were when it began, whatever others have done since: it
-//! compares their *shape*, which is one statement and is cheap, since an append into columns of other types can crash
-//! the process.
+//! Looking a table up takes DuckDB some milliseconds, which is longer than storing a batch. All statements
+//! come through this process, so every statement that may change a table begins a new *age*, and descriptions
+//! of an earlier age are not used any more. A transaction sees the tables as they were when it began,
+//! whatever others have done since. So it compares their *shape*, which is one cheap statement: an append
+//! into columns of other types can crash the process.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,10 +35,10 @@ pub(crate) struct Tables {
 
 type Listener = Box<dyn Fn() + Send + Sync>;
 
-/// More are forgotten, all at once.
+/// The most tables that are known. When there are more, all are forgotten.
 const MOST_TABLES: usize = 1_000;
 
-/// With these a statement begins that changes no table. All others may.
+/// First words of the statements that change no table. All others may.
 const LEAVES_TABLES: [&str; 14] = [
     "SELECT",
     "WITH",
@@ -56,25 +56,25 @@ const LEAVES_TABLES: [&str; 14] = [
     "DELETE",
 ];
 
-/// Whether it is a statement after which tables may be others.
+/// Says whether tables may be different after the statement.
 pub fn may_change(sql: &str) -> bool {
     let word = windrow_sql::first_word(sql);
     !LEAVES_TABLES.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 impl Tables {
-    /// To be told when a statement that may change tables has run, or was committed.
+    /// Notes that a statement that may change tables has run, or was committed.
     pub(crate) fn have_changed(&self) {
         self.age.fetch_add(1, Ordering::SeqCst);
         self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|tell| tell());
     }
 
-    /// Others that learn of tables. They are told on the thread that changed them.
+    /// Registers a listener for changes. It is called on the thread that changed the tables.
     pub(crate) fn tell(&self, listener: Listener) {
         self.others.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    /// For whoever asks from outside of a transaction.
+    /// Returns the description of a table, outside of a transaction.
     pub(crate) fn look_up(&self, connection: &mut Connection, name: &TableRef) -> Result<Option<TableInfo>, Exception> {
         let age = self.age.load(Ordering::SeqCst);
         if let Some(known) = self.known(name, age) {
@@ -86,7 +86,8 @@ impl Tables {
         Ok(Some(info))
     }
 
-    /// For a transaction. With `has_changed` it may have changed tables itself, of which others know nothing yet.
+    /// Returns the description of a table, inside a transaction. `has_changed` says that the transaction may
+    /// have changed tables itself, which others do not see yet.
     pub(crate) fn look_up_within(
         &self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! A transaction: a thread and a connection of its own, told what to do through a channel.
+//! A transaction: a thread and a connection of its own, which gets its orders through a channel.
 
 use arrow_array::RecordBatch;
 use tokio::sync::{mpsc, oneshot};
@@ -12,11 +12,23 @@ use crate::table::TableRef;
 
 /// A transaction as its thread sees it: blocking, on one connection. After an error everything but a rollback fails.
 pub trait TransactionWork {
-    /// For statements that come.
+    /// Makes `schema` the one where the following statements look up names.
+    ///
+    /// # Errors
+    /// Fails where there is no such schema, or the transaction has failed before.
     fn use_schema(&mut self, schema: &str) -> Result<(), Exception>;
 
+    /// Runs a statement and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the statement, or the transaction has failed before.
     fn execute(&mut self, sql: &str) -> Result<u64, Exception>;
 
+    /// Appends rows and returns how many. `columns` names the columns of the batches; `None` stands for all
+    /// of the table.
+    ///
+    /// # Errors
+    /// Fails where a value can't be stored, the database refuses the rows, or the transaction has failed before.
     fn ingest(
         &mut self,
         table: &TableRef,
@@ -24,17 +36,24 @@ pub trait TransactionWork {
         batches: &[RecordBatch],
     ) -> Result<u64, Exception>;
 
-    /// Brings rows to their tables that were kept elsewhere until now.
+    /// Writes rows into their tables that were kept elsewhere until now.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the rows.
     fn write_held(&mut self) -> Result<(), Exception> {
         Ok(())
     }
 
+    /// Commits the transaction.
+    ///
+    /// # Errors
+    /// Fails where nothing was stored (`Refused`), or nobody knows whether it was (`Unknown`).
     fn commit(self) -> Result<(), CommitError>;
 
     fn rollback(self);
 }
 
-/// Dropping it rolls back. After an error everything but a rollback fails.
+/// A transaction. Dropping it rolls back. After an error everything but a rollback fails.
 pub struct Transaction {
     orders: mpsc::Sender<Order>,
     gone: Exception,
@@ -52,8 +71,11 @@ enum Order {
 type Reply<T> = oneshot::Sender<Result<T, Exception>>;
 
 impl Transaction {
-    /// `gone` is the error if the thread ends without a word, `version` what stands behind the texts of errors. The
-    /// permit is kept until the thread ends.
+    /// Begins a transaction on a thread of its own. `gone` is the error if the thread ends without an answer,
+    /// and `version` the suffix of errors' texts. The permit is kept until the thread ends.
+    ///
+    /// # Errors
+    /// Fails where no thread can be started, or `begin` fails.
     pub async fn begin<W: TransactionWork>(
         gone: Exception,
         version: String,
@@ -79,8 +101,11 @@ impl Transaction {
         Ok(Transaction { orders, gone, version })
     }
 
-    /// Appends rows and tells how many. `None`: the batches have all columns of the table, in its order. `Some`: they
-    /// have these, and the others take their defaults.
+    /// Appends rows and returns how many. With `None`, the batches have all columns of the table, in its
+    /// order. With `Some`, they have these columns, and the others take their defaults.
+    ///
+    /// # Errors
+    /// Fails where a value can't be stored, the database refuses the rows, or the transaction has failed before.
     pub async fn ingest(
         &mut self,
         table: &TableRef,
@@ -91,25 +116,39 @@ impl Transaction {
         self.order(|reply| Order::Ingest { table, columns, batches, reply }).await
     }
 
-    /// Runs somebody's statement, if it is one that the session allows, and tells how many rows it changed.
+    /// Runs a user's statement, if the session allows it, and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// Fails where the session does not allow the statement, the database refuses it, or the transaction has
+    /// failed before.
     pub async fn execute_for(&mut self, session: &Session, sql: &str) -> Result<u64, Exception> {
         single::check(sql, session, &self.version)?;
         let (sql, schema) = (sql.to_owned(), Some(session.schema.clone()));
         self.order(|reply| Order::Execute { sql, schema, reply }).await
     }
 
-    /// Runs a statement of Windrow's own and tells how many rows it changed.
+    /// Runs a statement of Windrow's own and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the statement, or the transaction has failed before.
     pub async fn execute(&mut self, sql: &str) -> Result<u64, Exception> {
         let sql = sql.to_owned();
         self.order(|reply| Order::Execute { sql, schema: None, reply }).await
     }
 
-    /// Brings rows to their tables that were kept elsewhere until now: what is wrong with them shows here.
+    /// Writes rows into their tables that were kept elsewhere until now: errors of these rows show here.
+    ///
+    /// # Errors
+    /// Fails where the database refuses the rows, or the transaction has failed before.
     pub async fn write_held(&mut self) -> Result<(), Exception> {
         self.order(|reply| Order::WriteHeld { reply }).await.map(|_| ())
     }
 
-    /// All is stored, and visible to whoever begins now, when this says so.
+    /// Commits the transaction. On success everything is stored, and visible to every transaction that begins
+    /// from now on.
+    ///
+    /// # Errors
+    /// Fails where nothing was stored (`Refused`), or nobody knows whether it was (`Unknown`).
     pub async fn commit(self) -> Result<(), CommitError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.orders.send(Order::Commit { reply }).await;

@@ -1,7 +1,8 @@
-//! A bounded number of permits, of which no user ever has all.
+//! A limited number of permits, of which no user ever has all.
 //!
-//! Who holds a permit may hold it for long: a query as long as its reader reads, an append until it ends, also while
-//! its client sends nothing. So some are left for others, who would else wait for somebody who is in no hurry.
+//! A permit may be held for long: a query holds it as long as its reader reads, and an append until it ends,
+//! even while its client sends nothing. So some permits are left for other users, who would otherwise wait
+//! for a user who is in no hurry.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +13,11 @@ pub struct UserPermits {
     all: Arc<Semaphore>,
     count: usize,
     most_of_a_user: usize,
-    /// Of the users that hold some, or wait for some.
+    /// The permits of users who hold some, or wait for some.
     of_users: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// Given back when it is dropped.
+/// A permit, which is given back when it is dropped.
 pub struct UserPermit {
     _permits: Vec<OwnedSemaphorePermit>,
 }
@@ -26,8 +27,8 @@ impl UserPermits {
         UserPermits { all: Arc::new(Semaphore::new(count)), count, most_of_a_user, of_users: Mutex::default() }
     }
 
-    /// Waits in line, for one of `also` as well. The user's own share comes first: who waits for it holds none of what
-    /// is everybody's. `None`: no more are given.
+    /// Waits in line for a permit, and for one of `also` too. The user's own share comes first: a request
+    /// that waits for it holds none of the common permits. Returns `None` where no more are given out.
     pub async fn acquire(&self, user: &str, also: Option<&Arc<Semaphore>>) -> Option<UserPermit> {
         let of_user = self.of_user(user);
         let mut permits = Vec::with_capacity(3);
@@ -37,7 +38,7 @@ impl UserPermits {
         Some(UserPermit { _permits: permits })
     }
 
-    /// Waits until all are given back, and gives out none any more.
+    /// Waits until all permits are given back, and gives out none from then on.
     pub async fn close(&self) {
         let all = self.all.acquire_many(u32::try_from(self.count).unwrap_or(u32::MAX)).await;
         self.all.close();
@@ -60,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// What can be had at once.
+    /// Returns a permit if one can be had at once.
     fn now(permits: &UserPermits, user: &str, also: Option<&Arc<Semaphore>>) -> Option<UserPermit> {
         match pin!(permits.acquire(user, also)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(permit) => permit,

@@ -1,10 +1,10 @@
-//! A transaction as its thread sees it: blocking, on one connection.
+//! A transaction of DuckDB as its thread sees it: blocking, on one connection.
 //!
-//! DuckDB's appender is not to be believed. When the last rows that it was given violate a constraint it says that all
-//! is well; the transaction is aborted then, and its COMMIT says that all is well too and stores nothing. So after each
-//! append the transaction is asked whether it still lives, and once something has failed nothing but a rollback is let
-//! through. What the appender kept to itself is found out by another way: the same rows, in a transaction of their own
-//! that is rolled back, by an INSERT.
+//! DuckDB's appender can't be trusted. When its last rows violate a constraint, it reports success; the
+//! transaction is aborted then, and its COMMIT reports success too and stores nothing. So each append is
+//! followed by a query that shows whether the transaction still lives, and after a failure only a rollback is
+//! allowed. The error that the appender did not report is found in another way: the same rows are inserted by
+//! an INSERT, in a transaction of their own that is rolled back.
 
 use std::collections::HashMap;
 
@@ -25,14 +25,14 @@ use crate::transaction::TransactionWork;
 pub(crate) struct Work {
     database: DuckDb,
     connection: Connection,
-    /// What tables look like in this transaction.
+    /// Descriptions of tables as this transaction sees them.
     tables: HashMap<TableRef, TableInfo>,
     failed: Option<Exception>,
-    /// Whether it may have changed tables. Others see that when it is committed.
+    /// Says whether the transaction may have changed tables. Others see that when it is committed.
     has_changed: bool,
 }
 
-/// Where rows wait to be inserted by a statement.
+/// Name of the temporary table where rows wait to be inserted by a statement.
 const STAGING: &str = "windrow_staging";
 
 impl Work {
@@ -42,7 +42,7 @@ impl Work {
         Ok(Work { database, connection, tables: HashMap::new(), failed: None, has_changed: false })
     }
 
-    /// The connection, for whoever wants to ask it something else.
+    /// Rolls back and returns the connection, for other queries.
     pub(crate) fn undone(mut self) -> Connection {
         // Fails where DuckDB has rolled back by itself.
         let _ = self.connection.execute("ROLLBACK");
@@ -82,7 +82,7 @@ impl Work {
         Ok(rows)
     }
 
-    /// Batches of one schema.
+    /// Appends batches of one schema.
     fn append_alike(&mut self, name: &TableRef, columns: Option<&[String]>, group: &[Fitted]) -> Result<(), Exception> {
         let Some(first) = group.first() else { return Ok(()) };
         let batches: Vec<_> = group.iter().map(|fitted| fitted.batch.clone()).collect();
@@ -97,7 +97,7 @@ impl Work {
         })
     }
 
-    /// By way of a temporary table.
+    /// Inserts batches by way of a temporary table.
     fn insert(
         &mut self,
         name: &TableRef,
@@ -116,7 +116,7 @@ impl Work {
         self.connection.execute(&format!("DROP TABLE temp.{STAGING}")).map(|_| ())
     }
 
-    /// Why the appender aborted the transaction.
+    /// Finds the error for which the appender aborted the transaction.
     fn reason(&mut self, name: &TableRef, batches: Vec<RecordBatch>) -> Exception {
         let _ = self.connection.execute("ROLLBACK");
         let tried = self.connection.execute("BEGIN TRANSACTION").and_then(|_| self.insert(name, None, batches));
@@ -127,7 +127,8 @@ impl Work {
         })
     }
 
-    /// What is known of a table is looked up once for each transaction: in it, nobody else changes the table.
+    /// Returns the description of a table. It is looked up once for each transaction: in it, nobody else
+    /// changes the table.
     fn info(&mut self, name: &TableRef) -> Result<TableInfo, Exception> {
         if let Some(info) = self.tables.get(name) {
             return Ok(info.clone());

@@ -1,4 +1,5 @@
-//! Results larger than memory. Alone in its process: what is measured is all that the process takes.
+//! A test of results that are larger than memory. It is alone in its process, since it measures all memory of
+//! the process.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What a descriptor, a ticket or an action asks for.
+//! The commands that a descriptor, a ticket or an action can have.
 
 use bytes::Bytes;
 use prost::Message;
@@ -6,7 +6,7 @@ use tonic::Status;
 
 use crate::messages::*;
 
-/// Longer ones are no statements that anybody wrote.
+/// The most bytes of a command. No person writes a longer statement.
 pub(crate) const MAX_COMMAND_BYTES: usize = 16 << 20;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Tables(CommandGetTables),
     TableTypes,
     PrimaryKeys(CommandGetPrimaryKeys),
-    /// Exported and imported keys and references: one schema, and no rows.
+    /// A query for exported or imported keys or cross references. All have the same schema, and no rows.
     ForeignKeys,
     CreatePrepared(ActionCreatePreparedStatementRequest),
     ClosePrepared(ActionClosePreparedStatementRequest),

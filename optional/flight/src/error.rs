@@ -1,16 +1,18 @@
-//! Errors as gRPC tells them: a status by ClickHouse's code, and ClickHouse's text.
+//! Errors for gRPC: a status that follows from ClickHouse's code, and ClickHouse's text.
 
 use tonic::{Code, Status};
 use windrow_clickhouse::{CallError, ErrorCode, Exception};
 
-/// Texts travel in a header field, and some clients take no more than 8 KiB of those, percent-encoded.
+/// The most bytes of an error's text. It travels in a header field, and some clients accept only 8 KiB of
+/// those, percent-encoded.
 const MAX_TEXT_BYTES: usize = 2_400;
 
 pub(crate) fn status(exception: &Exception) -> Status {
     with_text(code(exception.code), &exception.line)
 }
 
-/// `text` as far as it fits; of a longer one the end is kept too, where the error's name stands.
+/// Makes a status with `text`, as far as it fits. The end of a longer text is kept too, since the error's
+/// name is there.
 pub(crate) fn with_text(code: Code, text: &str) -> Status {
     if text.len() <= MAX_TEXT_BYTES {
         return Status::new(code, text);
@@ -24,7 +26,7 @@ fn boundary_at_or_before(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// An error of the gateway's own.
+/// Makes an error of the gateway's own.
 pub(crate) fn own(code: ErrorCode, text: &str) -> Exception {
     Exception::new(code, text, "")
 }

@@ -1,4 +1,4 @@
-//! What reads bytes from outside, as a fuzzer calls it.
+//! The functions that read bytes from outside, in a form that a fuzzer can call.
 
 use arrow_flight::FlightData;
 use bytes::Bytes;
@@ -6,7 +6,8 @@ use bytes::Bytes;
 use crate::command::Command;
 use crate::sql::{bound_insert, kind, marks, Dialect};
 
-/// A command, a ticket, the body of an action; then the statement that it carries. Whether it was one.
+/// Reads a command, a ticket or the body of an action, and then the statement that it has. Says whether it
+/// was a command.
 pub fn command(bytes: &[u8]) -> bool {
     let Ok(command) = Command::read(&Bytes::copy_from_slice(bytes)) else { return false };
     match command {
@@ -19,7 +20,7 @@ pub fn command(bytes: &[u8]) -> bool {
     true
 }
 
-/// What is found out of a statement before it is run.
+/// Finds out everything about a statement that is needed before it is run.
 pub fn statement(sql: &str) {
     for dialect in [Dialect::DuckDb, Dialect::ClickHouse] {
         let marks = marks(dialect, sql);
@@ -29,12 +30,12 @@ pub fn statement(sql: &str) {
     }
 }
 
-/// The payload of a handshake.
+/// Reads the payload of a handshake.
 pub fn hand_shake(payload: &[u8]) {
     let _ = crate::login::basic_auth(payload);
 }
 
-/// A message of rows, before it is decoded. Whether it may be.
+/// Checks a message of rows before it is decoded. Says whether it may be decoded.
 pub fn rows(header: &[u8], body: &[u8]) -> bool {
     let (data_header, data_body) = (Bytes::copy_from_slice(header), Bytes::copy_from_slice(body));
     crate::incoming::cap(&FlightData { data_header, data_body, ..Default::default() }).is_ok()

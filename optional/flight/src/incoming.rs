@@ -1,5 +1,5 @@
-//! Rows that a client sends: its messages decoded one by one, under caps. A client may take its time between them: the
-//! pings of its connection tell whether it is still there.
+//! Rows that a client sends: its messages are decoded one by one, within limits. A client may take its time
+//! between them: the pings of its connection tell whether it is still there.
 
 use arrow_array::RecordBatch;
 use arrow_flight::decode::FlightRecordBatchStream;
@@ -17,17 +17,17 @@ use crate::error;
 use crate::metrics::{OpenStream, Traffic};
 use crate::outgoing::status_of;
 
-/// One message: what `adbc_ingest` makes of a data frame is one, however large that is.
+/// The most bytes of a message. `adbc_ingest` makes one message of a data frame, however large that is.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 256 << 20;
-/// What a message may become, unpacked.
+/// The most bytes that a message may unpack to.
 const MAX_UNPACKED_BYTES: u64 = 512 << 20;
 
-/// A stream of rows, and what it is for.
+/// A stream of rows, and the command that it is for.
 pub(crate) struct Incoming {
-    /// What the first message says about the rows.
+    /// The command in the first message.
     pub(crate) command: Bytes,
     batches: FlightRecordBatchStream,
-    /// Read to see the schema, not yet given out.
+    /// A batch that was read to see the schema, and is not given out yet.
     ahead: Option<RecordBatch>,
     open: OpenStream,
 }
@@ -43,7 +43,7 @@ impl Incoming {
         Ok(Incoming { command, batches: decoded(first, messages, bytes), ahead: None, open: traffic.open() })
     }
 
-    /// The rows' columns. A stream may end without.
+    /// Returns the rows' columns, or `None` where the stream ends without any.
     pub(crate) async fn schema(&mut self) -> Result<Option<SchemaRef>, Exception> {
         if self.batches.schema().is_none() {
             self.ahead = self.next().await?;
@@ -64,7 +64,7 @@ impl Incoming {
     }
 }
 
-/// ADBC's driver doesn't even say what for when it has no rows.
+/// Makes the error of an empty stream. Without rows, ADBC's driver does not even send the command.
 fn nothing_sent() -> Status {
     Status::invalid_argument("nothing was sent: no rows, and not the name of a table either")
 }
@@ -83,7 +83,8 @@ fn decoded(first: FlightData, rest: Streaming<FlightData>, bytes: Counter) -> Fl
     FlightRecordBatchStream::new_from_flight_data(capped)
 }
 
-/// Each compressed buffer begins with the length that it says it unpacks to, and the decoder takes its word.
+/// Checks how much a message unpacks to. Each compressed buffer begins with the length that it claims to
+/// unpack to, and the decoder trusts it.
 pub(crate) fn cap(message: &FlightData) -> Result<(), Status> {
     let unreadable = || Status::invalid_argument("a message is no Arrow");
     let header = root_as_message(&message.data_header).map_err(|_| unreadable())?;

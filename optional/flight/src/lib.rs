@@ -1,12 +1,12 @@
 //! Arrow Flight SQL on a port of its own: queries, prepared statements and bulk ingest.
 //!
-//! [`FlightServer`] answers any client of Flight SQL over the database that stands behind the gateway ([`Store`]), for
-//! the users of the data port ([`Users`]). Nothing is kept between calls but bearer tokens and prepared statements,
-//! both bounded: a ticket holds its statement itself. Rows go out as they come from the database, two batches ahead of
-//! the client; rows that come in are an ordered append, all of them or none.
+//! [`FlightServer`] answers any client of Flight SQL over the database behind the gateway ([`Store`]), for
+//! the users of the data port ([`Users`]). Only bearer tokens and prepared statements are kept between calls,
+//! and both are limited: a ticket has its statement in itself. Rows are sent as they come from the database,
+//! a few batches ahead of the client. Rows that are received are an ordered append, all of them or none.
 //!
-//! Flight SQL's messages are defined here (`messages.rs`) rather than taken from `arrow-flight`, which asks for three
-//! more crates with them.
+//! Flight SQL's messages are defined here (`messages.rs`) rather than taken from `arrow-flight`, whose
+//! messages need three more crates.
 
 mod catalog;
 mod command;

@@ -1,10 +1,10 @@
-//! The messages of Flight SQL that are spoken here, as its protocol numbers them. Each travels in an [`Any`], which
-//! names it.
+//! The messages of Flight SQL that are used here, with the field numbers of its protocol. Each travels in an
+//! [`Any`], which names it.
 
 use bytes::Bytes;
 use prost::Message;
 
-/// What every message's name begins with.
+/// The text that every message's name begins with.
 pub(crate) const NAMES_BEGIN: &str = "type.googleapis.com/arrow.flight.protocol.sql.";
 
 #[derive(Clone, PartialEq, Message)]
@@ -15,7 +15,7 @@ pub(crate) struct Any {
     pub(crate) value: Bytes,
 }
 
-/// A message of Flight SQL under its name.
+/// A message of Flight SQL, with its name.
 pub(crate) trait Named: Message + Default {
     const NAME: &'static str;
 
@@ -74,7 +74,8 @@ pub(crate) struct CommandStatementUpdate {
 /// A ticket for the rows of a statement.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TicketStatementQuery {
-    /// The statement itself: nothing is kept for a ticket, and whoever shows one asks as himself.
+    /// The statement itself. Nothing is kept for a ticket, and a client that shows one runs the statement
+    /// with its own rights.
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) statement_handle: Bytes,
 }
@@ -127,7 +128,7 @@ pub(crate) struct DoPutPreparedStatementResult {
     pub(crate) prepared_statement_handle: Option<Bytes>,
 }
 
-/// Rows for a table, all or none.
+/// A command to ingest rows into a table, all or none.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CommandStatementIngest {
     #[prost(message, optional, tag = "1")]
@@ -146,10 +147,10 @@ pub(crate) struct CommandStatementIngest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TableDefinitionOptions {
-    /// 1: create it. 2: fail.
+    /// Action for a table that does not exist. 1: create it. 2: fail.
     #[prost(int32, tag = "1")]
     pub(crate) if_not_exist: i32,
-    /// 1: fail. 2: append. 3: replace.
+    /// Action for a table that exists. 1: fail. 2: append. 3: replace.
     #[prost(int32, tag = "2")]
     pub(crate) if_exists: i32,
 }

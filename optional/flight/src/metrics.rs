@@ -1,4 +1,4 @@
-//! What is counted of Flight SQL: calls by how they ended, and the streams of rows in both directions.
+//! Metrics of Flight SQL: calls by their outcome, and the streams of rows in both directions.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct Metrics {
     pub(crate) sent: Traffic,
 }
 
-/// Rows that go one way.
+/// The rows of one direction.
 #[derive(Clone)]
 pub(crate) struct Traffic {
     streams: Gauge,
@@ -90,7 +90,7 @@ impl Traffic {
     }
 }
 
-/// A stream of rows; one less is open when it is dropped.
+/// A stream of rows. The count of open streams goes down when it is dropped.
 pub(crate) struct OpenStream {
     pub(crate) traffic: Traffic,
 }
@@ -101,7 +101,8 @@ impl Drop for OpenStream {
     }
 }
 
-/// A call that is being answered. Dropped before its end it was cancelled: its client is gone, or wants no more.
+/// A call that is being answered. If it is dropped before its end, it was cancelled: its client is gone, or
+/// needs no more.
 pub(crate) struct Call {
     metrics: Arc<Metrics>,
     method: &'static str,
@@ -110,7 +111,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Ends with what comes of the work.
+    /// Runs the work and ends the call with its outcome.
     pub(crate) async fn watch<T>(self, work: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
         let outcome = work.await;
         self.end(outcome.as_ref().map_or_else(Status::code, |_| Code::Ok));
@@ -138,7 +139,7 @@ impl Drop for Call {
     }
 }
 
-/// gRPC's names.
+/// Returns gRPC's name of a status code.
 fn outcome(code: Code) -> &'static str {
     match code {
         Code::Ok => "ok",

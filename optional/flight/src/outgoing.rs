@@ -1,8 +1,8 @@
-//! Rows on their way to a client: as many as it takes, and a few batches ahead.
+//! Rows on their way to a client, which gets them as fast as it takes them. A few batches wait for it.
 //!
-//! A task of its own takes batches from the database and holds at most [`AHEAD_KIB`] of them, or one, until the client
-//! has taken them; so long the database waits. A client that takes nothing for too long is told so at the end of what
-//! it has, since an answer that merely stopped would look whole.
+//! A task of its own takes batches from the database and holds at most [`AHEAD_KIB`] of them, or one batch,
+//! until the client has taken them; until then the database waits. A client that takes nothing for too long
+//! gets an error at the end of what it has, since an answer that merely stopped would look complete.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,24 +28,24 @@ use crate::pieces::{batch_bytes, pieces};
 use crate::store::Rows;
 
 const BATCHES_AHEAD: usize = 4;
-/// What batches may take that the client has not taken. A larger one goes alone.
+/// The most memory of batches that the client has not taken, in KiB. A larger batch waits alone.
 const AHEAD_KIB: u32 = 8 << 10;
-/// Clients take messages of 4 MiB at least, and of 16 MiB mostly.
+/// Bytes of a message, roughly. All clients accept messages of 4 MiB, and most accept 16 MiB.
 const PIECE_BYTES: usize = 2 << 20;
 
 pub(crate) type Outgoing<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// What goes with an answer of rows, until its end.
+/// The things that belong to an answer of rows until its end.
 pub(crate) struct Answering {
     pub(crate) call: Call,
     pub(crate) open: OpenStream,
-    /// A place among the results that are read.
+    /// A permit for one of the results that are read at once.
     pub(crate) place: OwnedSemaphorePermit,
-    /// For so long a client may take nothing: its query holds a connection to the database.
+    /// Time for which a client may take nothing: its query holds a connection to the database.
     pub(crate) idle_timeout: Duration,
 }
 
-/// What is to be sent of some rows. Dropped, it ends their query.
+/// Returns the messages for some rows. If they are dropped, the query ends.
 pub(crate) fn outgoing(rows: Rows, answering: Answering) -> Outgoing<FlightData> {
     let Answering { call, open, place, idle_timeout } = answering;
     let schema = rows.schema.clone();
@@ -100,13 +100,13 @@ impl Sending {
     }
 }
 
-/// A batch that the client has not taken, and its share of what may be.
+/// A batch that the client has not taken, and its share of the allowed memory.
 struct Ahead {
     batch: RecordBatch,
     _share: OwnedSemaphorePermit,
 }
 
-/// When the client took something last.
+/// The time when the client took something last.
 #[derive(Clone)]
 struct Taking {
     last: Arc<Mutex<Instant>>,
@@ -122,7 +122,7 @@ impl Taking {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Comes to its end when nothing was taken for too long after `since`.
+    /// Waits until nothing was taken for too long after `since`.
     async fn too_long(&self, since: Instant) {
         loop {
             let end = self.last().max(since) + self.idle_timeout;
@@ -134,7 +134,7 @@ impl Taking {
     }
 }
 
-/// The batches in pieces, one at a time.
+/// The batches in pieces, one piece at a time.
 struct Taken {
     batches: mpsc::Receiver<Ahead>,
     pieces: Option<Box<dyn Iterator<Item = RecordBatch> + Send>>,
@@ -158,7 +158,7 @@ impl Taken {
     }
 }
 
-/// The share is given back with the last piece.
+/// Cuts a batch into pieces. Its share is given back with the last piece.
 fn cut(ahead: Ahead) -> impl Iterator<Item = RecordBatch> + Send {
     let Ahead { batch, _share } = ahead;
     pieces(batch, PIECE_BYTES).inspect(move |_| {
@@ -166,7 +166,7 @@ fn cut(ahead: Ahead) -> impl Iterator<Item = RecordBatch> + Send {
     })
 }
 
-/// Ends well too when nobody wants more.
+/// Moves batches from the database to the client's stream. It is no error if the client wants no more.
 async fn pump(mut rows: Rows, sender: mpsc::Sender<Ahead>, taking: &Taking) -> Result<(), Status> {
     let room = Arc::new(Semaphore::new(AHEAD_KIB as usize));
     loop {

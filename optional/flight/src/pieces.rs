@@ -1,14 +1,14 @@
-//! Batches in pieces of bounded size.
+//! Cuts batches into pieces of limited size.
 
 use arrow_array::RecordBatch;
 use windrow_append::Payload;
 
-/// What the values take by themselves: batches that were read from one message share its memory.
+/// Returns the bytes of the values alone: batches that were read from one message share its memory.
 pub(crate) fn batch_bytes(batch: &RecordBatch) -> usize {
     Payload::Batch(batch.clone()).size_bytes()
 }
 
-/// All rows in their order, in pieces of about so many bytes.
+/// Returns all rows in their order, in pieces of roughly so many bytes.
 pub(crate) fn pieces(batch: RecordBatch, piece_bytes: usize) -> impl Iterator<Item = RecordBatch> + Send {
     let rows = batch.num_rows();
     let of_piece = rows.div_ceil(batch_bytes(&batch).div_ceil(piece_bytes).max(1)).max(1);

@@ -1,4 +1,4 @@
-//! Prepared statements, by handle: who made each, its text, and the parameters that were bound last.
+//! Prepared statements, by handle: the owner of each, its text, and the parameters that were bound last.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ const MAX_STATEMENTS: usize = 10_000;
 const MAX_BYTES: usize = 64 << 20;
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// A statement that somebody will run.
+/// A statement that a client is going to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) sql: String,

@@ -1,4 +1,4 @@
-//! The port: connections, their limits, TLS, and the end.
+//! The port: connections, their limits, TLS, and the shutdown.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,20 +34,21 @@ use crate::store::Store;
 use crate::whole::Whole;
 
 pub const MAX_CONNECTIONS: usize = 1_000;
-/// Streams of one connection.
+/// The most streams of one connection.
 const MAX_STREAMS: u32 = 128;
-/// What a client may send ahead of what is read, for each stream and each connection: enough for a slow link.
+/// The most bytes that a client may send ahead of what is read, for each stream; the next constant is for a
+/// connection. It is enough for a slow link.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
-/// Between two pings, and for the answer to one.
+/// The shortest pause between two pings, and the shortest time limit for the answer to one.
 const MIN_PING: Duration = Duration::from_secs(1);
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection on which nobody has logged in is closed after this time.
+/// Time after which a connection without a login is closed.
 const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
-/// A message of somebody who is not known: a user's name and password.
+/// The most bytes of a message without a login: a user's name and password.
 const MAX_LOGIN_BYTES: usize = 64 << 10;
 
-/// A certificate and its key, as PEM.
+/// The files of a certificate and its key, in PEM.
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub key: PathBuf,
@@ -58,14 +59,14 @@ pub struct FlightOptions {
     pub appends: Appends,
     pub users: Users,
     pub tls: Option<TlsFiles>,
-    /// For so long a connection may be silent and not answer a ping either: then its client is gone, and what it had
-    /// begun is ended.
+    /// Time for which a connection may be silent and not answer a ping either. Then its client is gone, and
+    /// everything that it had begun is ended.
     pub silence: Duration,
-    /// For so long a client may take nothing of a result.
+    /// Time for which a client may take nothing of a result.
     pub idle_timeout: Duration,
 }
 
-/// The service on its port.
+/// The running service on its port.
 pub struct FlightServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -73,7 +74,10 @@ pub struct FlightServer {
 }
 
 impl FlightServer {
-    /// Serves from now on.
+    /// Starts the service.
+    ///
+    /// # Errors
+    /// Fails where the address of the listener is not known, or the certificate and its key can't be used.
     pub fn start(
         listener: TcpListener,
         options: FlightOptions,
@@ -106,7 +110,7 @@ impl FlightServer {
         self.address
     }
 
-    /// Takes no more connections, lets what is under way come to its end for so long, and closes what is left.
+    /// Accepts no more connections, lets running calls come to their end within `timeout`, and closes the rest.
     pub async fn shut_down(mut self, timeout: Duration) {
         self.stop.take().map(|stop| stop.send(()));
         if tokio::time::timeout(timeout, &mut self.task).await.is_err() {
@@ -120,8 +124,8 @@ fn identity(files: &TlsFiles) -> Result<Identity, String> {
     Ok(Identity::from_pem(read(&files.certificate)?, read(&files.key)?))
 }
 
-/// One service behind the login, under three limits: rows come in large messages, questions in smaller ones, and what
-/// may come of anybody in small ones.
+/// One service behind the login, with three limits for messages: rows come in large messages, queries in
+/// smaller ones, and messages without a login have to be small.
 #[derive(Clone)]
 struct ByCaller {
     service: Service,
@@ -154,12 +158,12 @@ impl ByCaller {
     }
 }
 
-/// What a method may be asked by whom.
+/// The kind of a method, which decides about its login and the size of its messages.
 #[derive(Clone, Copy)]
 enum Method {
     Rows(&'static str),
     OfUsers(&'static str),
-    /// The handshake, and what is not there.
+    /// The handshake, and methods that don't exist. They need no login.
     OfAnybody,
 }
 
@@ -194,7 +198,7 @@ impl TowerService<http::Request<Body>> for ByCaller {
     }
 }
 
-/// Connections as they come, as many as may be open.
+/// Returns connections as they come, up to the most that may be open.
 fn connections(listener: TcpListener, open: Gauge) -> impl futures::Stream<Item = std::io::Result<Connection>> {
     let connection_limit = ConnectionLimit::new(MAX_CONNECTIONS);
     stream::unfold((listener, connection_limit), move |(listener, connection_limit)| {
@@ -227,7 +231,7 @@ struct Connection {
     stream: TcpStream,
     open: Gauge,
     peer: Peer,
-    /// Ends when a stranger has to go.
+    /// A future that ends when a connection without a login has to be closed.
     leaves: Pin<Box<dyn FusedFuture<Output = ()> + Send>>,
 }
 

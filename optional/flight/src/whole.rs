@@ -1,8 +1,8 @@
 //! Request bodies that end only where their client ended them.
 //!
-//! A stream that its client cancels, and one whose connection is given up because no ping is answered, looks in the
-//! layers below like one that has come to its end: rows that were cut off would be stored as if they were all. Here it
-//! is an error.
+//! If a client cancels a stream, or its connection is given up because no ping is answered, the stream looks
+//! to the layers below as if it had come to its end: rows that were cut off would be stored as if they were
+//! all. Here that is an error.
 
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Frames, and whether what comes behind them is the end.
+    /// Frames of a body. `is_whole` says whether the end comes after them.
     struct Frames {
         frames: VecDeque<Result<Bytes, Status>>,
         is_whole: bool,

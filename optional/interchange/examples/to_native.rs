@@ -1,11 +1,13 @@
-//! Turns payloads of any format that is parsed here into Native blocks, for comparing Windrow's readers with a real ClickHouse.
+//! Turns payloads of any format that is parsed here into Native blocks, to compare Windrow's readers with a
+//! real ClickHouse.
 //!
 //! `to_native FORMAT [--setting NAME VALUE] [--timezone NAME] [--version MAJOR MINOR] [--frames] COLUMN...`
 //! FORMAT is one that windrow-columns or windrow-interchange reads; a column is `--column NAME TYPE` or `--default-column NAME TYPE`.
 //!
-//! One payload is read from stdin and written to stdout as Native; what the reader leaves to ClickHouse ends with exit
-//! code 3 and the reason on stderr. With `--frames`, stdin is many payloads, each behind its length (32 bits,
-//! little-endian), and each is answered by a status byte (0: Native, 3: reason), a length and that many bytes.
+//! One payload is read from stdin and written to stdout as Native. A payload that the reader leaves to
+//! ClickHouse ends with exit code 3 and the reason on stderr. With `--frames`, stdin is many payloads, each
+//! after its length (32 bits, little-endian), and each is answered by a status byte (0: Native, 3: reason), a
+//! length and that many bytes.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;

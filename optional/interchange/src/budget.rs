@@ -1,11 +1,11 @@
-//! What a payload may become in memory.
+//! The limit of the memory that a payload may take.
 //!
-//! These formats repeat values by reference (dictionaries, runs) and compress parts of themselves, so that a few bytes can
-//! stand for any number of rows. Whatever is larger than what it came from is granted here first.
+//! These formats repeat values by reference (dictionaries, runs) and compress parts of themselves, so a few
+//! bytes can stand for any number of rows. Everything that is larger than its source is granted here first.
 
 use windrow_columns::NotParsedReason;
 
-/// All that a payload expands to. A larger one is ClickHouse's to read, under its own limits.
+/// The most bytes that a payload expands to. ClickHouse reads a larger one, under its own limits.
 pub(crate) const MAX_EXPANDED_BYTES: usize = 256 << 20;
 
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -19,7 +19,7 @@ impl Budget {
         Budget { left_bytes: MAX_EXPANDED_BYTES }
     }
 
-    /// For a message of a topic, of which many are held at once.
+    /// Makes the budget for a message of a topic; many of these are held at once.
     pub(crate) fn of_message() -> Self {
         Budget { left_bytes: MAX_MESSAGE_BYTES }
     }
@@ -29,7 +29,7 @@ impl Budget {
         Ok(())
     }
 
-    /// `count` values of `width` bytes.
+    /// Grants memory for `count` values of `width` bytes.
     pub(crate) fn take_values(&mut self, count: usize, width: usize) -> Result<(), NotParsedReason> {
         self.take(count.checked_mul(width).ok_or(NotParsedReason::Value)?)
     }

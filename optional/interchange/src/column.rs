@@ -1,4 +1,4 @@
-//! Columns as a payload has them, before they are converted to what the table wants.
+//! Columns as a payload has them, before they are converted to the table's types.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use windrow_columns::NotParsedReason;
 
 use crate::budget::Budget;
 
-/// Rows of one field.
+/// The rows of one field.
 #[derive(Clone, Debug)]
 pub(crate) struct Column<'a> {
     pub(crate) rows: usize,
-    /// One byte per row, 1 for NULL; `None` if no row is NULL. What a NULL row has in `values` means nothing.
+    /// A byte for each row, 1 for NULL. `None`: no row is NULL. The value of a NULL row in `values` means nothing.
     pub(crate) nulls: Option<Vec<u8>>,
     pub(crate) values: Values<'a>,
 }
 
-/// Numbers are little-endian.
+/// Values of a column. Numbers are little-endian.
 #[derive(Clone, Debug)]
 pub(crate) enum Values<'a> {
-    /// One byte per row, 0 or 1.
+    /// One byte for each row, 0 or 1.
     Bool(Vec<u8>),
     Int {
         width: usize,
@@ -31,12 +31,12 @@ pub(crate) enum Values<'a> {
     },
     /// Days since 1970 in 32 bits.
     Date(Cow<'a, [u8]>),
-    /// `10^power` ticks a second since 1970 in 64 bits.
+    /// Ticks since 1970 in 64 bits, `10^power` a second.
     Timestamp {
         power: u32,
         data: Cow<'a, [u8]>,
     },
-    /// `10^power` ticks a second since midnight in 64 bits.
+    /// Ticks since midnight in 64 bits, `10^power` a second.
     TimeOfDay {
         power: u32,
         data: Cow<'a, [u8]>,
@@ -47,7 +47,7 @@ pub(crate) enum Values<'a> {
         data: Cow<'a, [u8]>,
     },
     Strings(Strings<'a>),
-    /// Sixteen bytes, as they are written.
+    /// Sixteen bytes each, in the order in which they are written.
     Uuid(Cow<'a, [u8]>),
     FixedBytes {
         width: usize,
@@ -71,10 +71,10 @@ pub(crate) struct Field<'a> {
     pub(crate) column: Column<'a>,
 }
 
-/// Strings one behind the other.
+/// Strings, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Strings<'a> {
-    /// Where each ends in `data`; the first begins at 0. Ascending and within `data`.
+    /// The end of each string in `data`; the first begins at 0. The ends ascend and lie within `data`.
     pub(crate) ends: Vec<usize>,
     pub(crate) data: Cow<'a, [u8]>,
 }
@@ -93,7 +93,7 @@ impl Strings<'_> {
 }
 
 impl Values<'_> {
-    /// Decimals of `width` bytes from big-endian numbers of any length.
+    /// Makes decimals of `width` bytes from big-endian numbers of any length.
     pub(crate) fn big_endian<'v>(
         numbers: impl Iterator<Item = &'v [u8]>,
         width: usize,
@@ -112,8 +112,8 @@ impl<'a> Column<'a> {
         self.nulls.is_some()
     }
 
-    /// The rows at `indices`, in their order; each is below the number of rows. Rows that `nulls` marks are NULL, whatever
-    /// their index.
+    /// Returns the rows at `indices`, in that order; each index is below the number of rows. Rows that
+    /// `nulls` marks are NULL, whatever their index is.
     pub(crate) fn at<'b>(
         &self,
         indices: &[u32],
@@ -179,7 +179,7 @@ fn strings_at<'b>(strings: &Strings<'_>, indices: &[u32], budget: &mut Budget) -
     Ok(Strings { ends, data: data.into() })
 }
 
-/// A big-endian number in `width` bytes, if it fits; the first 32 bytes of the result count.
+/// Converts a big-endian number to `width` bytes, if it fits. The first `width` of the 32 bytes are the number.
 pub(crate) fn little_endian(value: &[u8], width: usize) -> Option<[u8; 32]> {
     let sign = if value.first().is_some_and(|first| first & 0x80 != 0) { 0xFF } else { 0 };
     let mut number = [sign; 32];

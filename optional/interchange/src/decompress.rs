@@ -1,16 +1,16 @@
-//! Compressed parts of payloads, of which the size is known before.
+//! Decompresses parts of payloads whose size is known before.
 
 use windrow_compression::{decompress, Encoding};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Codec {
     Http(Encoding),
-    /// Raw blocks, without a frame.
+    /// Snappy's raw blocks, without a frame.
     Snappy,
     Lz4Block,
 }
 
-/// The part's own bytes, if there are exactly as many as promised.
+/// Returns the decompressed bytes, if there are exactly as many as promised.
 pub(crate) fn decompress_to(codec: Codec, compressed: &[u8], bytes: usize) -> Option<Vec<u8>> {
     let plain = match codec {
         Codec::Http(Encoding::Lz4) if !ends_in_mark(compressed) => return None,
@@ -26,8 +26,8 @@ pub(crate) fn decompress_to(codec: Codec, compressed: &[u8], bytes: usize) -> Op
     (plain.len() == bytes).then_some(plain)
 }
 
-/// A frame of LZ4 ends in four zeros, and a checksum if its flags say so. Without them nothing is missing, and still
-/// ClickHouse takes the frame for cut off.
+/// Says whether an LZ4 frame has its end: four zeros, and a checksum if its flags say so. No data is missing
+/// without them, but ClickHouse takes the frame for cut off.
 fn ends_in_mark(frame: &[u8]) -> bool {
     let has_checksum = frame.get(4).is_some_and(|flags| flags & 0x04 != 0);
     let behind_mark = if has_checksum { 4 } else { 0 };

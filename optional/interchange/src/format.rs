@@ -31,7 +31,7 @@ const FORMATS: &[Format] = &[
     },
 ];
 
-/// The format of this name, in any case of its letters.
+/// Returns the format of this name, in any case.
 pub fn format(name: &str) -> Option<&'static Format> {
     formats().find(|format| format.is_named(name))
 }

@@ -5,12 +5,12 @@ use windrow_columns::{ColumnData, ColumnSpec, DataType, StringsEnd};
 pub(crate) struct GrowingColumns {
     types: Vec<DataType>,
     pub(crate) data: Vec<ColumnData>,
-    /// Where the strings ended after so many rows.
+    /// Count of rows at which the ends of strings were noted.
     noted_rows: usize,
     noted: Vec<StringsEnd>,
 }
 
-/// Noting costs more than a short row, taking back walks these rows.
+/// Rows between two notes. Noting costs more than a short row, and taking back walks these rows.
 const ROWS_BETWEEN_NOTES: usize = 64;
 
 impl GrowingColumns {
@@ -22,7 +22,8 @@ impl GrowingColumns {
         growing
     }
 
-    /// To be called now and then between rows, of which there are so many.
+    /// Notes the ends of strings, if enough rows have come since the last note. It is called between rows;
+    /// `rows` is their count.
     #[inline]
     pub(crate) fn pass(&mut self, rows: usize) {
         if rows >= self.noted_rows + ROWS_BETWEEN_NOTES {
@@ -36,7 +37,7 @@ impl GrowingColumns {
         self.data.iter().for_each(|data| note_strings(data, &mut self.noted));
     }
 
-    /// Drops all rows but the first ones, and what was begun of another.
+    /// Drops all rows but the first ones, and the begun part of another row.
     #[cold]
     pub(crate) fn truncate(&mut self, rows: usize) {
         let mut noted = self.noted.iter();
@@ -45,20 +46,20 @@ impl GrowingColumns {
         }
     }
 
-    /// What lies inside of so many Arrays of a column.
+    /// Returns the values of a column inside `depth` Arrays.
     #[inline]
     pub(crate) fn at(&mut self, column: usize, depth: usize) -> &mut ColumnData {
         inner_of(&mut self.data[column], depth)
     }
 
-    /// Inside of so many Arrays.
+    /// Adds a zero to a column, inside `depth` Arrays.
     pub(crate) fn push_zero(&mut self, column: usize, depth: usize) {
         if let Some(wanted) = element_of(&self.types[column], depth) {
             push_zero(inner_of(&mut self.data[column], depth), wanted);
         }
     }
 
-    /// An Array of so many elements, which are there, is over.
+    /// Ends an Array whose elements have been added.
     pub(crate) fn end_array(&mut self, column: usize, depth: usize, elements: u64) {
         if let ColumnData::Array { offsets, .. } = self.at(column, depth) {
             offsets.push(offsets.last().copied().unwrap_or(0) + elements);
@@ -69,7 +70,7 @@ impl GrowingColumns {
         self.data.iter().map(bytes).sum()
     }
 
-    /// Hands out all columns and goes on without rows.
+    /// Returns all columns, and goes on without rows.
     pub(crate) fn take(&mut self) -> Vec<ColumnData> {
         let empty = self.types.iter().map(ColumnData::empty).collect();
         let taken = std::mem::replace(&mut self.data, empty);
@@ -90,7 +91,7 @@ fn inner_of(mut data: &mut ColumnData, depth: usize) -> &mut ColumnData {
     data
 }
 
-/// The type inside of so many Arrays.
+/// Returns the type inside `depth` Arrays.
 pub(crate) fn element_of(data_type: &DataType, depth: usize) -> Option<&DataType> {
     match (depth, data_type.plain()) {
         (0, _) => Some(data_type),
@@ -99,7 +100,7 @@ pub(crate) fn element_of(data_type: &DataType, depth: usize) -> Option<&DataType
     }
 }
 
-/// What a type's values are inside: without other names and dictionaries.
+/// Returns the type by which values are stored: without other names and dictionaries.
 pub(crate) fn layout_of(data_type: &DataType) -> &DataType {
     match data_type.plain() {
         DataType::LowCardinality(inner) => layout_of(inner),
@@ -107,7 +108,7 @@ pub(crate) fn layout_of(data_type: &DataType) -> &DataType {
     }
 }
 
-/// What a column that is left out gets.
+/// Adds the zero that a column gets when it is left out.
 pub(crate) fn push_zero(data: &mut ColumnData, data_type: &DataType) {
     match (data, layout_of(data_type)) {
         (ColumnData::Fixed(data), DataType::Enum8(values) | DataType::Enum16(values)) => {

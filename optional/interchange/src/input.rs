@@ -1,6 +1,6 @@
-//! Bytes from outside, read from the front; whatever is not there is `None`.
+//! Bytes from outside, read from the front. A read returns `None` where the bytes are not there.
 
-/// What is left of a payload or of a part of it.
+/// The bytes that are left of a payload or of a part of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     bytes: &'a [u8],
@@ -44,7 +44,7 @@ impl<'a> Input<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Seven bits a byte, lowest first; at most 64 bits in at most ten bytes.
+    /// Reads a number of seven bits a byte, the lowest first: at most 64 bits in at most ten bytes.
     #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
@@ -62,7 +62,7 @@ impl<'a> Input<'a> {
         None
     }
 
-    /// A varint whose lowest bit is the sign.
+    /// Reads a varint whose lowest bit is the sign.
     #[inline]
     pub(crate) fn zigzag(&mut self) -> Option<i64> {
         let value = self.varint()?;

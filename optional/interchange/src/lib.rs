@@ -1,8 +1,9 @@
 //! Formats that other systems define: Arrow's IPC stream and file, Parquet, Avro's files, Protobuf.
 //!
-//! Each is read twice: into columns as the payload has them (`arrow`), and from there into the table's
-//! (`convert`), which is where ClickHouse's rules are. As in `windrow_columns`, what is not certain is not parsed. Pure
-//! functions on bytes, none of which trusts a length: what grows is granted first (`budget`).
+//! Each format is read in two steps: into columns as the payload has them (`arrow`), and from there into the
+//! table's columns (`convert`), where ClickHouse's rules are. As in `windrow_columns`, a payload is not
+//! parsed if its meaning is not certain. All functions are pure functions on bytes, and none trusts a length:
+//! memory for what grows is granted first (`budget`).
 
 mod arrow;
 mod avro;

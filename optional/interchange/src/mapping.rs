@@ -1,8 +1,8 @@
-//! Which of the table's columns a payload's fields are.
+//! The mapping of a payload's fields to the table's columns.
 
 use windrow_columns::{NotParsedReason, ReadPlan};
 
-/// For every field the position of its column; `None` for a field that is not read.
+/// Returns the position of each field's column, or `None` for a field that is not read.
 pub(crate) fn positions<'n>(
     names: impl Iterator<Item = &'n str>,
     plan: &ReadPlan,
@@ -27,8 +27,7 @@ pub(crate) fn positions<'n>(
     }
 }
 
-/// Whether ClickHouse might find a column by this name all the same: in another case of its letters, or as a part of a
-/// nested one.
+/// Says whether ClickHouse might still find a column by this name: in another case, or as a part of a nested column.
 fn may_be_meant(name: &str, plan: &ReadPlan) -> bool {
     let first_part = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     plan.resembles_a_column(name.as_bytes())

@@ -1,16 +1,16 @@
-//! Numbers as a column stores them.
+//! The forms in which columns store numbers.
 
 use windrow_columns::DataType;
 
-/// Seconds of 1900-01-01 and of the last one of 2299, which DateTime64 holds whatever the version.
+/// The seconds of 1900-01-01 and of the end of 2299, the limits of DateTime64 in every version.
 const SECONDS: (i128, i128) = (-2_208_988_800, 10_413_791_999);
-/// Days of 1900-01-01 and 2299-12-31, which Date32 holds.
+/// The days of 1900-01-01 and 2299-12-31, the limits of Date32.
 const DAYS: (i128, i128) = (-25_567, 120_529);
 
-/// What becomes of an integer or a float.
+/// The form in which a column stores an integer or a float.
 #[derive(Clone, Debug)]
 pub(crate) enum NumberForm {
-    /// As it is, if it lies between these.
+    /// The number as it is, within these limits.
     Integer {
         low: i128,
         high: i128,
@@ -23,32 +23,32 @@ pub(crate) enum NumberForm {
     Float64 {
         exact: bool,
     },
-    /// Times `factor`, if it lies between these before.
+    /// The number times `factor`, within these limits before that.
     Scaled {
         low: i128,
         high: i128,
         factor: i128,
         width: usize,
     },
-    /// One of these.
+    /// A number that has to be one of these.
     Enum {
         values: Vec<i16>,
         width: usize,
     },
 }
 
-/// Why a number has no place in its column.
+/// The reason why a number has no place in its column.
 pub(crate) enum Misfit {
-    /// It is no number of the scalar's.
+    /// The number is none of the scalar's.
     Broken,
-    /// ClickHouse refuses it too.
+    /// ClickHouse refuses the number too.
     Refused,
-    /// ClickHouse may make something of it.
+    /// ClickHouse may convert the number.
     Doubtful,
 }
 
 impl NumberForm {
-    /// For integers. Nothing if the type holds no such numbers.
+    /// Returns the form for integers, or `None` where the type has no such numbers.
     pub(crate) fn integer(wanted: &DataType, exact: bool) -> Option<NumberForm> {
         use DataType as T;
         let width = wanted.fixed_width()?;

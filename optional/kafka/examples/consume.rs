@@ -1,12 +1,16 @@
-//! A member of a group that reads and commits: `consume BROKERS GROUP TOPIC[,TOPIC...] [NAME=VALUE...]`, where a topic that begins with `^` is a
-//! pattern. It prints a line for everything that happens, with tabs between its fields, and obeys lines of standard input.
+//! A member of a group that reads and commits: `consume BROKERS GROUP TOPIC[,TOPIC...] [NAME=VALUE...]`,
+//! where a topic that begins with `^` is a pattern. The program prints a line for everything that happens,
+//! with tabs between the fields, and obeys orders, which are lines of standard input.
 //!
-//! Names: `start` (earliest, latest, or a time in milliseconds: where the group has no offset), `session_ms`, `heartbeat_ms`,
-//! `rebalance_ms`, `refresh_ms`, `assignors`, `instance`, `prefetch_bytes`, `commit=no`, `give_up=no` (what is revoked is kept until
-//! `release` is said), `quiet=yes` (no line for a record, but each second how many there were, and in how many seconds).
+//! Names: `start` (earliest, latest, or a time in milliseconds: the place to begin at where the group has no
+//! offset), `session_ms`, `heartbeat_ms`, `rebalance_ms`, `refresh_ms`, `assignors`, `instance`,
+//! `prefetch_bytes`, `commit=no`, `give_up=no` (revoked partitions are kept until the order `release`),
+//! `quiet=yes` (instead of a line for each record there is one each second, with the number of records and
+//! the seconds that they took).
 //!
-//! Orders: `pause TOPIC PARTITION`, `resume TOPIC PARTITION`, `start TOPIC PARTITION OFFSET`, `commit TOPIC PARTITION OFFSET METADATA`,
-//! `watermarks TOPIC PARTITION`, `release`, `leave`. At the end of its orders it leaves, too.
+//! Orders: `pause TOPIC PARTITION`, `resume TOPIC PARTITION`, `start TOPIC PARTITION OFFSET`, `commit TOPIC
+//! PARTITION OFFSET METADATA`, `watermarks TOPIC PARTITION`, `release`, `leave`. The member also leaves at
+//! the end of its orders.
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
@@ -36,13 +40,13 @@ struct Member {
     consumer: Consumer,
     names: Names,
     claims: BTreeMap<(String, i32), Claim>,
-    /// What is revoked and not given up yet.
+    /// Claims that are revoked and not given up yet.
     revoked: Vec<Claim>,
     decompressor: Decompressor,
     counted: Counted,
 }
 
-/// Since it was last reported.
+/// Records that were read since the last report.
 #[derive(Default)]
 struct Counted {
     records: u64,
@@ -85,7 +89,7 @@ async fn consume() -> Result<(), Failure> {
     }
 }
 
-/// Until the end of standard input, or until it is told to leave.
+/// Reads the orders from standard input, up to its end or to the order `leave`.
 fn orders() -> mpsc::UnboundedReceiver<String> {
     let (order, orders) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

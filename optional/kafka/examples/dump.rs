@@ -1,9 +1,11 @@
-//! Prints a topic's records: `dump BROKERS TOPIC [NAME=VALUE...]`, one line of text each: partition, offset, timestamp, key, value.
+//! A program that prints a topic's records: `dump BROKERS TOPIC [NAME=VALUE...]`. Each record is one line of
+//! text: partition, offset, timestamp, key, value.
 //!
-//! Names: `ca`, `certificate`, `key` (files in PEM form; any of them means TLS), `sasl` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
-//! OAUTHBEARER), `user`, `token_file`, `token_command`, `isolation` (read_uncommitted), `from_ms` (a time to begin at), `last` (so many of the
-//! newest records), `range` (PARTITION:FIRST-LAST, whose gaps are printed too), `topic_id` (of the topic that is meant). The password is
-//! taken from the variable KAFKA_PASSWORD. The first error ends it, with a text and status 1.
+//! Names: `ca`, `certificate`, `key` (files in PEM form; any of them means TLS), `sasl` (PLAIN, SCRAM-SHA-256,
+//! SCRAM-SHA-512, OAUTHBEARER), `user`, `token_file`, `token_command`, `isolation` (read_uncommitted), `from_ms` (a
+//! time to begin at), `last` (this number of the newest records), `range` (PARTITION:FIRST-LAST, whose gaps are
+//! printed too), `topic_id` (the id of the topic that is meant). The password is taken from the variable
+//! KAFKA_PASSWORD. The first error ends the program, with a text and status 1.
 
 use std::collections::HashMap;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What can go wrong between here and a broker, in words that say what to do.
+//! Errors between this client and a broker, in words that say what to do.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use crate::wire::Malformed;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// Settings that can't be used.
+    /// Settings can't be used.
     Options(String),
-    /// No connection, or one that broke: `doing` says during what.
+    /// The connection can't be made, or it broke: `doing` says during what.
     Network { broker: String, doing: String, reason: String },
     /// The broker did not answer in time.
     Timeout { broker: String, doing: String, after_ms: u64 },
-    /// The broker doesn't believe who we are.
+    /// The broker rejects our credentials.
     Authentication { broker: String, reason: String },
     /// The broker refused a request.
     Refused { doing: String, code: KafkaErrorCode, reason: Option<String> },
     /// The broker is too old or too new, or no Kafka broker at all.
     Unsupported { broker: String, what: String },
-    /// An answer that can't be read.
+    /// An answer can't be read.
     Malformed { broker: String, api: &'static str, what: Malformed },
-    /// A task of our own ended in the middle.
+    /// A task of the consumer has panicked.
     Panicked(String),
 }
 
 impl Error {
-    /// ClickHouse's code for what happened.
+    /// Returns ClickHouse's code for the error.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Options(_) => ErrorCode::BAD_ARGUMENTS,
@@ -43,7 +43,7 @@ impl Error {
         }
     }
 
-    /// The same may succeed later, without anyone changing anything.
+    /// Says whether the same request may succeed later, without anyone changing anything.
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Network { .. } | Self::Timeout { .. } | Self::Malformed { .. } => true,
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// Kafka's code, if a broker gave one.
+    /// Returns Kafka's code, if a broker gave one.
     pub fn kafka_code(&self) -> Option<KafkaErrorCode> {
         match self {
             Self::Refused { code, .. } => Some(*code),

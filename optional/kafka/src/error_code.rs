@@ -1,8 +1,8 @@
-//! Kafka's error codes: their names, and which of them pass.
+//! Kafka's error codes: their names, and which of them pass by themselves.
 
 use std::fmt;
 
-/// What a broker says of a request, a topic or a partition.
+/// The result code that a broker gives to a request, a topic or a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KafkaErrorCode(pub i16);
 
@@ -154,13 +154,13 @@ impl KafkaErrorCode {
         named.copied().unwrap_or("UNKNOWN_SERVER_ERROR")
     }
 
-    /// The same request can succeed later, or when it is sent to the right broker.
+    /// Says whether the same request can succeed later, or when it is sent to the right broker.
     pub fn is_retriable(self) -> bool {
         matches!(self.0, 2 | 3 | 5..=7 | 9 | 13..=16 | 19 | 20 | 41 | 51 | 56 | 70..=72 | 74 | 75 | 78 | 80 | 88 | 89
             | 100 | 103)
     }
 
-    /// What is known of who leads a partition is out of date.
+    /// Says whether the known leaders of partitions are out of date.
     pub fn means_stale_metadata(self) -> bool {
         matches!(
             self,
@@ -176,7 +176,7 @@ impl KafkaErrorCode {
         )
     }
 
-    /// What is known of who keeps a group is out of date.
+    /// Says whether the known coordinator of a group is out of date.
     pub fn means_stale_coordinator(self) -> bool {
         matches!(self, Self::COORDINATOR_NOT_AVAILABLE | Self::NOT_COORDINATOR)
     }

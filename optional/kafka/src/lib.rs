@@ -1,7 +1,9 @@
-//! A client of Kafka, written for reading much: what a broker sends is decoded batch by batch, without an allocation per record.
+//! A client of Kafka, written for reading many records: a broker's answer is decoded batch by batch, without
+//! an allocation per record.
 //!
-//! Layers, lowest first: `wire` (the protocol's bytes), `batch` (records inside), `client` (connections to a cluster's brokers), `reading`
-//! (without a group), `group` (being one of its members, as a machine that does nothing by itself), `consumer` (a member that reads).
+//! Layers, lowest first: `wire` (the protocol's bytes), `batch` (the records in these bytes), `client`
+//! (connections to a cluster's brokers), `reading` (reading without a group), `group` (membership of a group,
+//! as a state machine without I/O), `consumer` (a member that reads).
 
 mod batch;
 mod client;

@@ -1,5 +1,5 @@
-//! Connections to a broker that misbehaves. It is a fake, since a real one can't be made to: it reads requests whole and answers with what
-//! Kafka 4.1 has once answered, or with what a test gives it.
+//! Connections to a broker that misbehaves. It is a fake, since a real broker can't be made to misbehave. It
+//! reads whole requests and answers with recorded bytes of Kafka 4.1, or with the bytes that a test gives it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ const SASL_HANDSHAKE: i16 = 17;
 const API_VERSIONS: i16 = 18;
 const SASL_AUTHENTICATE: i16 = 36;
 
-/// What the fake does with a heartbeat, whose generation is the test's own number.
+/// The fake's reaction to a heartbeat, whose generation is the test's own number.
 type Behaviour = fn(generation: i32) -> Reaction;
 
 enum Reaction {
-    /// This body behind the correlation id (and, the API being flexible, no tags).
+    /// A body that is sent behind the correlation id (and, the API being flexible, behind an empty list of tags).
     Answer(Vec<u8>),
-    /// These bytes, whatever they are.
+    /// Bytes that are sent as they are.
     Raw(Vec<u8>),
     Silence,
 }
@@ -87,7 +87,7 @@ async fn serve(mut stream: TcpStream, port: u16, behaviour: Behaviour) -> std::i
     }
 }
 
-/// Without its correlation id, and with the fake's own port.
+/// Returns a recorded answer without its correlation id, and with the fake's own port.
 fn recorded(name: &str, port: u16) -> Reaction {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.bin"));
     let mut body = std::fs::read(path).unwrap().split_off(4);
@@ -97,7 +97,8 @@ fn recorded(name: &str, port: u16) -> Reaction {
     Reaction::Answer(body)
 }
 
-/// Behind the head (whose client id is "windrow", without tags) and the group "g".
+/// Returns the generation in a heartbeat. It stands behind the head (whose client id is "windrow", without
+/// tags) and the group "g".
 fn generation(request: &[u8]) -> i32 {
     let start = 8 + 2 + "windrow".len() + 1 + 2;
     i32::from_be_bytes(request[start..start + 4].try_into().unwrap())

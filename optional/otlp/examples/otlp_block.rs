@@ -1,6 +1,7 @@
-//! Writes the rows of a request as a Native block, for a test that compares them with those of the collector's exporter:
-//! `otlp_block KIND ENCODING`, with a line for each column (its name, a tab, its type), an empty line and the request on
-//! standard input. The first line on standard output has the names of the block's columns, in SQL.
+//! Writes the rows of a request as a Native block, for a test that compares them with the rows of the
+//! collector's exporter: `otlp_block KIND ENCODING`. Standard input has a line for each column (its name, a
+//! tab, its type), an empty line and the request. The first line on standard output has the names of the
+//! block's columns, in SQL.
 
 use std::io::{Read, Write};
 

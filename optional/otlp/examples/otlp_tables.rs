@@ -1,5 +1,6 @@
-//! Prints the statements that make the table of a kind, for a test that compares the tables with those that the collector's
-//! exporter makes: `otlp_tables KIND DATABASE TABLE TTL_SECONDS VERSION [json]`. Behind each statement is a zero byte.
+//! Prints the statements that make the table of a kind, for a test that compares the tables with those of the
+//! collector's exporter: `otlp_tables KIND DATABASE TABLE TTL_SECONDS VERSION [json]`. A zero byte follows
+//! each statement.
 
 use windrow_otlp::{create_statements, Kind, TableOptions};
 

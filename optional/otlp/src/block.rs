@@ -1,15 +1,15 @@
-//! The rows of a request for one table, as they are handed over.
+//! The rows of a request for one table, in the form that the caller gets.
 
 use windrow_columns::{Block as Columns, DataType};
 
-/// Rows of one table, with the names and types of their columns, which are the layout's.
+/// Rows of one table, with the names and types of their columns, which are those of the layout.
 pub struct Block<'l> {
     pub names: &'l [String],
     pub types: &'l [DataType],
     pub columns: Columns,
-    /// Rows that the table can never take.
+    /// Count of rows that the table can never accept.
     pub rejected: usize,
-    /// Why the first of these was rejected.
+    /// The reason why the first of these was rejected.
     pub rejected_because: Option<&'static str>,
 }
 
@@ -18,7 +18,7 @@ impl Block<'_> {
         self.columns.rows()
     }
 
-    /// As one block in the format Native, as the HTTP interface takes it.
+    /// Writes the rows as one block in the format Native, as ClickHouse's HTTP interface reads it.
     pub fn native(&self) -> Vec<u8> {
         self.columns.encode_native(self.names, self.types)
     }

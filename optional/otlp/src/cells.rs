@@ -1,4 +1,4 @@
-//! A column while it is filled, in the layout that a block has.
+//! A column while it is being filled, in the layout that a block has.
 
 use windrow_columns::{ColumnData, StringData, StringsEnd};
 
@@ -11,9 +11,9 @@ use crate::value::{AnyValue, Attribute};
 pub(crate) enum Value<'a> {
     Text(&'a [u8]),
     Any(AnyValue<'a>),
-    /// As hexadecimal digits.
+    /// Bytes that are written as hexadecimal digits.
     Hex(&'a [u8]),
-    /// In nanoseconds since 1970.
+    /// A time in nanoseconds since 1970.
     Time(u64),
     Integer(u64),
     Float(f64),
@@ -30,11 +30,11 @@ pub(crate) enum Cells {
 pub(crate) struct Column<'l> {
     target: &'l Target,
     cells: Cells,
-    /// Where texts are made.
+    /// A buffer in which texts are made.
     scratch: Vec<u8>,
 }
 
-/// Where a column ended, to repeat what came behind it.
+/// The end of a column at some moment, to repeat what is added after it.
 pub(crate) enum End {
     Fixed(usize),
     Strings(StringsEnd),
@@ -42,11 +42,11 @@ pub(crate) enum End {
     List { rows: usize, inner: Box<End> },
 }
 
-/// Those of attributes, names and ids are about as long.
+/// Bytes of an expected text: attributes, names and ids are about as long.
 const BYTES_OF_A_TEXT: usize = 16;
 
 impl Cells {
-    /// With room for so many rows, as far as one can tell.
+    /// Makes cells with room for the expected rows.
     fn for_target(target: &Target, rows: usize) -> Self {
         let strings = || StringData::with_capacity(rows, rows * BYTES_OF_A_TEXT);
         let offsets = Vec::with_capacity(rows);
@@ -132,7 +132,7 @@ impl<'l> Column<'l> {
         self.cells.push(self.target, value, &mut self.scratch);
     }
 
-    /// A row's list.
+    /// Adds the list of one row.
     pub(crate) fn push_list<'a>(&mut self, values: impl Iterator<Item = Value<'a>>) {
         let (Cells::List { offsets, inner }, Target::List(target)) = (&mut self.cells, self.target) else { return };
         let mut end = offsets.last().copied().unwrap_or(0);
@@ -147,7 +147,7 @@ impl<'l> Column<'l> {
         self.cells.end()
     }
 
-    /// Repeats the one row behind `start` so many times more.
+    /// Repeats the one row after `start`, `times` times more.
     pub(crate) fn repeat(&mut self, start: &End, times: usize) {
         self.cells.repeat(start, times);
     }
@@ -213,7 +213,7 @@ fn push_any(strings: &mut StringData, value: &AnyValue<'_>, scratch: &mut Vec<u8
     }
 }
 
-/// Ids have at most 16 bytes.
+/// Adds an id as hexadecimal digits. Ids have at most 16 bytes.
 fn push_hex(strings: &mut StringData, id: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; 32];

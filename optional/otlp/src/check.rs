@@ -1,8 +1,8 @@
-//! Reads all of a request once, before anything is made of it. What is found whole here is read again without looking for
-//! faults; of what isn't, `sieve.rs` makes a request that is.
+//! Reads all of a request once, before its rows are made. A request that is found whole here is read again
+//! without looking for faults; from any other, `sieve.rs` makes a request that is whole.
 //!
-//! It is as strict as the collector: a field of another wire type than its own is a fault, and so is an id of an odd length.
-//! Texts need not be UTF-8, which ClickHouse doesn't ask for.
+//! The check is as strict as the collector: a field of another wire type than its own is a fault, and so is
+//! an id of a wrong length. Texts need not be UTF-8, which ClickHouse doesn't ask for.
 
 use std::ops::Range;
 
@@ -14,18 +14,18 @@ use crate::wire::{Fields, Payload, WireFault};
 /// One resource of a request, with its scopes and rows.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceMessage {
-    /// Where in the payload its message stands.
+    /// The range of its message in the payload.
     pub(crate) place: Range<usize>,
-    /// Of each kind.
+    /// Count of rows of each kind.
     pub(crate) rows: [usize; Kind::ALL.len()],
 }
 
-/// What a row takes beside what was sent for it, as far as one counts it: numbers, lengths, offsets.
+/// Bytes that a row takes besides what was sent for it, roughly: numbers, lengths, offsets.
 const BYTES_OF_A_ROW: usize = 128;
 
 pub(crate) enum Fault {
     Wire(WireFault),
-    /// A field that has another wire type, or an id of another length.
+    /// A field has another wire type, or an id has another length.
     Field(&'static str),
     Depth,
     Size,
@@ -56,15 +56,15 @@ pub(crate) struct Checker<'l> {
     unfolded_bytes: usize,
 }
 
-/// What is read of a message that rows share, and how many rows it has.
+/// The contents of a message that its rows share.
 #[derive(Default)]
 struct Share {
     rows: [usize; Kind::ALL.len()],
-    /// Each of the rows has a copy of these.
+    /// Bytes of which each row gets a copy.
     bytes: usize,
 }
 
-/// The resources of a request that is whole, as far as they have rows.
+/// Returns the resources of a request, if the request is whole. Resources without rows are left out.
 pub(crate) fn check(signal: Signal, payload: &[u8], limits: &Limits) -> Result<Vec<ResourceMessage>, DecodeError> {
     Checker::new(signal, limits).request(payload).map_err(|fault| fault.told(limits))
 }
@@ -118,7 +118,7 @@ impl<'l> Checker<'l> {
         Ok(share.rows)
     }
 
-    /// A message whose second field has what its other fields are shared by.
+    /// Reads a message whose second field has the rows, and whose other fields the rows share.
     fn shared(
         &mut self,
         bytes: &[u8],
@@ -154,7 +154,7 @@ impl<'l> Checker<'l> {
         Ok(rows_of(Kind::Traces, 1))
     }
 
-    /// A metric is of one kind: that of the last of its lists of points.
+    /// Reads a metric. It is of one kind: that of its last list of points.
     fn metric(&mut self, bytes: &[u8]) -> Result<[usize; Kind::ALL.len()], Fault> {
         let mut rows = [0; Kind::ALL.len()];
         let mut shared_bytes = 0;
@@ -216,7 +216,7 @@ fn rows_of(kind: Kind, count: usize) -> [usize; Kind::ALL.len()] {
     rows
 }
 
-/// The kind of metric whose points stand in a field.
+/// Returns the kind of metric whose points a field has.
 pub(crate) fn points_of(number: u32) -> Option<Kind> {
     match number {
         5 => Some(Kind::Gauge),

@@ -1,11 +1,12 @@
-//! OTLP's JSON, made into OTLP's Protobuf: from there on there is one form of a request.
+//! Converts OTLP's JSON to OTLP's Protobuf: after that, a request has only one form.
 //!
-//! It takes what the collector takes. Names of fields are in lowerCamelCase, or as the schema has them; unknown ones are
-//! passed over; numbers may be texts, and have to be exact; enums are numbers or the schema's names; ids are hexadecimal and
-//! bytes are base64. A field that is null counts as not there.
+//! It accepts what the collector accepts. Names of fields are in lowerCamelCase, or as the schema has them;
+//! unknown fields are skipped. Numbers may be texts, and have to be exact. Enums are numbers or the schema's
+//! names; ids are hexadecimal and bytes are base64. A field that is null counts as missing.
 //!
-//! A value that can't be read spoils the record that it stands in, or what records share, and nothing beside it: that
-//! message is written with an end that Protobuf doesn't have, and left out with those that were sent broken (`sieve.rs`).
+//! A value that can't be read spoils its record, or the message that records share, and nothing beside it.
+//! That message is written with an end that Protobuf doesn't have, and is left out together with messages
+//! that were sent broken (`sieve.rs`).
 
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -16,19 +17,19 @@ use crate::json_reader::{Json, Syntax, Value};
 use crate::kind::Signal;
 use crate::schema::{self, Carries, FieldSpec, Message};
 
-/// As the collector reads it: bits that mean nothing may be anything.
+/// The base64 that the collector reads: bits that mean nothing may have any value.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
-/// A field without a number, which makes a message one that can't be read.
+/// A field number that no field has. It makes a message one that can't be read.
 const SPOILED: u8 = 0;
 
-/// A request in Protobuf, and the first fault of those messages in it that are spoiled.
+/// A request in Protobuf, and the first fault of its spoiled messages.
 pub(crate) struct Converted {
     pub(crate) payload: Vec<u8>,
     pub(crate) fault: Option<String>,
 }
 
-/// Or what is wrong with the whole of it.
+/// Converts a request. The error says what is wrong with the whole of it.
 pub(crate) fn to_protobuf(signal: Signal, json: &[u8], max_depth: usize) -> Result<Converted, String> {
     let out = Vec::with_capacity(json.len());
     let mut converter = Converter { json: Json::of(json), out, max_depth, fault: None, first_fault: None };
@@ -43,9 +44,9 @@ struct Converter<'j> {
     json: Json<'j>,
     out: Vec<u8>,
     max_depth: usize,
-    /// Of the message at hand, of those that stand alone.
+    /// The first fault of the present message that stands alone (`alone`).
     fault: Option<String>,
-    /// Of those that were spoiled.
+    /// The first fault of the messages that were spoiled.
     first_fault: Option<String>,
 }
 
@@ -67,7 +68,7 @@ impl Converter<'_> {
         self.fault.get_or_insert_with(|| fault.into());
     }
 
-    /// Of an object whose bracket was read, one after the other.
+    /// Converts the fields of an object whose bracket was read.
     fn fields(&mut self, message: &'static Message, depth: usize) -> Result<(), Syntax> {
         let depth = depth + usize::from(message.is_nesting);
         if depth > self.max_depth {
@@ -123,7 +124,7 @@ impl Converter<'_> {
         }
     }
 
-    /// A message that takes nothing along if it is spoiled.
+    /// Converts a message that spoils nothing beside it if it is spoiled.
     fn alone(&mut self, field: Field, message: &'static Message, value: Value<'_>, depth: usize) -> Result<(), Syntax> {
         let around = self.fault.take();
         let start = self.out.len();
@@ -152,7 +153,7 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// Writes the length of the message whose tag is there. All tags of messages take a byte.
+    /// Writes the length of the message whose tag is at `tag`. All tags of messages take a byte.
     fn close(&mut self, tag: usize) {
         let (head, content) = self.out[tag + 1..].split_at_mut(PADDED_VARINT);
         write_padded_varint(content.len(), head);
@@ -168,7 +169,7 @@ impl Converter<'_> {
     }
 }
 
-/// A field, or an element of one.
+/// A field, or an element of a field.
 #[derive(Clone, Copy)]
 struct Field {
     number: u32,
@@ -183,7 +184,7 @@ impl Field {
         Field { number: spec.number, name: spec.name, carries: spec.carries }
     }
 
-    /// Or what the field is instead.
+    /// Writes a value. The error says what is wrong with the field.
     fn written(self, value: &Value<'_>, out: &mut Vec<u8>) -> Written {
         match value {
             Value::Bool(value) if matches!(self.carries, Carries::Bool) => {
@@ -236,7 +237,7 @@ impl Field {
         Ok(())
     }
 
-    /// Infinity has to be said.
+    /// Writes a number as Double. Only the word gives infinity; digits that are too large for a Double are an error.
     fn put_double(self, text: &str, out: &mut Vec<u8>) -> Written {
         let value: f64 = text.parse().map_err(|_| "is a number")?;
         match value.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -248,7 +249,7 @@ impl Field {
         }
     }
 
-    /// A number in the field's own form, if it is in its range.
+    /// Writes a number in the field's own form, if it is in its range.
     fn put_integer(self, value: i128, out: &mut Vec<u8>) -> Written {
         let (signed, unsigned) = (i64::try_from(value), u64::try_from(value));
         let (signed_32, unsigned_32) = (i32::try_from(value), u32::try_from(value));
@@ -299,7 +300,8 @@ fn put_tag(number: u32, wire_type: u32, out: &mut Vec<u8>) {
     write_varint(out, u64::from(number << 3 | wire_type));
 }
 
-/// Bytes of a message's length, which is known only when the message is written. It has them all, though fewer would do.
+/// Bytes of a message's length, which is known only when the message is written. The length always takes all
+/// of them, though fewer would do.
 const PADDED_VARINT: usize = 5;
 
 fn write_padded_varint(length: usize, out: &mut [u8]) {
@@ -309,7 +311,7 @@ fn write_padded_varint(length: usize, out: &mut [u8]) {
     }
 }
 
-/// Digits in either case.
+/// Decodes hexadecimal digits in either case.
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
@@ -325,7 +327,7 @@ mod tests {
         fault.map_or(Ok(payload), Err)
     }
 
-    /// The one record of a request.
+    /// Returns the only record of a request.
     fn record(fields: &str) -> Result<Vec<u8>, String> {
         let out = logs(&format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{{fields}}}]}}]}}]}}"#))?;
         // Three messages around it, each with a tag and a padded length.

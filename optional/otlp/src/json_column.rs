@@ -1,6 +1,7 @@
-//! What a column of JSON can take of attributes, and the keys that stand beside it.
+//! The attributes that a JSON column can store, and the keys in the column beside it.
 //!
-//! ClickHouse refuses a block for one object that it can't take, so such rows are found here and rejected one by one.
+//! ClickHouse refuses a block because of one object that it can't store, so such rows are found here and
+//! rejected one by one.
 
 use crate::json_text::{write_json_map, JsonFor};
 use crate::value::{AnyValue, Attribute};
@@ -10,7 +11,7 @@ const NOT_FINITE: &str = "an attribute has a number that JSON has no form for (N
 const DOUBLED: &str = "two attributes have the same path in JSON (as a key with a dot, and a key within another)";
 const LONG_KEYS: &str = "the keys of attributes within others are too long, with those around them";
 
-/// Why these attributes, sorted, can't be an object in a column; nothing if they can.
+/// Returns why these sorted attributes can't be an object in a column, or `None` if they can.
 pub(crate) fn unfit(attributes: &[Attribute<'_>]) -> Option<&'static str> {
     if write_json_map(attributes, JsonFor::Column, &mut Vec::new()).is_err() {
         return Some(NOT_FINITE);
@@ -21,7 +22,7 @@ pub(crate) fn unfit(attributes: &[Attribute<'_>]) -> Option<&'static str> {
     has_doubled_path(attributes).then_some(DOUBLED)
 }
 
-/// Whether ClickHouse would find two values at one place. Without objects within objects there are none.
+/// Says whether ClickHouse would find two values at one path. Without objects inside objects there are none.
 fn has_doubled_path(attributes: &[Attribute<'_>]) -> bool {
     let is_nested = attributes.iter().any(|attribute| matches!(attribute.value, AnyValue::Map(_)));
     let in_lists = attributes.iter().any(|attribute| match attribute.value {
@@ -55,8 +56,9 @@ fn paths_are_doubled(attributes: &[Attribute<'_>]) -> bool {
     paths.keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// The keys of a JSON object that these attributes make, those within others behind a dot; sorted, and each once. Nothing if
-/// they are many times longer than the attributes: a long key is repeated for each one within it.
+/// Returns the keys of the JSON object that these attributes make, sorted and without repeats. Keys of an
+/// inner object follow the outer key and a dot. Returns `None` where the keys are many times longer than the
+/// attributes: a long key is repeated for each key inside it.
 pub(crate) fn flattened_keys(attributes: &[Attribute<'_>]) -> Option<Vec<Vec<u8>>> {
     let mut keys = Keys::with_room_for(attributes);
     keys.add(b"", attributes)?;
@@ -68,7 +70,8 @@ pub(crate) fn flattened_keys(attributes: &[Attribute<'_>]) -> Option<Vec<Vec<u8>
 struct Keys {
     keys: Vec<Vec<u8>>,
     left_bytes: usize,
-    /// Of entries with the same key only the last counts, and only if it has a value: so it is in JSON.
+    /// Says whether only the last of several entries with the same key counts, and only if it has a value, as
+    /// in JSON.
     last_of_each: bool,
 }
 

@@ -1,27 +1,27 @@
-//! JSON's values, one after the other, as far as somebody asks for them.
+//! A reader of JSON's values, one after the other, as far as the caller asks for them.
 //!
-//! What is wrong with a single value (an escape, a number, a word that is none) is told as that value: where it ends is
-//! known all the same, and what stands around it can be read. An error is only what leaves no way on: something that has
-//! no end, or stands where nothing of its kind can.
+//! A fault in a single value (an escape, a number, an unknown word) is returned as that value: its end is
+//! known all the same, and its neighbours can be read. Only a fault after which reading can't go on is an
+//! error: something has no end, or stands where nothing of its kind can stand.
 
 use std::borrow::Cow;
 
-/// No way on from this byte.
+/// An error after which reading can't go on, with the byte where it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syntax(pub(crate) usize);
 
-/// What stands at some place. Of an object and a list only the bracket was read.
+/// A value. If it is an object or a list, only the bracket has been read.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
-    /// In JSON's form.
+    /// A number in JSON's form.
     Number(&'a str),
-    /// Without its escapes. It need not be UTF-8.
+    /// A text without its escapes. It need not be UTF-8.
     Text(Cow<'a, [u8]>),
     Object,
     List,
-    /// No value that JSON has.
+    /// A value that JSON does not have.
     Nonsense,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Json<'a> {
         Json { text, at: 0 }
     }
 
-    /// The next byte that is no space.
+    /// Returns the next byte that is no space.
     #[inline]
     fn peek(&mut self) -> Result<u8, Syntax> {
         while let Some(byte) = self.text.get(self.at) {
@@ -47,7 +47,7 @@ impl<'a> Json<'a> {
         Err(Syntax(self.at))
     }
 
-    /// Nothing is left but spaces.
+    /// Checks that only spaces are left.
     pub(crate) fn end(&mut self) -> Result<(), Syntax> {
         match self.peek() {
             Ok(_) => Err(Syntax(self.at)),
@@ -71,7 +71,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The next name in an object, whose value comes next; nothing at the object's end.
+    /// Reads the next name in an object; its value comes next. Returns `None` at the object's end.
     pub(crate) fn name(&mut self, is_first: bool) -> Result<Option<Cow<'a, [u8]>>, Syntax> {
         if !self.goes_on(b'}', is_first)? {
             return Ok(None);
@@ -88,7 +88,7 @@ impl<'a> Json<'a> {
         Ok(Some(unescaped(raw).unwrap_or(Cow::Borrowed(raw))))
     }
 
-    /// Whether a list has another element, which comes next.
+    /// Says whether a list has another element, which comes next.
     pub(crate) fn element(&mut self, is_first: bool) -> Result<bool, Syntax> {
         self.goes_on(b']', is_first)
     }
@@ -108,7 +108,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Passes over the next value.
+    /// Skips the next value.
     pub(crate) fn skip(&mut self) -> Result<(), Syntax> {
         match self.value()? {
             Value::Object => self.skip_rest(b'}'),
@@ -117,7 +117,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Passes over what an object or a list has, up to its closing bracket, however deep it is.
+    /// Skips the rest of an object or a list, up to its closing bracket, however deep it is.
     pub(crate) fn skip_rest(&mut self, bracket: u8) -> Result<(), Syntax> {
         let mut open = vec![bracket];
         while let Some(bracket) = open.last() {
@@ -142,7 +142,7 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
-    /// What stands between quotation marks.
+    /// Returns the text between quotation marks.
     fn string(&mut self) -> Result<&'a [u8], Syntax> {
         let start = self.at + 1;
         let mut at = start;
@@ -158,7 +158,7 @@ impl<'a> Json<'a> {
         Ok(&self.text[start..at])
     }
 
-    /// Up to a sign that ends a value.
+    /// Reads up to a character that ends a value.
     fn word(&mut self) -> Result<&'a [u8], Syntax> {
         let rest = &self.text[self.at..];
         let is_end =
@@ -199,7 +199,7 @@ fn number(word: &[u8]) -> Option<&str> {
     std::str::from_utf8(word).ok().filter(|_| rest.is_empty())
 }
 
-/// Nothing if there is an escape that JSON doesn't have.
+/// Replaces the escapes of a text. Returns `None` where it has an escape that JSON doesn't have.
 fn unescaped(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(first) = raw.iter().position(|byte| *byte == b'\\') else { return Some(Cow::Borrowed(raw)) };
     let mut out = raw[..first].to_vec();
@@ -229,8 +229,8 @@ fn unescaped(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(out))
 }
 
-/// A surrogate without its other half becomes a replacement character, as does what is escaped in its other half's place:
-/// so the collector reads it.
+/// Writes an escaped character. A surrogate without its other half becomes a replacement character, and so
+/// does an escape in the place of the other half: the collector reads it like this.
 fn push_unicode(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
     let first = unit(rest)?;
     let second = match (first, rest.strip_prefix(b"\\u")) {
@@ -247,7 +247,7 @@ fn push_unicode(rest: &mut &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Four digits.
+/// Reads four digits.
 fn unit(rest: &mut &[u8]) -> Option<u16> {
     let (digits, behind) = rest.split_first_chunk::<4>()?;
     let digit = |value: u16, byte: &u8| Some(value << 4 | char::from(*byte).to_digit(16)? as u16);

@@ -1,4 +1,4 @@
-//! JSON as Go writes it, without its care for HTML: what the collector makes of lists and maps.
+//! Writes JSON like Go, but without Go's escapes for HTML: the collector makes such texts of lists and maps.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
@@ -7,19 +7,19 @@ use windrow_columns::value_text::number;
 use crate::value::{bool_text, AnyValue, Attribute};
 use crate::wire::{checked, Payload};
 
-/// Who reads a JSON text.
+/// The reader that a JSON text is for.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum JsonFor {
-    /// Nobody in particular: it is the collector's text of a list or map.
+    /// No particular reader: it is the collector's text of a list or map.
     Text,
-    /// ClickHouse, which takes a number without an exponent for an integer, and refuses those that are too large for one.
+    /// ClickHouse. It takes a number without an exponent for an integer, and refuses it if it is too large for one.
     Column,
-    /// Somebody who is to see what can't be had in a column. Nothing is without a form: texts stand for numbers that have
-    /// none.
+    /// A person who is to see what can't be stored in a column. Every value has a form: texts stand for
+    /// numbers that have none.
     Repair,
 }
 
-/// A number that JSON has no form for: NaN, or one that is infinite.
+/// A number that JSON has no form for: NaN or infinity.
 #[derive(Debug)]
 pub(crate) struct NotJson;
 
@@ -38,7 +38,7 @@ pub(crate) fn write_json(value: &AnyValue<'_>, reader: JsonFor, out: &mut Vec<u8
     Ok(())
 }
 
-/// The shortest form that means the number; with an exponent where JavaScript would write one.
+/// Writes the shortest form of the number, with an exponent where JavaScript would write one.
 pub(crate) fn write_finite(double: f64, reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
     if !double.is_finite() {
         if reader != JsonFor::Repair {
@@ -65,7 +65,7 @@ pub(crate) fn write_finite(double: f64, reader: JsonFor, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// As the collector writes it outside of JSON.
+/// Returns the collector's text for such a number outside of JSON.
 pub(crate) fn not_finite_text(double: f64) -> &'static [u8] {
     match () {
         () if double.is_nan() => b"NaN",
@@ -90,7 +90,7 @@ fn write_json_list(list: &[u8], reader: JsonFor, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// Of entries that are sorted, and of those with the same key the last.
+/// Writes an object of sorted entries. Of several entries with the same key, the last is written.
 pub(crate) fn write_json_map(sorted: &[Attribute<'_>], reader: JsonFor, out: &mut Vec<u8>) -> Result<(), NotJson> {
     out.push(b'{');
     let mut is_first = true;
@@ -109,7 +109,8 @@ pub(crate) fn write_json_map(sorted: &[Attribute<'_>], reader: JsonFor, out: &mu
     Ok(())
 }
 
-/// With a replacement character for every byte that is not UTF-8, and with the two line ends of Unicode escaped, as Go does.
+/// Writes a text with a replacement character for every byte that is not UTF-8, and with Unicode's two line
+/// ends escaped, as Go does.
 fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in text.utf8_chunks() {

@@ -1,6 +1,6 @@
-//! What is sent, and which table it goes to.
+//! The signals that are sent, and the kinds of tables that they go to.
 
-/// What a request has. Each has an address of its own, over gRPC and over HTTP.
+/// The content of a request. Each signal has an address of its own, over gRPC and over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
     Logs,
@@ -8,7 +8,7 @@ pub enum Signal {
     Metrics,
 }
 
-/// What a table has: metrics are in one table for each kind of point.
+/// The content of a table. Metrics have one table for each kind of point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Logs,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// As in settings and in metrics.
+    /// Returns the name of the kind in settings and in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Logs => "logs",
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// The exporter's own name for it.
+    /// Returns the exporter's own name for the table.
     pub fn default_table(self) -> &'static str {
         match self {
             Kind::Logs => "otel_logs",

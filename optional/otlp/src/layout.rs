@@ -1,4 +1,4 @@
-//! Which columns of a table are filled, from what, and in which type.
+//! The columns of a table that are filled, with the source and the type of each.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::source::{is_structure, Source};
 use crate::tables::filled_columns;
 use crate::target::{advice, choose, natural, Target};
 
-/// Made once for a table, and cheap to clone.
+/// The columns of one table that are filled. A layout is made once for a table, and is cheap to clone.
 #[derive(Clone)]
 pub struct Layout {
     kind: Kind,
@@ -20,9 +20,9 @@ pub struct Layout {
 struct Filling {
     columns: Vec<FilledColumn>,
     names: Vec<String>,
-    /// What a block says of its columns.
+    /// The types that a block names for its columns.
     types: Vec<DataType>,
-    /// Of the block's columns, to put them together.
+    /// The plan by which the block's columns are put together.
     plan: ReadPlan,
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct FilledColumn {
     pub(crate) target: Target,
 }
 
-/// Why rows can't be written into a table.
+/// The reason why rows can't be written into a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayoutError {
     /// A column has a type that its values can't be written as.
     Type { column: String, type_text: String, instead: &'static str },
-    /// A column is there in one piece that is filled in several.
+    /// A column is one whole, but its parts are filled separately.
     Structure { column: String },
-    /// A mapping names something that the kind doesn't have.
+    /// A mapping names a source that the kind doesn't have.
     Source { column: String, source: String },
     /// A mapping names a column that the table doesn't have.
     NoColumn { column: String },
@@ -46,7 +46,7 @@ pub enum LayoutError {
     Twice { column: String },
     /// A mapping fills columns of one Nested with lists of different lengths.
     Lists { column: String, other: String },
-    /// None of the columns is one that is filled.
+    /// The table has no column that is filled.
     NothingToFill,
 }
 
@@ -86,8 +86,12 @@ impl Display for LayoutError {
 impl std::error::Error for LayoutError {}
 
 impl Layout {
-    /// For a table as the exporter makes it, or made it once: columns that are missing are not filled, and columns with
-    /// other names are left to their defaults.
+    /// Makes the layout of a table as the exporter makes it now or made it once. Missing columns are not
+    /// filled, and columns with other names keep their defaults.
+    ///
+    /// # Errors
+    /// Fails where a column has a type that its values can't be written as, or is one whole instead of its
+    /// parts, or where no column is filled.
     pub fn new(kind: Kind, columns: &[(String, String)]) -> Result<Layout, LayoutError> {
         let mut filled = Vec::new();
         for (name, type_text) in columns {
@@ -102,8 +106,11 @@ impl Layout {
         Layout::filling(kind, filled)
     }
 
-    /// For a table of one's own: each pair of `mapping` has a column and what it is filled with, by the name of a column of
-    /// the exporter's table (`Body`), or as `ResourceAttributes['k8s.pod.name']`.
+    /// Makes the layout of the user's own table. Each pair of `mapping` has a column and its source, by the
+    /// name of a column of the exporter's table (`Body`), or as `ResourceAttributes['k8s.pod.name']`.
+    ///
+    /// # Errors
+    /// Fails where a column or a source does not exist, a column is filled twice, or its type can't have the values.
     pub fn mapped(
         kind: Kind,
         columns: &[(String, String)],
@@ -122,8 +129,11 @@ impl Layout {
         Layout::filling(kind, filled)
     }
 
-    /// For rows that their table can't take as it is, or that have none: columns of the exporter's table, or of the mapping,
-    /// of types that hold all that is sent.
+    /// Makes a layout for rows that their table can't accept as it is, or that have no table. Its columns are
+    /// those of the exporter's table, or of the mapping, with types that hold everything that is sent.
+    ///
+    /// # Errors
+    /// Fails where the mapping fills no column, fills one twice, or fills one Nested with lists of different lengths.
     pub fn natural(kind: Kind, mapping: Option<&[(String, String)]>) -> Result<Layout, LayoutError> {
         let columns: Vec<(String, String, Source)> = match mapping {
             Some(mapping) => mapping.iter().filter_map(|(name, source)| of_natural_type(kind, name, source)).collect(),
@@ -166,7 +176,7 @@ impl Layout {
         self.kind
     }
 
-    /// The columns that a block has, in order: what stands in the INSERT.
+    /// Returns the columns of a block in their order, as the INSERT names them.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.filling.names.iter().map(String::as_str)
     }
@@ -175,7 +185,8 @@ impl Layout {
         &self.filling.names
     }
 
-    /// The types of a block's columns. LowCardinality stands for the type inside, as everywhere in a block.
+    /// Returns the types of a block's columns. A LowCardinality is replaced by the type inside it, as
+    /// everywhere in a block.
     pub fn types(&self) -> &[DataType] {
         &self.filling.types
     }

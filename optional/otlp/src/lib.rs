@@ -1,9 +1,9 @@
 //! OpenTelemetry's export requests as rows of the tables that the collector's ClickHouse exporter makes.
 //!
-//! Pure functions on bytes: no I/O, no tasks, no clock. [`decode`] reads a request of OTLP, in Protobuf or JSON, and checks
-//! all of it. A [`Layout`] is made once for a table, of its columns; with it [`Request::block`] writes the request's rows of
-//! one [`Kind`] as a block in ClickHouse's Native format. [`create_statements`] has the tables themselves, and [`answer`]
-//! what senders are told.
+//! These are pure functions on bytes: no I/O, no tasks, no clock. [`decode`] reads a request of OTLP, in
+//! Protobuf or JSON, and checks all of it. A [`Layout`] is made once from the columns of a table; with it
+//! [`Request::block`] writes the request's rows of one [`Kind`] as a block in ClickHouse's Native format.
+//! [`create_statements`] makes the tables themselves, and [`answer`] the answers to senders.
 
 pub mod answer;
 mod block;

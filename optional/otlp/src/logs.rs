@@ -21,7 +21,7 @@ pub(crate) struct LogRecord<'a> {
 }
 
 impl<'a> LogRecord<'a> {
-    /// In place of the record that was read before.
+    /// Reads a record in place of the one that was read before.
     pub(crate) fn read(&mut self, message: &'a [u8]) {
         let mut attributes = std::mem::take(&mut self.attributes);
         attributes.clear();
@@ -44,7 +44,7 @@ impl<'a> LogRecord<'a> {
         Attribute::sort(&mut self.attributes);
     }
 
-    /// When it happened, or when it was seen if nobody knows.
+    /// Returns the time of the event, or the time when it was observed if that is not known.
     fn timestamp(&self) -> u64 {
         match self.time {
             0 => self.observed_time,
@@ -78,7 +78,7 @@ impl Fields for LogRecord<'_> {
     }
 }
 
-/// An id of nothing but zeros is none.
+/// Returns an id as a value; an id of only zeros is empty.
 pub(crate) fn id(bytes: &[u8]) -> Value<'_> {
     match bytes.iter().all(|byte| *byte == 0) {
         true => Value::Text(b""),

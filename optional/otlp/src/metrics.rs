@@ -8,13 +8,13 @@ use crate::source::Field;
 use crate::value::Attribute;
 use crate::wire::{checked, fixed_numbers, varints, Payload};
 
-/// What the points of a metric share.
+/// The fields that the points of a metric share.
 #[derive(Default)]
 pub(crate) struct Metric<'a> {
     name: &'a [u8],
     description: &'a [u8],
     unit: &'a [u8],
-    /// The message that has the points, and their kind.
+    /// The kind of the points, and the message that has them.
     data: Option<(Kind, &'a [u8])>,
     temporality: u64,
     is_monotonic: bool,
@@ -88,7 +88,7 @@ impl<'a> Metric<'a> {
         metric
     }
 
-    /// The message that has the points, if they are of this kind.
+    /// Returns the message that has the points, if they are of this kind.
     pub(crate) fn points_of(&self, kind: Kind) -> Option<&'a [u8]> {
         self.data.filter(|(of, _)| *of == kind).map(|(_, points)| points)
     }
@@ -285,7 +285,7 @@ impl<'a> Exemplar<'a> {
     }
 }
 
-/// The exporter writes the ids of exemplars in full, also where there is none.
+/// Returns the id of an exemplar in full: the exporter writes zeros where there is none.
 fn whole_id(id: &[u8], bytes: usize) -> Value<'_> {
     match id.is_empty() {
         true => Value::Hex(&[0; 16][..bytes]),
@@ -297,7 +297,7 @@ fn signed(number: i32) -> Value<'static> {
     Value::Integer(i64::from(number).cast_unsigned())
 }
 
-/// A signed number as Protobuf's sint32 has it.
+/// Reads a signed number as Protobuf's sint32 has it.
 fn zigzag(number: u64) -> i32 {
     let number = number as u32;
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()

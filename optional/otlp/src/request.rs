@@ -1,4 +1,4 @@
-//! An export request: all of it is checked when it comes, and then read again for each of its tables.
+//! An export request: all of it is checked when it arrives, and then read again for each of its tables.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -20,13 +20,14 @@ pub enum Encoding {
     Json,
 }
 
-/// What a request may have at most. A sender is told that its request can't be taken, and does not send it again.
+/// The limits of a request. If a request exceeds one, its sender is told that it can't be accepted, and does
+/// not send it again.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Of lists and maps inside of each other, in a body or in an attribute.
+    /// The deepest nesting of lists and maps in a body or in an attribute.
     pub max_depth: usize,
-    /// What its rows may come to: each has its own copy of the resource's attributes, so a small request can stand for a
-    /// large block.
+    /// The most bytes that its rows may take. Each row has its own copy of the resource's attributes, so a
+    /// small request can make a large block.
     pub max_unfolded_bytes: usize,
 }
 
@@ -36,10 +37,10 @@ impl Default for Limits {
     }
 }
 
-/// Why a request can't be taken, however often it is sent.
+/// The reason why a request can't be accepted, however often it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// These bytes are no such request.
+    /// The bytes are no such request.
     Malformed(String),
     TooDeep {
         max_depth: usize,
@@ -67,25 +68,29 @@ impl Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A request that was read and found to be whole. What rows it has is known; they are made for each table from its bytes.
+/// A request that was read and found to be whole. The counts of its rows are known; the rows are made for
+/// each table from its bytes.
 #[derive(Clone, Debug)]
 pub struct Request {
     signal: Signal,
-    /// In Protobuf.
+    /// The request in Protobuf.
     payload: Bytes,
     resources: Vec<ResourceMessage>,
     unreadable: Option<Unreadable>,
 }
 
-/// Rows that were sent with others and can't be read: nothing is known of them but how many they are.
+/// Rows that were sent with others and can't be read: only their count is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub rows: usize,
-    /// What is wrong with the first of them.
+    /// The fault of the first of them.
     pub because: String,
 }
 
-/// Reads a request: all of it, or all but the rows that can't be read. An error if nothing can.
+/// Reads a request: all of it, or all but the rows that can't be read.
+///
+/// # Errors
+/// Fails where no row can be read, or where the rows would take more than the limit.
 pub fn decode(signal: Signal, encoding: Encoding, payload: &Bytes, limits: &Limits) -> Result<Request, DecodeError> {
     let (payload, fault) = match encoding {
         Encoding::Protobuf => (payload.clone(), None),
@@ -121,12 +126,12 @@ impl Request {
         self.signal
     }
 
-    /// The tables that it has rows for, and how many.
+    /// Returns the kinds of tables that the request has rows for, and how many.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> + '_ {
         Kind::ALL.into_iter().map(|kind| (kind, self.rows_of(kind))).filter(|(_, rows)| *rows > 0)
     }
 
-    /// What was sent beside its rows.
+    /// Returns the rows that were sent with these and can't be read.
     pub fn unreadable(&self) -> Option<&Unreadable> {
         self.unreadable.as_ref()
     }
@@ -139,8 +144,8 @@ impl Request {
         self.resources.iter().map(|resource| resource.rows[kind as usize]).sum()
     }
 
-    /// The time of the last of its records, in nanoseconds since 1970: when it was logged or observed, when the span ended,
-    /// when the point was taken. `None`: it says none.
+    /// Returns the time of the last record, in nanoseconds since 1970: when it was logged or observed, when
+    /// the span ended, or when the point was taken. Returns `None` where the record has no time.
     pub fn last_time(&self) -> Option<u64> {
         let resource = self.resources.last()?;
         let scope = last_of(&self.payload[resource.place.clone()], 2)?;
@@ -165,15 +170,16 @@ impl Request {
         times.iter().find_map(|number| time(*number))
     }
 
-    /// The value that all resources of the request have for an attribute, as it is written into a Map. `None` where they
-    /// have none, or not the same.
+    /// Returns the value that all resources of the request have for an attribute, as a Map would have it.
+    /// Returns `None` where the attribute is missing somewhere, or has different values.
     pub fn resource_attribute(&self, key: &str) -> Option<String> {
         let mut values = self.resources.iter().map(|resource| self.attribute_of(resource, key));
         let first = values.next()??;
         values.all(|value| value.as_ref() == Some(&first)).then_some(first)
     }
 
-    /// For tables of one value each: the request in pieces whose resources have the same value, in the order of their first.
+    /// Splits the request for tables of one value each: all resources of a piece have the same value, and the
+    /// pieces are in the order of their first resource.
     pub fn split_by_resource_attribute(self, key: &str) -> Vec<(Option<String>, Request)> {
         let mut pieces: Vec<(Option<String>, Request)> = Vec::new();
         let mut by_value = HashMap::new();
@@ -197,13 +203,13 @@ impl Request {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// The rows of the layout's kind, for the table that it was made for.
+    /// Makes the rows of the layout's kind, for the table that the layout was made for.
     pub fn block<'l>(&self, layout: &'l Layout) -> Block<'l> {
         self.rows_as(layout, Which::Fit)
     }
 
-    /// The rows that are rejected, as near as the table's columns come to them: to be kept until somebody has put them
-    /// right, or the table.
+    /// Makes the rows that are rejected, as close to the table's columns as possible. They are kept until a
+    /// person corrects them, or the table.
     pub fn rejected_block<'l>(&self, layout: &'l Layout) -> Block<'l> {
         self.rows_as(layout, Which::Unfit)
     }
@@ -219,7 +225,7 @@ impl Request {
     }
 }
 
-/// The last of a message's messages in this field.
+/// Returns the last message in this field of a message.
 fn last_of(message: &[u8], number: u32) -> Option<&[u8]> {
     let found = checked(message).filter_map(|field| match (field.number, field.payload) {
         (found, Payload::Bytes(bytes)) if found == number => Some(bytes),

@@ -1,5 +1,5 @@
-//! The rows of a request, for one table: a walk over its resources and scopes, which the rows of logs, spans and points
-//! share. What many rows share is written once and repeated.
+//! The rows of a request for one table: a walk over its resources and scopes, which is the same for logs,
+//! spans and points. Values that many rows share are written once and repeated.
 
 use windrow_columns::{Block as Columns, BlockBuilder};
 
@@ -15,29 +15,29 @@ use crate::traces::Span;
 use crate::value::Attribute;
 use crate::wire::{checked, Payload};
 
-/// What a row has, or what it shares with others.
+/// The fields of a row, or the fields that it shares with others.
 pub(crate) trait Fields {
     fn write(&self, field: Field, column: &mut Column<'_>);
 
-    /// The attributes that a field stands for; of the fields of its level there is one.
+    /// Returns the attributes that a field stands for; each level has one such field.
     fn attributes(&self) -> &[Attribute<'_>];
 
-    /// All of its lists of attributes.
+    /// Returns all lists of attributes.
     fn all_attributes<'s>(&'s self) -> Box<dyn Iterator<Item = &'s [Attribute<'s>]> + 's> {
         Box::new(std::iter::once(self.attributes()))
     }
 }
 
-/// Which rows are made.
+/// The rows that are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that the table can take.
+    /// The rows that the table can accept.
     Fit,
-    /// The others.
+    /// The other rows.
     Unfit,
 }
 
-/// The rows of one kind, and how many are not among them.
+/// The rows of one kind, with the count of those that are left out.
 pub(crate) struct Rows<'l> {
     layout: &'l Layout,
     which: Which,
@@ -47,9 +47,9 @@ pub(crate) struct Rows<'l> {
     rows: usize,
     pub(crate) rejected: usize,
     pub(crate) rejected_because: Option<&'static str>,
-    /// Why the rows at hand can't be taken, for what they share.
+    /// The reason why the present rows can't be accepted because of values that they share.
     unfit: Option<&'static str>,
-    /// Whether attributes become JSON, or a list of their keys, which not all of them can.
+    /// Says whether attributes become JSON, or a list of their keys; not all of them can.
     is_choosy: bool,
 }
 
@@ -69,7 +69,7 @@ struct Scope<'a> {
 }
 
 impl<'l> Rows<'l> {
-    /// For so many rows.
+    /// Makes an empty set of rows with room for `rows`.
     pub(crate) fn new(layout: &'l Layout, which: Which, rows: usize) -> Self {
         let filled = layout.filled();
         let level = |level| {
@@ -89,7 +89,7 @@ impl<'l> Rows<'l> {
         }
     }
 
-    /// All rows of a resource, whose message this is.
+    /// Adds all rows of a resource, whose message this is.
     pub(crate) fn add_resource(&mut self, message: &[u8]) {
         let resource = Resource::read(message);
         self.shared(Level::Resource, &resource, |rows| {
@@ -126,7 +126,7 @@ impl<'l> Rows<'l> {
         }
     }
 
-    /// The rows that a scope has; one after the other is read into the same place.
+    /// Adds the rows of a scope. Each row is read into the same place as the one before.
     fn add_each<'a, R: Fields>(&mut self, scope: &'a [u8], mut row: R, read: impl Fn(&mut R, &'a [u8])) {
         for field in checked(scope) {
             if let (2, Payload::Bytes(message)) = (field.number, field.payload) {
@@ -136,7 +136,7 @@ impl<'l> Rows<'l> {
         }
     }
 
-    /// Adds rows, and then to all of them what they share.
+    /// Adds rows, and then the values that all of them share.
     fn shared(&mut self, level: Level, shared: &impl Fields, add: impl FnOnce(&mut Self)) {
         let (before, unfit) = (self.rows, self.unfit);
         self.unfit = unfit.or_else(|| self.is_unfit(shared));
@@ -200,14 +200,14 @@ fn is_choosy(field: Field, target: &Target) -> bool {
     is_keys || is_json
 }
 
-/// Of attributes that were found fit for it; of others there may be none.
+/// Adds the keys of attributes. Attributes that are not fit for JSON may have none.
 pub(crate) fn push_keys(column: &mut Column<'_>, attributes: &[Attribute<'_>]) {
     let keys = flattened_keys(attributes).unwrap_or_default();
     column.push_list(keys.iter().map(|key| Value::Text(key)));
 }
 
 impl<'a> Resource<'a> {
-    /// Of the message that has the resource and its scopes.
+    /// Reads the message that has the resource and its scopes.
     fn read(message: &'a [u8]) -> Self {
         let mut resource = Resource::default();
         for field in checked(message) {
@@ -221,7 +221,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// The attributes of a resource, of the message that has it and its scopes.
+/// Returns the attributes of a resource, from the message that has it and its scopes.
 pub(crate) fn resource_attributes(message: &[u8]) -> Vec<Attribute<'_>> {
     Resource::read(message).attributes
 }
@@ -243,7 +243,7 @@ impl Fields for Resource<'_> {
 }
 
 impl<'a> Scope<'a> {
-    /// Of the message that has the scope and its rows.
+    /// Reads the message that has the scope and its rows.
     fn read(message: &'a [u8]) -> Self {
         let mut scope = Scope::default();
         for field in checked(message) {

@@ -1,18 +1,18 @@
-//! OTLP's messages as tables: what their fields are called in JSON, and what they carry. Both readers go by them, the one
-//! that checks Protobuf and the one that makes Protobuf of JSON.
+//! OTLP's messages as tables: the names of their fields in JSON, and the types of their values. Both readers
+//! use them: the one that checks Protobuf, and the one that makes Protobuf of JSON.
 //!
-//! Fields that no table is filled from are in them where they have a type that JSON needs to know; others are unknown
-//! fields, and passed over as these are.
+//! Fields that no table is filled from are listed only where they have a type that JSON needs to know. Others
+//! are unknown fields, and are skipped like these.
 
 use crate::kind::Signal;
 
 pub(crate) struct Message {
     pub(crate) fields: &'static [FieldSpec],
-    /// The position of each field in `fields` by its number, and `NONE` for numbers without one.
+    /// The position of each field in `fields` by its number, and `NONE` for numbers without a field.
     by_number: [u8; NUMBERS],
-    /// Whether a value within is one level deeper than the message itself.
+    /// Says whether a value inside the message is one level deeper than the message itself.
     pub(crate) is_nesting: bool,
-    /// It is a row, or has rows in it. What can't be read of it takes nothing along that stands beside it.
+    /// Says whether the message is a row, or has rows in it. If it can't be read, its neighbours are not lost.
     pub(crate) holds_rows: bool,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct FieldSpec {
 #[derive(Clone, Copy)]
 pub(crate) enum Carries {
     Text,
-    /// In JSON as base64.
+    /// Bytes, in JSON as base64.
     Bytes,
-    /// None, or all of so many bytes. In JSON as hexadecimal digits.
+    /// An id of no bytes or of exactly so many, in JSON as hexadecimal digits.
     Id(usize),
     Bool,
     Uint32,
@@ -75,13 +75,13 @@ impl Message {
         self.fields.get(usize::from(at))
     }
 
-    /// By its name in JSON, or by its name in the schema, which the collector reads as well.
+    /// Finds a field by its name in JSON, or by its name in the schema, which the collector reads as well.
     pub(crate) fn field_named(&self, name: &str) -> Option<&'static FieldSpec> {
         self.fields.iter().find(|field| is_name_of(field.name, name))
     }
 }
 
-/// Whether `given` is `camel` in lowerCamelCase or in snake_case.
+/// Says whether `given` is the name `camel` in lowerCamelCase or in snake_case.
 fn is_name_of(camel: &str, given: &str) -> bool {
     let snake = camel.chars().flat_map(|letter| {
         let underscore = letter.is_ascii_uppercase().then_some('_');
@@ -96,7 +96,7 @@ const fn field(number: u32, name: &'static str, carries: Carries) -> FieldSpec {
 
 use Carries::*;
 
-/// What a request is.
+/// Returns the message of a request.
 pub(crate) fn request(signal: Signal) -> &'static Message {
     match signal {
         Signal::Logs => &LOGS_REQUEST,

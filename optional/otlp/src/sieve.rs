@@ -1,5 +1,5 @@
-//! Of a request that can't be read whole, what can: everything but the rows, or the messages with rows in them, that have a
-//! fault. A sender drops a request that is refused, with the good rows in it.
+//! The readable part of a request that can't be read whole: everything but the rows, or the messages with
+//! rows in them, that have a fault. A sender drops a request that is refused, with the good rows in it.
 
 use windrow_columns::wire::write_varint;
 
@@ -9,15 +9,16 @@ use crate::request::{DecodeError, Limits};
 use crate::schema::{self, Carries, FieldSpec, Message};
 use crate::wire::{Fields, Payload};
 
-/// A request that is whole, and what it lacks.
+/// A request that is whole, and the rows that were left out.
 pub(crate) struct Sieved {
     pub(crate) payload: Vec<u8>,
     pub(crate) rows: usize,
-    /// Of the first of them.
+    /// The fault of the first of them.
     pub(crate) because: Option<DecodeError>,
 }
 
-/// An error if it isn't known where its messages end.
+/// Sieves a request. The error says why the ends of its messages can't be found, or what is wrong with the
+/// request itself.
 pub(crate) fn sieve(signal: Signal, payload: &[u8], limits: &Limits) -> Result<Sieved, DecodeError> {
     let mut sieve = Sieve { checker: Checker::new(signal, limits), limits, rows: 0, because: None };
     let payload = sieve.message(schema::request(signal), payload).map_err(|fault| fault.told(limits))?;
@@ -32,7 +33,7 @@ struct Sieve<'l> {
 }
 
 impl Sieve<'_> {
-    /// The message without what is bad in it, or what is wrong with itself.
+    /// Returns the message without its bad parts. The error says what is wrong with the message itself.
     fn message(&mut self, message: &'static Message, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
         let mut kept = Vec::with_capacity(bytes.len());
         let mut fields = Fields::of(bytes);
@@ -72,7 +73,7 @@ fn with_rows(spec: &FieldSpec) -> Option<&'static Message> {
     }
 }
 
-/// As far as they can be told.
+/// Counts the rows in a message that can't be read, as far as they can be told.
 fn rows_in(message: &'static Message, bytes: &[u8]) -> usize {
     if !message.fields.iter().any(|spec| with_rows(spec).is_some()) {
         return 1;

@@ -1,8 +1,8 @@
-//! What a column can be filled with: each has the name of the exporter's column for it.
+//! The sources that a column can be filled with. Each has the name of the exporter's column for it.
 
 use crate::kind::Kind;
 
-/// Said of a field by which of a request's messages it stands in: what is the same for many rows is written once.
+/// The level of a message in a request that a field stands in. Values that many rows share are written once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Resource,
@@ -11,10 +11,10 @@ pub(crate) enum Level {
     Row,
 }
 
-/// What kind of values a field has, which says what columns can hold them.
+/// The kind of values that a field has. It decides which columns can store them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Texts, ids, and values of attributes as texts.
+    /// A text, an id, or the value of an attribute as a text.
     Text,
     Time,
     Integer,
@@ -46,7 +46,7 @@ pub(crate) enum Field {
     MetricUnit,
     AggregationTemporality,
     IsMonotonic,
-    /// Of a log record, a span, or a point of a metric.
+    /// Time of a log record, a span, or a point of a metric.
     Timestamp,
     ObservedTimestamp,
     StartTime,
@@ -100,12 +100,12 @@ pub(crate) enum Field {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) field: Field,
-    /// Its value, where the field has attributes and one of them is meant.
+    /// The key of the attribute, where the field has attributes and one of them is meant.
     pub(crate) attribute: Option<String>,
 }
 
 impl Source {
-    /// `Body`, or `LogAttributes['key']`.
+    /// Parses `Body`, or `LogAttributes['key']`.
     pub(crate) fn parse(kind: Kind, text: &str) -> Option<Source> {
         let Some((name, key)) = text.split_once('[') else {
             return Some(Source { field: field_named(kind, text)?, attribute: None });
@@ -123,7 +123,7 @@ impl Source {
     }
 }
 
-/// What stands between single quotes in SQL.
+/// Reads the text between single quotes in SQL.
 fn unescaped(text: &str) -> String {
     let mut letters = text.chars();
     let mut out = String::new();
@@ -153,8 +153,8 @@ impl Field {
         }
     }
 
-    /// Of lists that are as long as each other in every row, one that stands for all of them; any other field stands for
-    /// itself.
+    /// Returns a field that stands for all lists which have the same length in every row. Any other field
+    /// stands for itself.
     pub(crate) fn list(self) -> Field {
         use Field::*;
         match self {
@@ -200,7 +200,8 @@ impl Field {
 
 type Named = (&'static str, Field);
 
-/// In every table. Traces have no columns for some of them; those that are made for them are filled all the same.
+/// Fields of every table. The exporter's table of traces lacks columns for some of them; a column of such a
+/// name is filled all the same.
 const OF_ALL: &[Named] = &[
     ("ResourceAttributes", Field::ResourceAttributes),
     ("ResourceAttributesKeys", Field::ResourceAttributesKeys),
@@ -320,14 +321,15 @@ fn field_named(kind: Kind, name: &str) -> Option<Field> {
     fields_of(kind).find(|(known, _)| *known == name).map(|(_, field)| field)
 }
 
-/// The fields that a column of the exporter's table is filled with: one, or those of a Nested.
+/// Returns the fields that fill a column of the exporter's table: one, or the parts of a Nested.
 pub(crate) fn fields_in(kind: Kind, column: &'static str) -> impl Iterator<Item = &'static str> {
     fields_of(kind)
         .map(|(name, _)| name)
         .filter(move |name| *name == column || name.split_once('.').is_some_and(|(before, _)| before == column))
 }
 
-/// Whether `name` is what stands before the dot of some fields: the name of a column that is not cut into its parts.
+/// Says whether `name` is the name before the dot of some fields, which means a column that is not divided
+/// into its parts.
 pub(crate) fn is_structure(kind: Kind, name: &str) -> bool {
     fields_of(kind).any(|(known, _)| known.split_once('.').is_some_and(|(before, _)| before == name))
 }

@@ -1,4 +1,4 @@
-//! How values are written into a column, by its type.
+//! The form in which values are written into a column, by its type.
 
 use windrow_columns::DataType;
 
@@ -7,12 +7,12 @@ use crate::source::Shape;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Target {
     Text,
-    /// Of so many bytes. Numbers that don't fit lose their upper bits, as in the exporter.
+    /// An integer of so many bytes. Numbers that don't fit lose their upper bits, as in the exporter.
     Integer(usize),
     Float32,
     Float64,
     Seconds,
-    /// So many of them are a second.
+    /// A time as a count of units, of which a second has so many.
     Ticks {
         per_second: i64,
     },
@@ -22,13 +22,13 @@ pub(crate) enum Target {
     List(Box<Target>),
 }
 
-/// A type's target, and the type that a block names: ClickHouse makes the column's own of it.
+/// The target of a type, and the type that a block names: ClickHouse converts that to the column's own.
 pub(crate) struct Choice {
     pub(crate) target: Target,
     pub(crate) sent: DataType,
 }
 
-/// How a column of this type holds such values, if it can.
+/// Returns the form in which a column of this type stores such values, if it can.
 pub(crate) fn choose(shape: Shape, type_text: &str) -> Option<Choice> {
     // ClickHouse's JSON is no type that can be inserted by its values; it is sent as text.
     if shape == Shape::Attributes && is_json(type_text) {
@@ -43,7 +43,7 @@ pub(crate) fn choose(shape: Shape, type_text: &str) -> Option<Choice> {
     Some(Choice { target, sent: sent(&data_type) })
 }
 
-/// What a column of another type is to be made instead.
+/// Returns the types that a column should have instead, as text for the user.
 pub(crate) fn advice(shape: Shape) -> &'static str {
     match shape {
         Shape::Text => "String or LowCardinality(String)",
@@ -59,7 +59,7 @@ pub(crate) fn advice(shape: Shape) -> &'static str {
     }
 }
 
-/// A type that holds all values of a shape.
+/// Returns a type that holds all values of a shape.
 pub(crate) fn natural(shape: Shape) -> &'static str {
     match shape {
         Shape::Text => "String",
@@ -116,7 +116,7 @@ fn target(shape: Shape, data_type: &DataType) -> Option<Target> {
 
 pub(crate) const NANOSECONDS: i64 = 1_000_000_000;
 
-/// Texts are sent as plain Strings, whatever is around them.
+/// Returns the type that a block names. Texts are sent as plain Strings, whatever is around them.
 fn sent(data_type: &DataType) -> DataType {
     match data_type {
         text if is_text(text) => DataType::String,

@@ -41,7 +41,7 @@ struct Link<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// In place of the span that was read before.
+    /// Reads a span in place of the one that was read before.
     pub(crate) fn read(&mut self, message: &'a [u8]) {
         let mut attributes = std::mem::take(&mut self.attributes);
         attributes.clear();
@@ -77,7 +77,7 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// As the collector calls it; kinds that are not known have no name.
+    /// Returns the collector's name for the span's kind. Unknown kinds have no name.
     fn kind(&self) -> &'static [u8] {
         const KINDS: [&[u8]; 6] = [b"Unspecified", b"Internal", b"Server", b"Client", b"Producer", b"Consumer"];
         KINDS.get(self.kind as u32 as usize).copied().unwrap_or_default()

@@ -1,6 +1,6 @@
-//! Values of attributes, and bodies: what OTLP calls AnyValue, and the texts that the collector makes of them.
+//! Values of attributes, and bodies: OTLP's AnyValue, and the texts that the collector makes of it.
 //!
-//! These texts are what `AsString` of the collector's pdata gives, to the byte: queries and dashboards count on them.
+//! These texts are to the byte those of `AsString` in the collector's pdata: queries and dashboards rely on them.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
@@ -18,9 +18,9 @@ pub(crate) enum AnyValue<'a> {
     Int(i64),
     Double(f64),
     Bytes(&'a [u8]),
-    /// The message that has the elements.
+    /// A list; the message that has its elements.
     List(&'a [u8]),
-    /// The message that has the entries.
+    /// A map; the message that has its entries.
     Map(&'a [u8]),
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Attribute<'a> {
 }
 
 impl<'a> AnyValue<'a> {
-    /// Reads a message of one; fields of it that come later replace earlier ones.
+    /// Reads a message with a value. Fields that come later replace earlier ones.
     #[inline]
     pub(crate) fn read(&mut self, message: &'a [u8]) {
         for field in checked(message) {
@@ -50,7 +50,7 @@ impl<'a> AnyValue<'a> {
         }
     }
 
-    /// Behind what `out` has already.
+    /// Appends the value's text to `out`.
     pub(crate) fn write_text(&self, out: &mut Vec<u8>) {
         match self {
             AnyValue::Empty => {}
@@ -87,7 +87,7 @@ impl<'a> Attribute<'a> {
         attribute
     }
 
-    /// The entries of a map, or of a resource, sorted.
+    /// Returns the entries of a map, or of a resource, sorted.
     pub(crate) fn all_of(map: &'a [u8]) -> Vec<Self> {
         let entries = checked(map).filter_map(|field| match (field.number, field.payload) {
             (1, Payload::Bytes(entry)) => Some(Attribute::read(entry)),
@@ -98,12 +98,12 @@ impl<'a> Attribute<'a> {
         entries
     }
 
-    /// By key, as the exporter has them in its Maps. Those of the same key stay in their order.
+    /// Sorts attributes by key, as the exporter has them in its Maps. Attributes of the same key keep their order.
     pub(crate) fn sort(attributes: &mut [Self]) {
         attributes.sort_by(|one, other| one.key.cmp(other.key));
     }
 
-    /// About what it took in the request.
+    /// Returns roughly the bytes that the attribute took in the request.
     pub(crate) fn bytes(&self) -> usize {
         let value = match self.value {
             AnyValue::Text(bytes) | AnyValue::Bytes(bytes) | AnyValue::List(bytes) | AnyValue::Map(bytes) => {
@@ -114,7 +114,7 @@ impl<'a> Attribute<'a> {
         self.key.len() + value
     }
 
-    /// The first of this key, as everywhere where one is looked for.
+    /// Returns the value of the first attribute with this key. The first counts wherever one is looked for.
     pub(crate) fn find(attributes: &[Self], key: &[u8]) -> AnyValue<'a> {
         attributes.iter().find(|attribute| attribute.key == key).map_or(AnyValue::Empty, |found| found.value)
     }

@@ -1,13 +1,13 @@
-//! Protobuf's wire format: the fields of a message, as they stand in its bytes. Nothing is copied.
+//! Protobuf's wire format: the fields of a message as they stand in its bytes. Nothing is copied.
 
-/// What a field carries.
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Payload<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
     Bytes(&'a [u8]),
-    /// An old form of nesting, which no message of OTLP has. It was passed over.
+    /// An old form of nesting, which no message of OTLP has. It was skipped.
     Group,
 }
 
@@ -36,7 +36,7 @@ impl WireFault {
     }
 }
 
-/// What is left of a message.
+/// The fields of a message that are left to read.
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
@@ -47,7 +47,8 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// Inlined into every loop over a message, as is what it calls: this is where requests are read, twice.
+    /// Returns the next field. This function and those that it calls are inlined into every loop over a
+    /// message: requests are read here, twice.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, WireFault> {
         if self.rest.is_empty() {
@@ -62,7 +63,7 @@ impl<'a> Fields<'a> {
         Ok(Some(Field { number, payload }))
     }
 
-    /// With the bytes that it stands in.
+    /// Returns the next field, with the bytes that it stands in.
     pub(crate) fn next_with_bytes(&mut self) -> Result<Option<(Field<'a>, &'a [u8])>, WireFault> {
         let before = self.rest;
         let next = self.next()?;
@@ -94,7 +95,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Passes over a group, with those in it.
+    /// Skips a group, with the groups in it.
     #[cold]
     #[inline(never)]
     fn group(&mut self) -> Result<Payload<'a>, WireFault> {
@@ -143,7 +144,7 @@ impl<'a> Fields<'a> {
         Err(if self.rest.len() < 10 { WireFault::Truncated } else { WireFault::LongVarint })
     }
 
-    /// Checks a message of nothing but numbers.
+    /// Checks a message that consists of numbers only.
     pub(crate) fn check_varints(mut self) -> Result<(), WireFault> {
         while !self.rest.is_empty() {
             self.varint()?;
@@ -152,14 +153,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The fields of a message that was checked before: it has no faults.
+/// Returns the fields of a message that was checked before: it has no faults.
 #[inline(always)]
 pub(crate) fn checked<'a>(message: &'a [u8]) -> impl Iterator<Item = Field<'a>> {
     let mut fields = Fields::of(message);
     std::iter::from_fn(move || fields.next().ok().flatten())
 }
 
-/// Numbers of eight bytes in a repeated field: packed into one, or each in a field of its own.
+/// Returns the numbers of eight bytes in a repeated field: packed into one field, or each in a field of its own.
 pub(crate) fn fixed_numbers<'a>(payload: Payload<'a>) -> impl Iterator<Item = u64> + 'a {
     let (single, packed) = match payload {
         Payload::Fixed64(number) => (Some(number), &[][..]),
@@ -170,7 +171,7 @@ pub(crate) fn fixed_numbers<'a>(payload: Payload<'a>) -> impl Iterator<Item = u6
     single.into_iter().chain(packed.chunks_exact(8).map(number))
 }
 
-/// The same for numbers of varying length.
+/// Returns the numbers of varying length in a repeated field, packed or not.
 pub(crate) fn varints<'a>(payload: Payload<'a>) -> impl Iterator<Item = u64> + 'a {
     let (single, packed) = match payload {
         Payload::Varint(number) => (Some(number), &[][..]),

@@ -1,10 +1,10 @@
-//! What becomes of requests, and of bytes that are none.
+//! Tests of requests, and of bytes that are no request.
 
 use bytes::Bytes;
 use windrow_columns::{decode_native, ColumnView, Layout as Cells, NativeLimits};
 use windrow_otlp::{decode, DecodeError, Encoding, Kind, Layout, LayoutError, Limits, Request, Signal, Unreadable};
 
-/// A request with something of everything, in JSON, which is easier to read than bytes.
+/// A request with a bit of everything, in JSON, which is easier to read than bytes.
 const LOGS: &str = r#"{"resourceLogs":[
   {"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}},
                              {"key":"tenant","value":{"stringValue":"a"}}]},
@@ -45,7 +45,7 @@ fn layout(kind: Kind, columns: &[(&str, &str)]) -> Layout {
     Layout::new(kind, &pairs(columns)).unwrap()
 }
 
-/// All values of a column of texts.
+/// Returns all values of a column of texts.
 fn texts(column: ColumnView<'_>) -> Vec<String> {
     let Cells::Strings(strings) = column.layout() else { panic!("no column of texts") };
     strings.map(|text| String::from_utf8_lossy(text).into_owned()).collect()
@@ -266,7 +266,7 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Fields that no record can be read with, as JSON has them: no value of theirs, or none of JSON's.
+/// Returns fields in JSON that make their record unreadable: the value is not the field's, or is no JSON.
 fn spoiled_fields(signal: Signal) -> Vec<String> {
     let deep = |field: &str| {
         let (open, close) = (r#"{"kvlistValue":{"values":[{"value":"#, "}]}}");
@@ -335,7 +335,7 @@ fn spoiled_fields(signal: Signal) -> Vec<String> {
     own.iter().map(|own| (*own).to_owned()).chain(attributes("attributes")).chain(times(time)).collect()
 }
 
-/// A request of such rows, with what stands around them.
+/// Returns a request of such rows, with the messages around them.
 fn around(signal: Signal, rows: &str) -> String {
     match signal {
         Signal::Logs => format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{rows}]}}]}}]}}"#),
@@ -419,7 +419,7 @@ fn a_message_of_protobuf_that_can_not_be_read_takes_no_other_along() {
     assert!(decode(Signal::Logs, Encoding::Protobuf, &cut.into(), &Limits::default()).is_err());
 }
 
-/// Every layout that there is of a kind, on every request that can be read.
+/// Writes every request that can be read with every layout of its kinds.
 fn exercise(signal: Signal, payload: &[u8]) {
     let payload = Bytes::copy_from_slice(payload);
     for encoding in [Encoding::Protobuf, Encoding::Json] {
@@ -460,7 +460,7 @@ fn layouts(kind: Kind) -> [Layout; 2] {
     [layout(kind, &[&common[..], own].concat()), layout(kind, &[&json[..], own].concat())]
 }
 
-/// In Protobuf, as the request in JSON becomes it.
+/// Returns samples in Protobuf, as a request in JSON would become.
 fn samples() -> Vec<(Signal, Vec<u8>)> {
     let text = |number, text: &str| field(number, text.as_bytes());
     let attribute = |number, value: &[u8]| field(number, &[text(1, "k"), field(2, value)].concat());

@@ -1,4 +1,4 @@
-//! A batch, before and after it is encoded.
+//! A batch of an append, before and after it is encoded.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use windrow_appender::{Cut, Encoder};
 
 use super::errors::source_error;
 
-/// The rows of one batch, where they were; nothing is copied before they are encoded.
+/// The rows of one batch, in the arrays they came in; nothing is copied before they are encoded.
 #[pyclass(frozen, module = "windrow._core")]
 pub(super) struct AppendCut {
     pub(super) cut: Cut,
@@ -27,20 +27,20 @@ impl AppendCut {
         self.cut.rows
     }
 
-    /// About as many as it has when it is encoded.
+    /// Returns about as many bytes as the batch has when it is encoded.
     #[getter]
     fn bytes(&self) -> u64 {
         self.cut.bytes
     }
 
-    /// Called by any thread, for several batches at once.
+    /// Encodes the batch; called by any thread, for several batches at once.
     fn encode(&self, py: Python<'_>) -> PyResult<EncodedBatch> {
         let bytes = py.detach(|| self.encoder.encode(&self.cut)).map_err(|error| source_error(py, &error))?;
         Ok(EncodedBatch { bytes })
     }
 }
 
-/// An Arrow IPC stream, read where it lies.
+/// An Arrow IPC stream, read in place.
 #[pyclass(frozen, module = "windrow._core")]
 pub(super) struct EncodedBatch {
     bytes: Bytes,

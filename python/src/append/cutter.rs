@@ -1,7 +1,7 @@
-//! Cuts what Python gives, one thing after the other, into batches.
+//! A cutter that cuts what Python gives, one thing after the other, into batches.
 //!
-//! Whatever owns the rows is asked for them without the interpreter, which it may need itself: a reader may be written in Python.
-//! So the lock here is taken only by those who don't hold the interpreter.
+//! The owner of the rows is asked for them without the interpreter, which it may need itself: a reader may be
+//! written in Python. So the lock here is taken only by threads that don't hold the interpreter.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct AppendCutter {
 
 #[derive(Default)]
 struct State {
-    /// Made when the first thing comes, whose schema holds for all.
+    /// The cutter and its schema, made when the first rows come; that schema holds for all.
     cutting: Option<Cutting>,
     source: Option<Box<dyn Source>>,
     is_finished: bool,
@@ -45,19 +45,20 @@ impl AppendCutter {
         AppendCutter { batch_bytes, state: Mutex::default() }
     }
 
-    /// Whether such files can't be read without knowing the table's columns: CSV says nothing of types.
+    /// Says whether such files can't be read without knowing the table's columns: CSV says nothing of types.
     #[staticmethod]
     fn needs_columns(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<bool> {
         py.detach(|| needs_columns(&paths, None)).map_err(|error| source_error(py, &error))
     }
 
-    /// What tells these files from others; see the crate. Reads a little of each.
+    /// Returns a text that tells these files from others; see the crate. Reads a little of each.
     #[staticmethod]
     fn fingerprint(py: Python<'_>, paths: Vec<PathBuf>, batch_bytes: u64) -> PyResult<String> {
         py.detach(|| fingerprint(&paths, None, batch_bytes)).map_err(|error| source_error(py, &error))
     }
 
-    /// Files, one after the other, in the place of what is pushed. `columns`: names and ClickHouse types of the table's.
+    /// Opens files, one after the other, in the place of what is pushed. `columns` has names and ClickHouse
+    /// types of the table's columns.
     #[pyo3(signature = (paths, columns))]
     fn open_files(&self, py: Python<'_>, paths: Vec<PathBuf>, columns: Option<Vec<(String, String)>>) -> PyResult<()> {
         let column = |(name, data_type)| Column { name, data_type };
@@ -68,25 +69,26 @@ impl AppendCutter {
         })
     }
 
-    /// What hands out Arrow, after all of what was pushed before has been cut. Its columns must be those of the first.
+    /// Takes an object that hands out Arrow, after all that was pushed before has been cut. Its columns must
+    /// be those of the first.
     #[pyo3(signature = (given, in_memory=false))]
     fn push(&self, given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<()> {
         let (py, given) = (given.py(), source_of(given, in_memory)?);
         self.take(py, move || Ok(given))
     }
 
-    /// Whether all rows are there, in so few pieces that the next batch is cut in some microseconds.
+    /// Says whether all rows are there, in so few pieces that the next batch is cut in some microseconds.
     #[getter]
     fn is_quick(&self, py: Python<'_>) -> bool {
         py.detach(|| self.locked(|state| state.is_quick))
     }
 
-    /// Nothing more will be pushed.
+    /// Notes that nothing more will be pushed.
     fn finish(&self, py: Python<'_>) {
         py.detach(|| self.locked(|state| state.is_finished = true));
     }
 
-    /// The next batch. None: what was pushed is used up, so more has to be, or all was given.
+    /// Returns the next batch. None means that all that was pushed is used up: push more, unless that was all.
     fn cut(&self, py: Python<'_>) -> PyResult<Option<AppendCut>> {
         py.detach(|| self.locked(State::next)).map_err(|error| source_error(py, &error))
     }
@@ -102,7 +104,7 @@ impl AppendCutter {
         outcome.map_err(|error| source_error(py, &error))
     }
 
-    /// Not to be called by who holds the interpreter.
+    /// Runs `work` under the lock. A thread that holds the interpreter must not call this.
     fn locked<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -145,8 +147,8 @@ impl State {
     }
 }
 
-/// What two things that are appended together must have in common: names and types as they are sent. Whether a column may hold
-/// NULLs is not for one of them to say for all.
+/// Returns the schema that two things must share to be appended together: names and types as they are sent.
+/// Columns are nullable here: one of them can't say for all whether there are NULLs.
 fn comparable(schema: &Schema) -> Result<SchemaRef, SourceError> {
     let plain = plain_schema(schema)?;
     let fields: Vec<Field> = plain.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();

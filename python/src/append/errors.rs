@@ -1,4 +1,4 @@
-//! Data that can't be appended, as the package's own exception.
+//! Errors of data that can't be appended, as the package's own exception.
 
 use pyo3::prelude::*;
 use windrow_appender::SourceError;

@@ -1,4 +1,4 @@
-//! What another library hands out by Arrow's C data interface, as a source of record batches.
+//! Arrow data of other libraries, taken over Arrow's C data interface as a source of record batches.
 
 use arrow_array::ffi::{from_ffi_and_data_type, FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
@@ -12,17 +12,17 @@ use windrow_appender::{BatchesSource, ReaderSource, Source, SourceError};
 use super::errors::{data_error, source_error};
 use crate::arrow::{ARRAY, SCHEMA, STREAM};
 
-/// So many pieces are cut in some microseconds.
+/// The number of pieces that are cut in some microseconds.
 const FEW_BATCHES: usize = 256;
 
 pub(super) struct Given {
     pub(super) source: Box<dyn Source>,
-    /// Whether all rows are there, in few pieces.
+    /// True if all rows are there, in few pieces.
     pub(super) is_quick: bool,
 }
 
-/// `given` has `__arrow_c_stream__` or `__arrow_c_array__`. What is in memory as a whole is taken at once, so that it is known
-/// how large it is; the rest stays with its owner until it is asked for.
+/// Makes a source of `given`, which has `__arrow_c_stream__` or `__arrow_c_array__`. Rows that are in memory as a
+/// whole are taken at once, so that their size is known; others stay with their owner until they are asked for.
 pub(super) fn source_of(given: &Bound<'_, PyAny>, in_memory: bool) -> PyResult<Given> {
     let py = given.py();
     if let Some(method) = given.getattr_opt(intern!(py, "__arrow_c_array__"))? {
@@ -65,6 +65,8 @@ fn of_array(capsules: &Bound<'_, PyTuple>) -> PyResult<Given> {
     Ok(Given { source: Box::new(source), is_quick: true })
 }
 
+/// Imports a struct array as a record batch.
+///
 /// # Safety
 /// The array has the type that the schema says.
 unsafe fn batch_of(schema: &FFI_ArrowSchema, array: FFI_ArrowArray) -> Result<(SchemaRef, RecordBatch), ArrowError> {

@@ -1,4 +1,4 @@
-//! What a program appends, cut into numbered batches and encoded. Sending them is Python's own.
+//! Rows that a program appends, cut into numbered batches and encoded. Sending them is Python's own.
 
 mod cut;
 mod cutter;
@@ -7,6 +7,10 @@ mod import;
 
 use pyo3::prelude::*;
 
+/// Adds the classes of this module to `_core`.
+///
+/// # Errors
+/// Fails where Python can't add a class.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cutter::AppendCutter>()?;
     module.add_class::<cut::AppendCut>()?;

@@ -1,11 +1,11 @@
-//! The capsules' names, and who makes what is in them.
+//! The capsules' names, and the functions that make their contents.
 
 use std::ffi::CStr;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use windrow_columns::results::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Block, Header};
+use windrow_results::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Block, Header};
 
 use super::errors::refused;
 
@@ -13,13 +13,19 @@ pub(crate) const SCHEMA: &CStr = c"arrow_schema";
 pub(crate) const ARRAY: &CStr = c"arrow_array";
 pub(crate) const STREAM: &CStr = c"arrow_array_stream";
 
-/// A struct of a block's columns, for `__arrow_c_schema__`.
+/// Makes a struct of a block's columns, for `__arrow_c_schema__`.
+///
+/// # Errors
+/// Fails where a column's type has no form in Arrow.
 pub fn block_schema<'py>(py: Python<'py>, header: &Header, options: &ArrowOptions) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = ArrowSchema::of_header(header, options).map_err(|error| refused(py, error))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-/// Schema and struct array of a block, for `__arrow_c_array__`.
+/// Makes the schema and the struct array of a block, for `__arrow_c_array__`.
+///
+/// # Errors
+/// Fails where a column's type has no form in Arrow.
 pub fn block_array<'py>(
     py: Python<'py>,
     block: &Arc<Block>,
@@ -29,7 +35,10 @@ pub fn block_array<'py>(
     Ok((block_schema(py, &block.header, options)?, PyCapsule::new_with_value(py, array, ARRAY)?))
 }
 
-/// A stream of blocks that have one header, for `__arrow_c_stream__`.
+/// Makes a stream of blocks that have one header, for `__arrow_c_stream__`.
+///
+/// # Errors
+/// Fails where a column's type has no form in Arrow, or a block has other columns than the header.
 pub fn block_stream<'py>(
     py: Python<'py>,
     header: &Arc<Header>,

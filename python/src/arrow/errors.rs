@@ -1,9 +1,9 @@
-//! What ClickHouse refuses as Arrow, as the package's own exception with ClickHouse's code.
+//! The error for results that can't be Arrow, as the package's own exception with ClickHouse's code.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_clickhouse::{ErrorCode, Exception};
-use windrow_columns::results::ArrowError;
+use windrow_results::ArrowError;
 
 pub fn refused(py: Python<'_>, error: ArrowError) -> PyErr {
     let made = || {

@@ -1,4 +1,5 @@
-//! Results as Arrow, and Arrow as columns to insert: capsules of Arrow's C data interface, which pyarrow, polars, pandas and DuckDB hand to each other without a Python object per value.
+//! Results as Arrow, and Arrow as columns to insert: capsules of Arrow's C data interface, which pyarrow,
+//! polars, pandas and DuckDB hand to each other without a Python object per value.
 
 mod capsules;
 mod errors;
@@ -11,6 +12,10 @@ pub use import::{columns_of, ArrowColumns};
 
 use pyo3::prelude::*;
 
+/// Adds the classes of this module to `_core`.
+///
+/// # Errors
+/// Fails where Python can't add a class.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<import::ArrowColumns>()?;
     module.add_class::<stream::ArrowStream>()

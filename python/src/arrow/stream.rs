@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use windrow_columns::results::{ArrowOptions, Block, Header};
+use windrow_results::{ArrowOptions, Block, Header};
 
 use super::capsules::{block_schema, block_stream};
 use crate::read;

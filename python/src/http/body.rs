@@ -1,4 +1,4 @@
-//! A body as Python sees it.
+//! The body of an answer as Python sees it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 
 use super::queue::{BodyQueue, OnDrained};
 
-/// Bodies up to this size are taken at once; for more, others may run meanwhile.
+/// The size up to which bodies are taken at once; for more, others may have the interpreter meanwhile.
 const ATTACHED_BYTES: usize = 16 << 10;
 
 #[pyclass(frozen, module = "windrow._core")]
@@ -50,7 +50,7 @@ impl Body {
 
 #[pymethods]
 impl Body {
-    /// A whole body of these raw bytes, for decoders that are fed by hand.
+    /// Makes a whole body of these raw bytes, for decoders that are fed by hand.
     #[staticmethod]
     #[pyo3(signature = (data, content_encoding=None, exception_tag=None))]
     fn of_bytes(data: &[u8], content_encoding: Option<&str>, exception_tag: Option<&str>) -> Self {

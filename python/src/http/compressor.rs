@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use windrow_compression::{Encoding, StreamCompressor};
 
-/// One body's compressor: thread-safe, but of pieces in their order.
+/// The compressor of one body. It is thread-safe, but takes pieces in their order.
 #[pyclass(frozen, module = "windrow._core")]
 pub struct Compressor {
     stream: Mutex<Option<StreamCompressor>>,
@@ -24,7 +24,7 @@ impl Compressor {
         Ok(Self { stream: Mutex::new(Some(stream)) })
     }
 
-    /// What can be sent after this piece; it may be nothing yet.
+    /// Compresses a piece. Returns the bytes that can be sent now, which may be none yet.
     fn step<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let compressed = py.detach(|| {
             let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ impl Compressor {
         Ok(PyBytes::new(py, &compressed))
     }
 
-    /// The rest, with the body's end.
+    /// Returns the rest, with the body's end.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let compressed = py.detach(|| {
             let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();

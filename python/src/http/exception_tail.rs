@@ -1,9 +1,10 @@
-//! ClickHouse's exception in the tail of a body whose head had already said 200.
+//! The exception of ClickHouse in the tail of a body whose head had already said 200.
 //!
-//! Since 25.11 it stands there as `__exception__`, the tag of `X-ClickHouse-Exception-Tag`, the message, its length with the tag
-//! once more, and `__exception__`, each on a line of its own. Older servers write the bare message.
+//! Since 25.11 the exception stands there as `__exception__`, the tag of `X-ClickHouse-Exception-Tag`, the
+//! message, its length with the tag once more, and `__exception__`, each on a line of its own. Older servers
+//! write the bare message.
 
-/// Messages are cut by ClickHouse at 16 KiB.
+/// The bytes of a body's end that are kept. ClickHouse cuts messages at 16 KiB.
 const TAIL_BYTES: usize = 32 << 10;
 const MARK: &str = "__exception__";
 
@@ -17,7 +18,7 @@ impl Tail {
         Self { tag: tag.map(str::to_owned), bytes: Vec::new() }
     }
 
-    /// Keeps the end of what was given out.
+    /// Keeps the end of the bytes that were given out.
     pub fn keep(&mut self, bytes: &[u8]) {
         let new = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
         let old = TAIL_BYTES - new.len();

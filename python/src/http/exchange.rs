@@ -23,11 +23,11 @@ pub struct Exchange {
     on_progress: Option<Py<PyAny>>,
     at: At,
     head: Option<ResponseHead>,
-    /// Names in lower case; fields of one name are joined by commas.
+    /// The answer's header fields. Names are in lower case; fields of one name are joined by commas.
     fields: Vec<(String, String)>,
     body: Option<(Arc<BodyQueue>, Py<Body>)>,
     received: bool,
-    /// Bytes came behind the end: nobody can say what they answer.
+    /// True if bytes came behind the end: nobody can say what they answer.
     surplus: bool,
 }
 
@@ -69,7 +69,7 @@ impl Exchange {
         outcome.map_err(ProtocolError::new_err)
     }
 
-    /// As `feed`, of the first bytes of a buffer that is used again and again.
+    /// Feeds, like `feed`, the first bytes of a buffer that is used again and again.
     fn feed_from(&mut self, py: Python<'_>, buffer: &Bound<'_, PyByteArray>, count: usize) -> PyResult<u8> {
         if count > buffer.len() {
             return Err(PyValueError::new_err("the buffer has fewer bytes"));
@@ -80,7 +80,7 @@ impl Exchange {
         self.feed(py, data)
     }
 
-    /// The peer closed: the end of a body without a length, or an error.
+    /// Notes that the peer closed the connection: the end of a body without a length, or an error.
     fn eof(&mut self) -> PyResult<u8> {
         let reason = match &self.at {
             At::End => return Ok(END),
@@ -124,7 +124,7 @@ impl Exchange {
         body.ok_or_else(|| PyValueError::new_err("there is no body before the head is there"))
     }
 
-    /// Whether any byte of an answer came.
+    /// Says whether any byte of an answer came.
     #[getter]
     fn received(&self) -> bool {
         self.received
@@ -135,13 +135,13 @@ impl Exchange {
         matches!(self.at, At::End)
     }
 
-    /// Whether the connection can be used again, once the answer is whole.
+    /// Says whether the connection can be used again, once the answer is whole.
     #[getter]
     fn keep_alive(&self) -> bool {
         matches!(self.at, At::End) && !self.surplus && self.head.as_ref().is_some_and(ResponseHead::keep_alive)
     }
 
-    /// How long the server keeps the connection when it is idle, if it says so.
+    /// Returns the seconds for which the server keeps an idle connection, if it says so.
     #[getter]
     fn keep_alive_s(&self) -> Option<u32> {
         let mut items = self.header("keep-alive")?.split(',').map(str::trim);

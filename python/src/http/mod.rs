@@ -1,5 +1,5 @@
-//! HTTP/1.1 as far as the network isn't concerned: answers are parsed as their bytes come, and their bodies wait in a bounded
-//! queue until somebody decodes them.
+//! The part of HTTP/1.1 that doesn't concern the network: answers are parsed as their bytes come, and their
+//! bodies wait in a bounded queue until somebody decodes them.
 
 mod body;
 mod compressor;
@@ -12,6 +12,10 @@ pub use queue::{BodyError, BodyQueue, Taken};
 
 use pyo3::prelude::*;
 
+/// Adds the classes and exceptions of this module to `_core`.
+///
+/// # Errors
+/// Fails where Python can't add one of them.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("ProtocolError", py.get_type::<exchange::ProtocolError>())?;

@@ -1,11 +1,11 @@
-//! The bounded queue between the network and whoever decodes a body.
+//! The bounded queue between the network and the reader that decodes a body.
 //!
-//! The network's side appends raw bytes and never waits; it is told when there are more than the high water, stops reading, and
-//! is woken once when they fall under the low water. The reader's side takes decompressed bytes, from any thread but one at a
-//! time. The two sides share a lock for as long as it takes to move a segment: decompression happens outside of it, so that an
-//! event loop that appends is never held up by a reader.
-//! When the connection is lost, everything that came before is still given out, then the error: ClickHouse's last words are
-//! often in there.
+//! The network's side appends raw bytes and never waits; it is told when there are more than the high water,
+//! stops reading, and is woken once when they fall under the low water. The reader's side takes decompressed
+//! bytes, from any thread but one at a time. The two sides share a lock for as long as it takes to move a
+//! segment: decompression happens outside of it, so that an event loop that appends is never held up by a reader.
+//! When the connection is lost, everything that came before is still given out, then the error: ClickHouse's
+//! exception is often among the last bytes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub mod raised {
     pyo3::create_exception!(windrow._core, BodyError, PyException, "A body was cut, or can't be decompressed.");
 }
 
-/// Segments grow up to this size before another is begun.
+/// The size up to which segments grow before another is begun.
 const SEGMENT_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +45,11 @@ impl From<BodyError> for PyErr {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     pub bytes: usize,
-    /// Nothing comes after these.
+    /// True if nothing comes after these bytes.
     pub ended: bool,
 }
 
-/// Called from the reader's thread, without any lock held.
+/// A callback that is called from the reader's thread, without any lock held.
 pub type OnDrained = Box<dyn FnOnce() + Send>;
 
 pub struct BodyQueue {
@@ -85,7 +85,7 @@ enum ContentEncoding {
 }
 
 impl BodyQueue {
-    /// `content_encoding` and `exception_tag` are the answer's header fields.
+    /// Makes a queue. `content_encoding` and `exception_tag` are the answer's header fields.
     pub fn new(high_water_bytes: usize, content_encoding: Option<&str>, exception_tag: Option<&str>) -> Self {
         let outlet = Outlet {
             segment: Vec::new(),
@@ -104,7 +104,7 @@ impl BodyQueue {
         }
     }
 
-    /// Appends; whether there is more than the high water now.
+    /// Appends bytes. Says whether there are more than the high water now.
     pub fn append(&self, bytes: &[u8]) -> bool {
         let mut inlet = locked(&self.inlet);
         match inlet.segments.back_mut() {
@@ -120,7 +120,7 @@ impl BodyQueue {
         locked(&self.inlet).end.get_or_insert(Ok(()));
     }
 
-    /// What was appended is still given out, then this error.
+    /// Ends the body with an error. Bytes that were appended are still given out, then this error.
     pub fn fail(&self, reason: String) {
         locked(&self.inlet).end.get_or_insert(Err(reason));
     }
@@ -133,12 +133,12 @@ impl BodyQueue {
         locked(&self.inlet).most_buffered
     }
 
-    /// Decompressed bytes that readers have got.
+    /// Returns how many decompressed bytes readers have got.
     pub fn given_bytes(&self) -> u64 {
         self.given_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether all of it has come, or will never come.
+    /// Says whether all of the body has come, or will never come.
     pub fn ended(&self) -> bool {
         locked(&self.inlet).end.is_some()
     }
@@ -147,12 +147,13 @@ impl BodyQueue {
         self.compressed
     }
 
-    /// For a reader who wants the whole in one piece: the network's side isn't told to pause any more.
+    /// Lifts the bound for a reader who wants the whole body in one piece: the network's side isn't told to
+    /// pause any more.
     pub fn unbound(&self) {
         locked(&self.inlet).unbounded = true;
     }
 
-    /// Called once when less than the low water is buffered, which may be at once.
+    /// Sets the callback that is called once when less than the low water is buffered, which may be at once.
     pub fn set_on_drained(&self, callback: Option<OnDrained>) {
         let mut inlet = locked(&self.inlet);
         inlet.on_drained = callback;
@@ -171,7 +172,11 @@ impl BodyQueue {
         }
     }
 
-    /// Appends at most `max` decompressed bytes of what is there now.
+    /// Appends to `out` at most `max` decompressed bytes of those that are there now.
+    ///
+    /// # Errors
+    /// Fails where the connection was lost, or the bytes can't be decompressed, after all bytes before that
+    /// were given out.
     pub fn take(&self, out: &mut Vec<u8>, max: usize) -> Result<Taken, BodyError> {
         let mut outlet = locked(&self.outlet);
         let start = out.len();
@@ -229,7 +234,8 @@ impl BodyQueue {
         next
     }
 
-    /// ClickHouse's exception at the end of the body, if there is one. Takes all that is still there.
+    /// Returns ClickHouse's exception at the end of the body, if there is one. Takes all bytes that are still
+    /// there.
     pub fn exception_text(&self) -> Option<String> {
         const PIECE_BYTES: usize = 256 << 10;
         let mut piece = Vec::new();
@@ -248,7 +254,7 @@ enum Next {
 }
 
 impl Outlet {
-    /// Gives out the segment at hand; whether the limit was reached.
+    /// Gives out the segment at hand. Says whether the limit was reached.
     fn give_out(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<bool, BodyError> {
         let rest = &self.segment[self.read..];
         match &mut self.encoding {
@@ -293,7 +299,7 @@ impl ContentEncoding {
     }
 }
 
-/// A panic under one of these locks leaves bytes that are whole: the queue goes on.
+/// Locks the mutex. A panic under one of these locks leaves bytes that are whole: the queue goes on.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

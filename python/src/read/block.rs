@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
-use windrow_columns::results::{ArrowOptions, Column};
+use windrow_results::{ArrowOptions, Column};
 
 use super::options::{ColumnOptions, ReadOptions};
 use super::pace::Pace;
@@ -15,12 +15,12 @@ use crate::arrow;
 
 #[pyclass(frozen, module = "windrow._core")]
 pub struct Block {
-    pub block: Arc<windrow_columns::results::Block>,
+    pub block: Arc<windrow_results::Block>,
     options: Py<ReadOptions>,
 }
 
 impl Block {
-    pub fn new(block: windrow_columns::results::Block, options: Py<ReadOptions>) -> Block {
+    pub fn new(block: windrow_results::Block, options: Py<ReadOptions>) -> Block {
         Block { block: Arc::new(block), options }
     }
 
@@ -50,7 +50,7 @@ impl Block {
         PyTuple::new(py, self.block.header.types.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
-    /// The values of a column as Python objects.
+    /// Returns the values of a column as Python objects.
     fn column<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         let column = self.column_at(index)?;
         let options = self.column_options(index);
@@ -60,7 +60,7 @@ impl Block {
         column_list(&mut reader, &mut reading, column, 0..self.block.rows)
     }
 
-    /// The memory of a column, as far as its layout is one of flat arrays.
+    /// Returns the memory of a column, as far as its layout is one of flat arrays.
     fn parts(&self, index: usize) -> PyResult<Parts> {
         let mut parts = Parts::default();
         let mut column = self.column_at(index)?;
@@ -84,7 +84,7 @@ impl Block {
         Ok(parts)
     }
 
-    /// Whether all texts of a column of `String` are valid UTF-8, and to be read as that.
+    /// Says whether all texts of a column of `String` are valid UTF-8, and to be read as that.
     fn is_utf8(&self, py: Python<'_>, index: usize) -> PyResult<bool> {
         let mut column = self.column_at(index)?;
         if self.options.get().encoding.is_some() {
@@ -100,7 +100,7 @@ impl Block {
         }
     }
 
-    /// The format that was asked for values of a type in this column, `"native"` if none was.
+    /// Returns the format that was asked for values of a type in this column, `"native"` if none was.
     fn format(&self, index: usize, type_name: &str) -> PyResult<&'static str> {
         self.column_at(index)?;
         Ok(self.column_options(index).format(type_name).word())
@@ -131,7 +131,7 @@ impl Block {
         arrow::block_stream(py, &self.block.header, vec![self.block.clone()], ArrowOptions::default())
     }
 
-    /// The zone that times of this column are shown in, None for naive ones in UTC.
+    /// Returns the zone that times of this column are shown in, None for naive ones in UTC.
     #[pyo3(signature = (index, type_zone=None))]
     fn zone(&self, py: Python<'_>, index: usize, type_zone: Option<&str>) -> PyResult<Option<Py<PyAny>>> {
         self.column_at(index)?;
@@ -149,7 +149,8 @@ impl Block {
     }
 }
 
-/// Each text for itself: that all of them together are UTF-8 says nothing of a character cut by an end.
+/// Says whether each text for itself is UTF-8. If all of them together are, a character may still be cut by a
+/// text's end.
 fn is_text(offsets: &[i32], data: &[u8]) -> bool {
     if data.is_ascii() {
         return true;
@@ -158,17 +159,17 @@ fn is_text(offsets: &[i32], data: &[u8]) -> bool {
     offsets.iter().all(|offset| usize::try_from(*offset).is_ok_and(|offset| text.is_char_boundary(offset)))
 }
 
-/// The flat arrays that a column consists of. What it has none of is None.
+/// The flat arrays that a column consists of. Arrays that it does not have are None.
 #[derive(Default)]
 #[pyclass(frozen, module = "windrow._core")]
 pub struct Parts {
-    /// One byte a row, 1 where there is NULL.
+    /// One byte a row, 1 where the value is NULL.
     nulls: Option<Buffer>,
-    /// Four bytes a row: which value of the dictionary it has.
+    /// Four bytes a row: the number of its value in the dictionary.
     indices: Option<Buffer>,
     /// Values of fixed width, or the bytes of texts.
     data: Option<Buffer>,
-    /// Where texts begin and end in `data`: four bytes each, one more than texts.
+    /// Offsets in `data` where texts begin and end: four bytes each, one more than texts.
     offsets: Option<Buffer>,
     first_is_null: bool,
 }
@@ -195,20 +196,20 @@ impl Parts {
         self.offsets.clone()
     }
 
-    /// Whether the first value of the dictionary stands for NULL.
+    /// Says whether the first value of the dictionary stands for NULL.
     #[getter]
     fn first_is_null(&self) -> bool {
         self.first_is_null
     }
 }
 
-/// Bytes of a block, which live as long as this does. Read-only.
+/// Bytes of a block, which live as long as this object. Read-only.
 #[derive(Clone)]
 #[pyclass(frozen, module = "windrow._core")]
 pub struct Buffer {
     address: usize,
     bytes: usize,
-    _owner: Arc<windrow_columns::results::Block>,
+    _owner: Arc<windrow_results::Block>,
 }
 
 #[pymethods]

@@ -1,4 +1,4 @@
-//! Days and seconds since 1970 to `date`, `datetime` and `timedelta`.
+//! Conversion of days and seconds since 1970 to `date`, `datetime` and `timedelta`.
 //!
 //! The stable ABI has no functions for dates. Python offers all of them in one capsule, `datetime.datetime_CAPI`, which every
 //! extension outside the stable ABI uses; its layout is the same in all the versions named in [`KNOWN_MINORS`]. On any other
@@ -18,7 +18,7 @@ use super::cells::Cells;
 const KNOWN_MINORS: std::ops::RangeInclusive<u8> = 10..=15;
 
 pub const SECONDS_PER_DAY: i64 = 86_400;
-/// 0001-01-01 and 9999-12-31, the first and the last day that Python knows.
+/// The first day that Python knows, 0001-01-01; `LAST_DAY` is the last, 9999-12-31. In days since 1970-01-01.
 const FIRST_DAY: i64 = -719_162;
 const LAST_DAY: i64 = 2_932_896;
 
@@ -119,7 +119,7 @@ impl Calendar {
         }
     }
 
-    /// A `datetime` at these seconds since 1970 on the clock of its zone, or of none.
+    /// Makes a `datetime` at these seconds since 1970 on the clock of its zone, or of none.
     pub fn push_datetime(&self, py: Python<'_>, at: Instant<'_>, out: &mut Cells) -> PyResult<()> {
         let date = Day::of(at.seconds.div_euclid(SECONDS_PER_DAY))?;
         let second = at.seconds.rem_euclid(SECONDS_PER_DAY) as c_int;
@@ -168,13 +168,13 @@ impl Calendar {
     }
 }
 
-/// What a `datetime` shows. `seconds` since 1970 count on the clock of `zone`, not in UTC.
+/// The moment that a `datetime` shows. `seconds` since 1970 count on the clock of `zone`, not in UTC.
 #[derive(Clone, Copy)]
 pub struct Instant<'a> {
     pub seconds: i64,
     pub microseconds: u32,
     pub zone: Option<&'a Py<PyAny>>,
-    /// The second of two passes of the clock over the same hour.
+    /// True for the second of two passes of the clock over the same hour.
     pub fold: bool,
 }
 
@@ -186,7 +186,7 @@ struct Day {
 }
 
 impl Day {
-    /// The day so many days after 1970-01-01, by the calendar of years that begin in March.
+    /// Returns the day so many days after 1970-01-01, by the calendar of years that begin in March.
     fn of(days: i64) -> PyResult<Day> {
         if !(FIRST_DAY..=LAST_DAY).contains(&days) {
             return Err(PyValueError::new_err(format!(

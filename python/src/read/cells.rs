@@ -1,8 +1,10 @@
-//! The few unsafe calls by which Python objects are made in bulk: numbers, texts, lists and tuples, by functions of the stable ABI alone.
+//! The few unsafe calls by which Python objects are made in bulk: numbers, texts, lists and tuples, by
+//! functions of the stable ABI alone.
 //!
-//! A value costs one or two of these calls, so nothing stands between them and the loops over a column: no `Bound`, no check of
-//! a type that is known. What they must keep to is written here once: the interpreter is attached (a `Python` token is asked for
-//! wherever objects are made), every pointer that is kept is a reference of our own, and each of them is given away exactly once.
+//! A value costs one or two of these calls, so nothing stands between them and the loops over a column: no
+//! `Bound`, no check of a type that is known. The rules are written here once: the interpreter is attached (a
+//! `Python` token is asked for wherever objects are made), every pointer that is kept is a reference of our
+//! own, and each of them is given away exactly once.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
@@ -24,7 +26,8 @@ impl Cells {
         self.objects.len()
     }
 
-    /// A new reference as a function of the interpreter gave it back; a null pointer means that an exception waits.
+    /// Takes a new reference as a function of the interpreter gave it back; a null pointer means that an
+    /// exception waits.
     fn push_new(&mut self, py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<()> {
         if object.is_null() {
             return Err(PyErr::fetch(py));
@@ -63,7 +66,7 @@ impl Cells {
         self.push_new(py, object)
     }
 
-    /// Text that is known to be UTF-8.
+    /// Makes a `str` of text that is known to be UTF-8.
     pub fn push_str(&mut self, py: Python<'_>, text: &str) -> PyResult<()> {
         // SAFETY: the pointer and the length are those of a slice.
         let object =
@@ -78,7 +81,7 @@ impl Cells {
         self.push_new(py, object)
     }
 
-    /// Text in UTF-8 or `encoding`; bytes that are no text in it are shown in hexadecimal digits.
+    /// Makes a `str` of text in UTF-8 or `encoding`; bytes that are no text in it are shown in hexadecimal digits.
     pub fn push_text(&mut self, py: Python<'_>, bytes: &[u8], encoding: Option<&std::ffi::CStr>) -> PyResult<()> {
         let start = bytes.as_ptr().cast::<c_char>();
         let length = bytes.len() as ffi::Py_ssize_t;
@@ -100,14 +103,14 @@ impl Cells {
         self.push_str(py, &hexadecimal(bytes))
     }
 
-    /// A whole number in hexadecimal digits, with a sign if it is negative.
+    /// Makes an `int` of a whole number in hexadecimal digits, with a sign if it is negative.
     pub fn push_hexadecimal(&mut self, py: Python<'_>, digits: &std::ffi::CStr) -> PyResult<()> {
         // SAFETY: the text ends in a zero.
         let object = unsafe { ffi::PyLong_FromString(digits.as_ptr(), ptr::null_mut(), 16) };
         self.push_new(py, object)
     }
 
-    /// What a C function that gives back a new reference made.
+    /// Takes an object that was made by a C function that gives back a new reference.
     ///
     /// # Safety
     /// `object` is a reference that nobody else will give back, or null with an exception set.
@@ -115,14 +118,14 @@ impl Cells {
         self.push_new(py, object)
     }
 
-    /// Everything in a list.
+    /// Returns all objects in a list.
     pub fn into_list(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let length = self.objects.len();
         let mut objects = self.take_from(0);
         list_of(py, &mut objects, length)
     }
 
-    /// The objects from position `start` on, one after the other; those not asked for are given back.
+    /// Returns the objects from position `start` on, one after the other; those not asked for are given back.
     pub fn take_from(mut self, start: usize) -> Taken {
         let objects = std::mem::take(&mut self.objects);
         for object in &objects[..start.min(objects.len())] {
@@ -148,7 +151,7 @@ impl Drop for Cells {
     }
 }
 
-/// [`Cells`] whose references are being given away in order.
+/// The objects of [`Cells`] whose references are being given away in order.
 pub struct Taken {
     objects: Vec<*mut ffi::PyObject>,
     next: usize,
@@ -176,7 +179,7 @@ impl Drop for Taken {
     }
 }
 
-/// A list of the next `length` objects.
+/// Makes a list of the next `length` objects.
 pub fn list_of<'py>(py: Python<'py>, objects: &mut Taken, length: usize) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: a new list whose places are all filled, each with a reference that the list takes over.
     unsafe {
@@ -191,8 +194,9 @@ pub fn list_of<'py>(py: Python<'py>, objects: &mut Taken, length: usize) -> PyRe
 
 /// Rows of a result under construction: tuples of equal length that are filled column by column.
 ///
-/// The garbage collector knows nothing of them meanwhile. Tuples of atomic values can't be part of a cycle, so they stay unknown
-/// to it: a million rows cost it nothing, then or later. The others are shown to it when they are whole.
+/// The garbage collector knows nothing of them meanwhile. Tuples of atomic values can't be part of a cycle,
+/// so they stay unknown to the collector: a million rows cost it nothing, then or later. The others are shown
+/// to it when they are whole.
 pub struct Tuples {
     tuples: Vec<*mut ffi::PyObject>,
     places: usize,
@@ -231,7 +235,8 @@ impl Tuples {
         Ok(())
     }
 
-    /// The tuples, all of whose places were filled. `atomic`: nothing in them can refer to anything else.
+    /// Gives out the tuples, all of whose places were filled. `atomic` says that nothing in them can refer to
+    /// anything else.
     pub fn finish(mut self, atomic: bool, into: &mut Cells) {
         let tuples = std::mem::take(&mut self.tuples);
         if !atomic && self.places > 0 {
@@ -255,7 +260,8 @@ impl Drop for Tuples {
 
 /// A class whose instances are made without running its `__init__`, by writing their slots.
 ///
-/// `UUID` and the addresses of `ipaddress` check and convert what a column has already in the right form; this leaves it out.
+/// The classes `UUID` and those of `ipaddress` check and convert what a column has already in the right form;
+/// this leaves that out.
 pub struct SlotClass {
     class: Py<PyAny>,
 }
@@ -268,7 +274,7 @@ impl SlotClass {
         Ok(SlotClass { class: class.unbind() })
     }
 
-    /// A new instance with every slot empty.
+    /// Makes a new instance with every slot empty.
     pub fn instance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: `class` is a type (checked in `new`) of the interpreter's own libraries, whose instances are plain objects with slots.
         unsafe {
@@ -306,7 +312,8 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// The decoder promises columns of equal length; this is said instead of reading past an end.
+/// Makes the error of a column with too few values. The decoder promises columns of equal length; this is
+/// raised instead of reading past an end.
 pub fn too_few() -> PyErr {
     pyo3::exceptions::PyRuntimeError::new_err("a column of the result has fewer values than the block has rows")
 }

@@ -1,17 +1,17 @@
-//! `Array`, `Map` and `Tuple`.
+//! Readers of `Array`, `Map` and `Tuple`.
 
 use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use windrow_columns::results::Column;
 use windrow_columns::DataType;
+use windrow_results::Column;
 
 use super::cells::{list_of, too_few, Cells, Tuples};
 use super::options::{ColumnOptions, Format};
 use super::reader::{ends, unfit, Reader, Reading};
 
-/// Elements that are made before the interpreter may be given up.
+/// The number of elements that are made before the interpreter may be given up.
 const ELEMENTS_AT_ONCE: usize = 2048;
 
 pub struct ArrayReader {
@@ -121,7 +121,7 @@ pub struct TupleReader {
 }
 
 impl TupleReader {
-    /// Elements with names make a dictionary, unless tuples are asked for.
+    /// Makes a reader. Elements with names make a dictionary, unless tuples are asked for.
     pub fn new(
         py: Python<'_>,
         names: Option<&[String]>,

@@ -1,12 +1,12 @@
-//! `Date`, `DateTime`, `Time` and their wider kinds.
+//! Readers of `Date`, `DateTime`, `Time` and their wider kinds.
 
 use std::ops::Range;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use windrow_columns::results::Column;
 use windrow_columns::DataType;
+use windrow_results::Column;
 
 use super::calendar::{Calendar, Instant};
 use super::cells::Cells;
@@ -14,7 +14,8 @@ use super::options::{ColumnOptions, Format};
 use super::reader::fixed;
 use super::zones::Zone;
 
-/// Days that are kept as objects, by their lowest bits: few for a small result, eleven years without a clash for a large one.
+/// The number of days that are kept as objects, by their lowest bits: few for a small result, eleven years
+/// without a clash (`DAYS_KEPT`) for a large one.
 const DAYS_KEPT_FIRST: usize = 64;
 const DAYS_KEPT: usize = 4096;
 
@@ -68,7 +69,7 @@ impl DateReader {
 }
 
 pub struct DateTimeReader {
-    /// Of `DateTime64`; `None`: seconds in 32 bits.
+    /// The precision of `DateTime64`. `None` stands for seconds in 32 bits.
     precision: Option<u8>,
     numbers: bool,
     zone: Option<Zone>,
@@ -132,7 +133,7 @@ enum TimeForm {
 }
 
 pub struct TimeReader {
-    /// Of `Time64`; `None`: seconds in 32 bits.
+    /// The precision of `Time64`. `None` stands for seconds in 32 bits.
     precision: Option<u8>,
     form: TimeForm,
 }
@@ -195,12 +196,12 @@ impl TimeReader {
     }
 }
 
-/// Ticks in a second. ClickHouse has no precision over 9.
+/// Returns the ticks in a second. ClickHouse has no precision over 9.
 fn power_of_ten(precision: u8) -> i64 {
     10_i64.pow(u32::from(precision.min(18)))
 }
 
-/// What Python keeps of a part of a second; finer parts are cut off.
+/// Returns the part of a second that Python keeps, in microseconds; finer parts are cut off.
 fn microseconds(ticks: i64, second: i64) -> i64 {
     match second <= 1_000_000 {
         true => ticks * (1_000_000 / second),

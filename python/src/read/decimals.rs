@@ -1,10 +1,10 @@
-//! `Decimal` of any width.
+//! A reader of `Decimal` of any width.
 
 use std::ops::Range;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use windrow_columns::results::Column;
+use windrow_results::Column;
 
 use super::cells::Cells;
 use super::reader::unfit;
@@ -63,7 +63,7 @@ impl DecimalReader {
         Ok(())
     }
 
-    /// Sets the point `scale` digits from the right.
+    /// Writes the digits with the point `scale` digits from the right.
     fn write_digits(&self, digits: &str, text: &mut String) {
         if self.scale == 0 {
             return text.push_str(digits);

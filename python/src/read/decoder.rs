@@ -1,8 +1,8 @@
-//! From the body of an answer to rows, columns or blocks.
+//! A decoder that turns the body of an answer into rows, columns or blocks.
 //!
-//! Bytes are decoded detached from the interpreter; only the making of objects holds it, in short slices. One thread at a time
-//! advances a decoder. A second one is refused rather than made to wait: it would wait with the interpreter in its hands, which
-//! the first one needs.
+//! Bytes are decoded detached from the interpreter; only the making of objects holds it, in short slices. One
+//! thread at a time advances a decoder. A second thread is refused rather than made to wait: it would hold
+//! the interpreter while it waits, and the first one needs that.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use windrow_columns::results::{BlockDecoder, DecodeError, Header, Problem};
+use windrow_results::{BlockDecoder, DecodeError, Header, Problem};
 
 use super::block::Block;
 use super::errors;
@@ -19,12 +19,12 @@ use super::pace::Pace;
 use super::rows::Readers;
 use crate::http::{Body, BodyError, BodyQueue};
 
-/// Bytes that are taken from the body at once.
+/// The bytes that are taken from the body at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// Decoded bytes after which whole blocks are handed over, though more might be there.
+/// The number of decoded bytes after which whole blocks are handed over, though more might be there.
 const ENOUGH_BYTES: usize = 1 << 20;
 
-/// Forms of a result; 0 is rows.
+/// The form of a result as columns; 0 is rows, 2 (`BLOCK`) is blocks.
 const COLUMNS: u8 = 1;
 const BLOCK: u8 = 2;
 
@@ -46,9 +46,9 @@ enum Source {
     Bytes(VecDeque<Vec<u8>>),
 }
 
-/// What came of reading on: the blocks, and what was wrong behind them.
+/// The blocks that were read on, and the error behind them.
 struct Decoded {
-    blocks: Vec<windrow_columns::results::Block>,
+    blocks: Vec<windrow_results::Block>,
     trouble: Option<Trouble>,
 }
 
@@ -139,7 +139,7 @@ impl Decoder {
         &self,
         py: Python<'_>,
         state: &mut State,
-        block: &windrow_columns::results::Block,
+        block: &windrow_results::Block,
         form: u8,
         max_rows: usize,
         pace: &mut Pace,

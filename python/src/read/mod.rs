@@ -1,4 +1,5 @@
-//! Results as Python values: a column of ClickHouse's Native format becomes objects, rows, or memory that NumPy and Arrow look into.
+//! Results as Python values: a column of ClickHouse's Native format becomes objects, rows, or memory that
+//! NumPy and Arrow look into.
 
 mod block;
 mod calendar;
@@ -25,6 +26,10 @@ pub(crate) use pace::Pace;
 
 use pyo3::prelude::*;
 
+/// Adds the classes and functions of this module to `_core`.
+///
+/// # Errors
+/// Fails where Python can't add one of them.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<options::ReadOptions>()?;
     module.add_class::<decoder::Decoder>()?;

@@ -1,12 +1,12 @@
-//! `Enum`: names for numbers.
+//! A reader of `Enum`: names for numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_columns::results::Column;
 use windrow_columns::DataType;
+use windrow_results::Column;
 
 use super::cells::Cells;
 use super::options::{ColumnOptions, Format};
@@ -16,7 +16,7 @@ pub struct EnumReader {
     wide: bool,
     numbers: bool,
     names: HashMap<i16, Py<PyAny>>,
-    /// A number without a name; servers don't send one.
+    /// The value for a number without a name; servers don't send one.
     unnamed: Py<PyAny>,
 }
 

@@ -1,4 +1,4 @@
-//! `UUID`, `IPv4` and `IPv6`.
+//! Readers of `UUID`, `IPv4` and `IPv6`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -6,8 +6,8 @@ use std::ops::Range;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_columns::results::Column;
 use windrow_columns::DataType;
+use windrow_results::Column;
 
 use super::cells::{hexadecimal, Cells, SlotClass};
 use super::options::{ColumnOptions, Format};
@@ -55,14 +55,14 @@ impl UuidReader {
     }
 }
 
-/// A little-endian number.
+/// Makes an `int` of a little-endian number.
 fn number<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let mut cells = Cells::with_capacity(1);
     super::numbers::push_big(py, bytes, false, &mut cells)?;
     cells.object(py, 0).ok_or_else(super::reader::unfit)
 }
 
-/// As `inet_ntop` writes it: an address that embeds one of IPv4 shows it in dots.
+/// Returns an address as `inet_ntop` writes it: an address that embeds one of IPv4 shows that in dots.
 fn ipv6_text(bytes: [u8; 16]) -> String {
     let address = Ipv6Addr::from(bytes);
     let segments = address.segments();
@@ -77,7 +77,7 @@ pub struct AddressReader {
     format: Format,
     class: SlotClass,
     number: Py<PyString>,
-    /// Slots of `IPv6Address` that are None in an address without a scope.
+    /// The slot of `IPv6Address` that is None in an address without a scope.
     scope: Option<Py<PyString>>,
 }
 

@@ -1,11 +1,11 @@
-//! Whole numbers, floats, `Bool` and intervals.
+//! A reader of whole numbers, floats, `Bool` and intervals.
 
 use std::ffi::CString;
 use std::ops::Range;
 
 use pyo3::prelude::*;
-use windrow_columns::results::Column;
 use windrow_columns::DataType;
+use windrow_results::Column;
 
 use super::cells::Cells;
 use super::options::{ColumnOptions, Format};
@@ -37,7 +37,7 @@ pub struct NumberReader {
 }
 
 impl NumberReader {
-    /// `None`: it is no type of numbers.
+    /// Makes a reader. Returns `None` for a type that is none of numbers.
     pub fn new(scalar: &DataType, options: &ColumnOptions<'_>) -> Option<NumberReader> {
         let format = options.format(scalar.family());
         let kind = match scalar {
@@ -109,7 +109,7 @@ fn each<const WIDTH: usize>(
     values.try_for_each(push)
 }
 
-/// A little-endian number of any width.
+/// Makes an `int` of a little-endian number of any width.
 pub fn push_big(py: Python<'_>, bytes: &[u8], signed: bool, out: &mut Cells) -> PyResult<()> {
     let negative = signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
     let extension = if negative { 0xff } else { 0 };
@@ -134,7 +134,7 @@ pub fn push_big(py: Python<'_>, bytes: &[u8], signed: bool, out: &mut Cells) -> 
     out.push_hexadecimal(py, &text)
 }
 
-/// The absolute value, little-endian.
+/// Returns the absolute value, little-endian.
 fn magnitude(bytes: &[u8], negative: bool) -> Vec<u8> {
     let mut carry = negative;
     bytes

@@ -1,6 +1,6 @@
-//! What a caller wants values to look like: formats, encoding, NULL, time zones.
+//! The caller's wishes for values: formats, encoding, NULL, time zones.
 //!
-//! Patterns of type names (`IPv*`) are spelled out by the Python side, once; here every format has the name of one type.
+//! The Python side spells out patterns of type names (`IPv*`), once; here every format has the name of one type.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -10,7 +10,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// How values of a type are shown. What a type has no such form for is shown in its native one.
+/// The form in which values of a type are shown. Values of a type that has no such form are shown in their
+/// native one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     Native,
@@ -26,7 +27,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// A word that stands for none of them is nobody's form.
+    /// Returns the format that a word stands for. An unknown word stands for the native one.
     fn of(word: &str) -> Format {
         match word {
             "string" => Format::String,
@@ -66,7 +67,8 @@ enum ColumnFormat {
     ByType(Formats),
 }
 
-/// Whether a value of UTC says so.
+/// The rule for times in UTC: shown naive, or with their zone like all others; or only zones of column and
+/// type count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ZoneMode {
     NaiveUtc,
@@ -81,7 +83,7 @@ pub struct ReadOptions {
     pub encoding: Option<CString>,
     pub use_none: bool,
     zone_mode: ZoneMode,
-    /// For columns whose type names no zone; `None`: they are shown naive, in UTC.
+    /// The zone of columns whose type names no zone. `None`: they are shown naive, in UTC.
     zone: Option<Py<PyAny>>,
     column_zones: HashMap<String, Py<PyAny>>,
 }
@@ -152,7 +154,7 @@ impl ColumnOptions<'_> {
         self.options
     }
 
-    /// The format of values of a type, by its name without arguments.
+    /// Returns the format of values of a type, by its name without arguments.
     pub fn format(&self, type_name: &str) -> Format {
         match self.formats {
             Some(ColumnFormat::Whole(format)) => return *format,
@@ -166,7 +168,8 @@ impl ColumnOptions<'_> {
         self.options.formats.get(type_name).copied().unwrap_or(Format::Native)
     }
 
-    /// The zone that values are shown in, if any: the column's own, the type's, or the one for all. `None`: naive, in UTC.
+    /// Returns the zone that values are shown in, if any: the column's own, the type's, or the one for all.
+    /// `None` stands for naive, in UTC.
     pub fn zone(&self, py: Python<'_>, type_zone: Option<&str>) -> PyResult<Option<Py<PyAny>>> {
         let options = self.options;
         let own = match (self.zone, type_zone) {

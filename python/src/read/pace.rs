@@ -1,8 +1,9 @@
-//! Giving the interpreter up now and then while objects are made in bulk.
+//! The pace at which a thread gives the interpreter up while it makes objects in bulk.
 //!
-//! A thread that wants the interpreter gets it by itself only after 5 ms of waiting. A worker that turns a large result into
-//! objects would so hold up every task of the event loop; it therefore steps back after each half millisecond, long enough for
-//! a waiting thread to wake up and take over. The main thread needn't: it has an event loop of its own, or nobody to wait for.
+//! A thread that wants the interpreter gets it by itself only after 5 ms of waiting. A worker that turns a
+//! large result into objects would so hold up every task of the event loop. It therefore steps back after
+//! about half a millisecond, long enough for a waiting thread to wake up and take over. The main thread
+//! needn't: it has an event loop of its own, or nobody waits for it.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 const TURN: Duration = Duration::from_micros(400);
-/// A thread that waits needs about this long to notice that it can go on.
+/// The time that a waiting thread needs to notice that it can go on, about.
 const STEP_BACK: Duration = Duration::from_micros(30);
 
 pub struct Pace {
     since: Instant,
-    /// Asked for when the first turn is over, which for most results is never.
+    /// True on a worker thread. Asked for when the first turn is over, which for most results is never.
     is_worker: Option<bool>,
 }
 
@@ -24,7 +25,8 @@ impl Pace {
         Pace { since: Instant::now(), is_worker: None }
     }
 
-    /// To be called after every few hundred objects, when what is half made can be seen by nobody.
+    /// Gives the interpreter up if the turn is over. Called after every few hundred objects, when nobody can
+    /// see half-made ones.
     pub fn breathe(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.since.elapsed() < TURN {
             return Ok(());

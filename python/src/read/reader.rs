@@ -1,12 +1,12 @@
-//! Which Python value a ClickHouse type becomes: a [`Reader`] is made once for a column of a result and then turns ranges of rows
-//! into objects. What kind of value it is gets decided once for a range, not once for a value.
+//! The choice of a Python value for each ClickHouse type. A [`Reader`] is made once for a column of a result and
+//! then turns ranges of rows into objects. The kind of value is decided once for a range, not once for a value.
 
 use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use windrow_columns::results::Column;
 use windrow_columns::{DataType, TupleType};
+use windrow_results::Column;
 
 use super::cells::Cells;
 use super::containers::{ArrayReader, MapReader, TupleReader};
@@ -42,7 +42,7 @@ pub enum Reader {
     Nothing(Py<PyAny>),
 }
 
-/// What all readers of a column are told while they read.
+/// The state that is passed to all readers of a column while they read.
 pub struct Reading<'a, 'py> {
     pub py: Python<'py>,
     pub options: ColumnOptions<'a>,
@@ -87,7 +87,7 @@ impl Reader {
         })
     }
 
-    /// The rows of a `Nested` are dictionaries whatever tuples are to look like.
+    /// Makes a reader of a `Nested`. Its rows are dictionaries, whatever form is asked for tuples.
     fn of_nested(py: Python<'_>, inner: &DataType, options: &ColumnOptions<'_>) -> PyResult<Reader> {
         let DataType::Array(element) = inner else { return Self::new(py, inner, options) };
         let DataType::Tuple(TupleType { names, elements }) = &**element else { return Self::new(py, inner, options) };
@@ -152,7 +152,7 @@ impl Reader {
         }
     }
 
-    /// Forgets what was kept of the block before.
+    /// Forgets the objects that were kept of the block before.
     pub fn start_block(&mut self) {
         match self {
             Reader::Nullable(reader) => reader.start_block(),
@@ -166,7 +166,8 @@ impl Reader {
         }
     }
 
-    /// Whether its values refer to no other object that could refer back: then the garbage collector need not know what holds them.
+    /// Says whether the reader's values refer to no other object that could refer back: then the garbage
+    /// collector need not know the tuple that holds them.
     pub fn is_atomic(&self) -> bool {
         match self {
             Reader::Nullable(reader) => reader.is_atomic(),
@@ -177,7 +178,8 @@ impl Reader {
     }
 }
 
-/// What stands for NULL in values of `inner`: None, or the type's empty value if the caller doesn't want None.
+/// Returns the object that stands for NULL in values of `inner`: None, or the type's empty value if the
+/// caller doesn't want None.
 fn null_value(py: Python<'_>, inner: &DataType, options: &ColumnOptions<'_>) -> PyResult<Py<PyAny>> {
     if options.options().use_none {
         return Ok(py.None());
@@ -225,7 +227,7 @@ fn null_value(py: Python<'_>, inner: &DataType, options: &ColumnOptions<'_>) -> 
     })
 }
 
-/// The value of a row that is all zero bytes, or of an empty text.
+/// Returns the value of a row that is all zero bytes, or of an empty text.
 fn zero(py: Python<'_>, scalar: &DataType, options: &ColumnOptions<'_>) -> PyResult<Py<PyAny>> {
     let column = match scalar {
         DataType::String => Column::Strings { offsets: vec![0, 0], data: Vec::new() },
@@ -242,12 +244,13 @@ fn zero(py: Python<'_>, scalar: &DataType, options: &ColumnOptions<'_>) -> PyRes
     cells.object(py, 0).map(Bound::unbind).ok_or_else(super::cells::too_few)
 }
 
-/// The decoder makes columns as their types say; another one is refused rather than misread.
+/// Makes the error of a column of another layout. The decoder makes columns as their types say; another one
+/// is refused rather than misread.
 pub fn unfit() -> PyErr {
     pyo3::exceptions::PyRuntimeError::new_err("a column of the result is not laid out as its type says")
 }
 
-/// The bytes of each of `rows`, `WIDTH` of them.
+/// Returns the bytes of each of `rows`, `WIDTH` of them.
 pub fn fixed<const WIDTH: usize>(
     column: &Column,
     rows: Range<usize>,
@@ -264,7 +267,7 @@ pub fn fixed<const WIDTH: usize>(
     }))
 }
 
-/// The ends of `rows` in the elements of an array or a map: one more than rows.
+/// Returns the ends of `rows` in the elements of an array or a map: one more than rows.
 pub fn ends(offsets: &[i32], rows: &Range<usize>) -> PyResult<Vec<usize>> {
     let offsets = offsets.get(rows.start..=rows.end).ok_or_else(unfit)?;
     let ends: Vec<usize> = offsets.iter().map(|end| usize::try_from(*end).unwrap_or(0)).collect();

@@ -1,22 +1,23 @@
-//! Blocks to rows and to columns of Python values, in slices of about half a millisecond.
+//! Conversion of blocks to rows and to columns of Python values, in slices of about half a millisecond.
 
 use std::ops::Range;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use windrow_columns::results::{Block, Column, Header};
+use windrow_results::{Block, Column, Header};
 
 use super::cells::{Cells, Tuples};
 use super::options::ReadOptions;
 use super::pace::Pace;
 use super::reader::{unfit, Reader, Reading};
 
-/// Values that are made between two looks at the clock. A value costs some 10 to 300 ns.
+/// The number of values that are made between two looks at the clock. A value costs some 10 to 300 ns.
 const VALUES_AT_ONCE: usize = 4096;
-/// Rows whose tuples, and values of one column, stay in the processor's nearest cache while they are filled.
+/// The number of rows whose tuples, and values of one column, stay in the processor's nearest cache while
+/// they are filled.
 const ROWS_AT_ONCE: usize = 512;
-/// References that are copied from list to list between two looks at the clock.
+/// The number of references that are copied from list to list between two looks at the clock.
 const OBJECTS_MOVED_AT_ONCE: usize = 16_384;
 
 /// The readers of all columns of a result.
@@ -39,7 +40,7 @@ impl Readers {
         Ok(())
     }
 
-    /// A list of the rows in a range, each a tuple.
+    /// Returns a list of the rows in a range, each a tuple.
     pub fn rows<'py>(
         &mut self,
         py: Python<'py>,
@@ -68,7 +69,7 @@ impl Readers {
         all.into_list(py)
     }
 
-    /// A list of the columns, each a list of the values in a range of rows.
+    /// Returns a list of the columns, each a list of the values in a range of rows.
     pub fn columns<'py>(
         &mut self,
         py: Python<'py>,
@@ -88,7 +89,7 @@ impl Readers {
     }
 }
 
-/// The values of one column, in a list.
+/// Returns the values of one column, in a list.
 pub fn column_list<'py>(
     reader: &mut Reader,
     reading: &mut Reading<'_, 'py>,
@@ -113,7 +114,7 @@ fn rows_at_once(columns: &[Column], rows: usize) -> usize {
     (VALUES_AT_ONCE / values_in_a_row).clamp(1, ROWS_AT_ONCE)
 }
 
-/// About how many objects a column becomes.
+/// Returns about how many objects a column becomes.
 fn values_in(column: &Column) -> usize {
     match column {
         Column::Nullable { inner, .. } => values_in(inner),
@@ -126,7 +127,8 @@ fn values_in(column: &Column) -> usize {
     }
 }
 
-/// One list of the objects of all lists: the first of them with the others behind it. `lists` holds no other afterwards.
+/// Joins the objects of all lists in one: the first list with the others behind it. `lists` holds no other
+/// afterwards.
 #[pyfunction]
 pub fn join_lists<'py>(py: Python<'py>, lists: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
     let mut pace = Pace::start();

@@ -1,9 +1,9 @@
-//! `String` and `FixedString`.
+//! Readers of `String` and `FixedString`.
 
 use std::ops::Range;
 
 use pyo3::prelude::*;
-use windrow_columns::results::Column;
+use windrow_results::Column;
 
 use super::cells::Cells;
 use super::options::{ColumnOptions, Format};

@@ -1,20 +1,21 @@
-//! `Variant`, `Dynamic` and `JSON`: columns whose values have a type of their own, which only the block names.
+//! Readers of `Variant`, `Dynamic` and `JSON`: columns whose values have a type of their own, which only the
+//! block names.
 
 use std::ops::Range;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use windrow_columns::results::Column;
 use windrow_columns::DataType;
+use windrow_results::Column;
 
 use super::cells::{too_few, Cells};
 use super::reader::{unfit, Reader, Reading};
 
 pub struct VariantReader {
-    /// Values come with the names of their types.
+    /// True if values come with the names of their types.
     typed: bool,
-    /// Of the block that is read.
+    /// Readers of the alternatives of the block that is read.
     alternatives: Vec<Reader>,
 }
 
@@ -82,7 +83,7 @@ struct Tags<'py> {
     names: Vec<Bound<'py, PyString>>,
 }
 
-/// Rows of an alternative: mostly one after the other.
+/// Reads rows of an alternative: mostly one after the other.
 fn read_positions(
     reader: &mut Reader,
     reading: &mut Reading<'_, '_>,
@@ -97,16 +98,16 @@ fn read_positions(
     Ok(())
 }
 
-/// Rows as dictionaries in dictionaries.
+/// A reader of rows as dictionaries in dictionaries.
 pub struct JsonReader {
     typed_paths: Vec<String>,
     text: bool,
-    /// Of the block that is read.
+    /// Readers of the paths of the block that is read.
     paths: Vec<PathReader>,
 }
 
 struct PathReader {
-    /// What a row has no value for is left out, except where the type declares the path.
+    /// True if the type declares the path. Other paths are left out of rows that have no value for them.
     typed: bool,
     keys: Vec<Py<PyString>>,
     reader: Reader,
@@ -169,7 +170,7 @@ impl JsonReader {
     }
 }
 
-/// Puts a value where its path leads. A path that leads through another path's value stays written with dots.
+/// Puts a value at its path. A path that leads through another path's value stays written with dots.
 fn nest<'py>(
     py: Python<'py>,
     object: &Bound<'py, PyDict>,
@@ -200,7 +201,7 @@ fn nest<'py>(
     Ok(())
 }
 
-/// A dot within a key is written `%2E`.
+/// Returns a key without escapes: a dot within a key is written `%2E`.
 fn unescape(key: &str) -> String {
     if !key.contains('%') {
         return key.to_owned();
@@ -217,7 +218,7 @@ fn unescape(key: &str) -> String {
     String::from_utf8(text).unwrap_or_else(|_| key.to_owned())
 }
 
-/// JSON text in bytes.
+/// Returns JSON text in bytes.
 pub fn to_json<'py>(object: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     py.import("windrow._shared.formats")?.call_method1(intern!(py, "to_json"), (object,))

@@ -1,9 +1,9 @@
-//! `Nullable` and `LowCardinality`.
+//! Readers of `Nullable` and `LowCardinality`.
 
 use std::ops::Range;
 
 use pyo3::prelude::*;
-use windrow_columns::results::Column;
+use windrow_results::Column;
 
 use super::cells::Cells;
 use super::reader::{unfit, Reader, Reading};
@@ -18,7 +18,7 @@ impl NullableReader {
         NullableReader { inner: Box::new(inner), null }
     }
 
-    /// Runs of values and runs of NULLs: no object is made of the value that stands where NULL is.
+    /// Reads runs of values and runs of NULLs: no object is made of the value that stands in the place of a NULL.
     pub fn read(
         &mut self,
         reading: &mut Reading<'_, '_>,
@@ -50,7 +50,7 @@ impl NullableReader {
     }
 }
 
-/// Each value of the dictionary is made once in a block, when the first row asks for it.
+/// A reader that makes each value of the dictionary once in a block, when the first row asks for it.
 pub struct LowCardinalityReader {
     inner: Box<Reader>,
     /// The value of row 0 of the dictionary of a nullable type.

@@ -1,8 +1,9 @@
-//! The clock of a time zone: seconds since 1970 in UTC to what the zone's clock shows.
+//! The clock of a time zone: converts seconds since 1970 in UTC to what the zone's clock shows.
 //!
-//! Asking Python costs about a microsecond a value. A zone's offset stays the same for months, so it is asked for at both ends of
-//! a span of six hours; where both answers are equal they hold for all that lies between, and only the spans in which the clock
-//! is changed (or shows an hour for the second time) are asked for value by value.
+//! A question to Python costs about a microsecond a value. A zone's offset stays the same for months, so it
+//! is asked for at both ends of a span of six hours; where both answers are equal they hold for all that lies
+//! between. Only the spans in which the clock is changed (or shows an hour for the second time) are asked for
+//! value by value.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use super::calendar::{Calendar, Instant, SECONDS_PER_DAY};
 use super::cells::Cells;
 
 const SPAN_SECONDS: i64 = 6 * 3600;
-/// Spans whose answer is kept: 11 years of them.
+/// The number of spans whose answer is kept: 11 years of them.
 const SPANS_KEPT: usize = 16_384;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,8 @@ struct Clock {
 /// A zone that values of a column are shown in, with what is known of its clock so far.
 pub struct Zone {
     tzinfo: Py<PyAny>,
-    /// `datetime.fromtimestamp` of other classes than Python's own may do what they like; they are always asked.
+    /// True for Python's own classes of zones. Others may do in `datetime.fromtimestamp` what they like, and
+    /// are always asked.
     own_class: bool,
     spans: HashMap<i64, Option<Clock>>,
     last_span: i64,

@@ -1,4 +1,4 @@
-//! UUIDs and IP addresses.
+//! Conversion of UUIDs and IP addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,8 +10,8 @@ use super::number::{put_big_int, put_checked};
 use super::problem::Problem;
 use super::value::Value;
 
-/// A UUID object, its text, its number or its 16 bytes; whatever is false is the UUID of zeros. ClickHouse keeps it as two
-/// 64-bit halves.
+/// Writes a UUID object, its text, its number or its 16 bytes; any false value is the UUID of zeros.
+/// ClickHouse keeps a UUID as two 64-bit halves.
 pub(super) fn put_uuid<'py>(context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
     let number = uuid_number(context, value)?;
     out.extend_from_slice(&((number >> 64) as u64).to_le_bytes());
@@ -59,7 +59,7 @@ fn uuid_of_text(text: &[u8]) -> Result<u128, Problem> {
     Ok(number)
 }
 
-/// An address object, its text or its number.
+/// Writes an address object, its text or its number.
 pub(super) fn put_ipv4<'py>(context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
     // Safety: the slice is read before any Python code runs.
     if let Some(text) = unsafe { value.utf8() } {
@@ -80,7 +80,8 @@ pub(super) fn put_ipv4<'py>(context: &Context<'py>, value: Value<'py>, out: &mut
     Ok(())
 }
 
-/// Whatever `ipaddress.ip_address` takes. IPv4 addresses are mapped; None is the address of zeros.
+/// Writes an address in any form that `ipaddress.ip_address` takes. IPv4 addresses are mapped; None is the
+/// address of zeros.
 pub(super) fn put_ipv6<'py>(context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
     if value.is_none() {
         out.extend_from_slice(&[0; 16]);

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use super::calendar::TimeUnit;
 use super::problem::Problem;
 
-/// What the elements are.
+/// The type of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Element {
     Int8,
@@ -27,14 +27,14 @@ pub(super) enum Element {
     Duration(TimeUnit),
 }
 
-/// One element.
+/// The value of one element.
 #[derive(Clone, Copy)]
 pub(super) enum Number {
     Int(i128),
     Float(f64),
 }
 
-/// One dimension, any stride; keeps the array alive.
+/// An array of one dimension, with any stride; keeps NumPy's array alive.
 pub(super) struct NumberArray<'py> {
     _owner: Bound<'py, PyAny>,
     start: *const u8,
@@ -44,7 +44,7 @@ pub(super) struct NumberArray<'py> {
 }
 
 impl<'py> NumberArray<'py> {
-    /// None for an array of something else, or of more than one dimension.
+    /// Opens an array. Returns `None` for an array of something else, or of more than one dimension.
     pub(super) fn of(array: &Bound<'py, PyAny>) -> Result<Option<Self>, Problem> {
         let py = array.py();
         let Ok(interface) = array.getattr(intern!(py, "__array_interface__")) else { return Ok(None) };
@@ -61,7 +61,7 @@ impl<'py> NumberArray<'py> {
         }))
     }
 
-    /// The elements' own bytes, if they lie one behind the other.
+    /// Returns the elements' own bytes, if they lie one behind the other.
     pub(super) fn contiguous(&self, first: usize, count: usize) -> Option<&[u8]> {
         let width = self.element.bytes();
         if self.stride_bytes != width as isize || first.checked_add(count)? > self.length {
@@ -134,7 +134,7 @@ impl Parts {
         Ok(Some(Parts { address, stride_bytes, length, type_text }))
     }
 
-    /// Out of texts like `<i8`, `|b1`, `<M8[ms]`. None for other byte orders as well.
+    /// Reads texts like `<i8`, `|b1`, `<M8[ms]`. Returns `None` for other byte orders as well.
     fn element(&self) -> Option<Element> {
         let (order, kind) = (self.type_text.get(..1)?, self.type_text.get(1..)?);
         if !matches!(order, "<" | "|" | "=") || cfg!(target_endian = "big") {

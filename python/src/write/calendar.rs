@@ -1,4 +1,4 @@
-//! Days and seconds since 1970 out of calendar fields.
+//! Calculation of days and seconds since 1970 out of calendar fields.
 
 pub(super) const SECONDS_PER_DAY: i64 = 86_400;
 
@@ -10,7 +10,7 @@ pub(super) struct CivilDate {
 }
 
 impl CivilDate {
-    /// Days since 1970-01-01, by the rules of the Gregorian calendar for all years.
+    /// Returns days since 1970-01-01, by the rules of the Gregorian calendar for all years.
     pub(super) fn days(self) -> i64 {
         // Years begin in March here, so that a leap day is a year's last.
         let year = i64::from(self.year) - i64::from(self.month <= 2);
@@ -37,7 +37,7 @@ impl ClockTime {
     }
 }
 
-/// A moment, exact to the nanosecond: whole seconds since 1970 (rounded down) and what is over.
+/// A moment, exact to the nanosecond: whole seconds since 1970 (rounded down) and the nanoseconds that are over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Instant {
     pub(super) seconds: i64,
@@ -45,13 +45,13 @@ pub(super) struct Instant {
 }
 
 impl Instant {
-    /// Ticks of `10^-precision` seconds, rounded down.
+    /// Returns ticks of `10^-precision` seconds, rounded down.
     pub(super) fn ticks(self, precision: u8) -> i128 {
         let per_second = 10_i128.pow(precision.into());
         i128::from(self.seconds) * per_second + i128::from(self.nanos) * per_second / 1_000_000_000
     }
 
-    /// Whether it is a whole number of such ticks.
+    /// Says whether the moment is a whole number of such ticks.
     pub(super) fn is_whole_in(self, precision: u8) -> bool {
         i128::from(self.nanos) * 10_i128.pow(precision.into()) % 1_000_000_000 == 0
     }
@@ -65,7 +65,8 @@ pub(super) struct TimeUnit {
 }
 
 impl TimeUnit {
-    /// Out of a dtype's text: `datetime64[ns]`, `<M8[25us]`, `timedelta64[D]`. None for months, years and units without a name.
+    /// Reads a dtype's text: `datetime64[ns]`, `<M8[25us]`, `timedelta64[D]`. Returns `None` for months,
+    /// years and units without a name.
     pub(super) fn of_dtype(dtype: &str) -> Option<Self> {
         let inside = dtype.split_once('[')?.1.strip_suffix(']')?;
         let digits = inside.bytes().take_while(u8::is_ascii_digit).count();
@@ -87,17 +88,18 @@ impl TimeUnit {
         Some(TimeUnit { seconds: seconds * count, per })
     }
 
-    /// `count` of the unit in ticks of `10^-precision` seconds, rounded down. None: more than any type holds.
+    /// Returns `count` of the unit in ticks of `10^-precision` seconds, rounded down. Returns `None` for more
+    /// than any type holds.
     pub(super) fn floor_ticks(self, count: i64, precision: u8) -> Option<i128> {
         Some(self.scaled(count, precision)?.div_euclid(self.per))
     }
 
-    /// Whether `count` of the unit is a whole number of such ticks.
+    /// Says whether `count` of the unit is a whole number of such ticks.
     pub(super) fn is_whole_in(self, count: i64, precision: u8) -> bool {
         self.scaled(count, precision).is_none_or(|scaled| scaled % self.per == 0)
     }
 
-    /// The same as `floor_ticks`, rounded towards zero.
+    /// Returns the same as `floor_ticks`, rounded towards zero.
     pub(super) fn truncated_ticks(self, count: i64, precision: u8) -> Option<i128> {
         Some(self.scaled(count, precision)? / self.per)
     }

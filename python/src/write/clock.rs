@@ -1,4 +1,4 @@
-//! `Time` and `Time64`: timedelta, time, ticks as they are stored, texts like `-12:30:00.25`.
+//! Conversion to `Time` and `Time64`: timedelta, time, ticks as they are stored, texts like `-12:30:00.25`.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,10 +10,10 @@ use super::number::{put_checked, python_int};
 use super::problem::Problem;
 use super::value::Value;
 
-/// 999:59:59, the last that ClickHouse has.
+/// The seconds of 999:59:59, the last time that ClickHouse has.
 const MAX_SECONDS: i128 = 999 * 3600 + 59 * 60 + 59;
 
-/// Ticks of `10^-precision` seconds; of 4 bytes for `Time` (precision 0), of 8 for `Time64`.
+/// Writes a value as ticks of `10^-precision` seconds; of 4 bytes for `Time` (precision 0), of 8 for `Time64`.
 pub(super) fn put_time<'py>(
     context: &Context<'py>,
     value: Value<'py>,
@@ -24,7 +24,7 @@ pub(super) fn put_time<'py>(
     put_ticks(ticks_of(context, value, precision)?, precision, bytes, out)
 }
 
-/// Ticks of `10^-precision` seconds, in so many bytes.
+/// Writes ticks of `10^-precision` seconds, in so many bytes.
 pub(super) fn put_ticks(ticks: i128, precision: u8, bytes: usize, out: &mut Vec<u8>) -> Result<(), Problem> {
     let per_second = 10_i128.pow(precision.into());
     if ticks.abs() > MAX_SECONDS * per_second + per_second - 1 {
@@ -80,7 +80,7 @@ fn ticks_of_delta<'py>(context: &Context<'py>, delta: &Bound<'py, PyAny>, precis
     Ok(micros * 10_i128.pow(precision.into()) / 1_000_000)
 }
 
-/// `[-]hours:minutes:seconds[.fraction]`; what is beyond the precision is cut.
+/// Reads `[-]hours:minutes:seconds[.fraction]`; digits beyond the precision are cut.
 fn ticks_of_text(text: &[u8], precision: u8) -> Option<i128> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -104,7 +104,7 @@ fn ticks_of_text(text: &[u8], precision: u8) -> Option<i128> {
 }
 
 impl Context<'_> {
-    /// A timedelta in microseconds.
+    /// Returns a timedelta in microseconds.
     pub(super) fn delta_micros(&self, delta: &Bound<'_, PyAny>) -> Result<i64, Problem> {
         let raw = self.raw_delta(delta)?;
         let seconds = i64::from(raw.days) * super::calendar::SECONDS_PER_DAY + i64::from(raw.seconds);

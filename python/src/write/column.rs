@@ -1,4 +1,4 @@
-//! Values gathered into a column of a Native block.
+//! A column of a Native block, gathered value by value.
 
 use windrow_columns::wire::{DICTIONARY_VERSION, NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
 
@@ -14,7 +14,7 @@ use super::value::Value;
 /// The version of JSON columns whose values are texts.
 const JSON_AS_STRING: u64 = 1;
 
-/// Shaped like its [`Node`].
+/// The data of a column, shaped like its [`Node`].
 pub(super) enum Column {
     Values(Vec<u8>),
     Nullable {
@@ -44,7 +44,7 @@ pub(super) enum Column {
     Ready(Vec<u8>),
 }
 
-/// Where each row of an Array or Map ends.
+/// The end of each row of an Array or Map, counted in elements.
 #[derive(Default)]
 pub(super) struct Ends {
     total: u64,
@@ -137,7 +137,7 @@ impl Column {
         }
     }
 
-    /// Appends what stands in the place of a NULL.
+    /// Appends the value that stands in the place of a NULL.
     pub(super) fn push_default(&mut self, node: &Node) {
         match (self, node) {
             (Column::Values(out), Node::Scalar(scalar)) => scalar.put_default(out),
@@ -163,7 +163,7 @@ impl Column {
         }
     }
 
-    /// Versions, which stand before all data of the column, those of inner types included.
+    /// Appends versions, which stand before all data of the column, those of inner types included.
     pub(super) fn put_prefix(&self, node: &Node, out: &mut Vec<u8>) {
         match (self, node) {
             (Column::Values(_), Node::Scalar(scalar)) if scalar.is_json() => {
@@ -217,7 +217,7 @@ impl Column {
         }
     }
 
-    /// About as many bytes as `put_data` appends.
+    /// Returns about as many bytes as `put_data` appends.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Column::Values(bytes) | Column::Ready(bytes) => bytes.len(),

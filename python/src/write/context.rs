@@ -1,4 +1,4 @@
-//! What all conversions of a call share: the options of the insert, and Python's own classes.
+//! The state that all conversions of a call share: the options of the insert, and Python's own classes.
 
 use std::cell::OnceCell;
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::python::PythonNames;
 
-/// How values are taken that can be taken in more than one way.
+/// Options for values that can be taken in more than one way.
 #[pyclass(frozen, module = "windrow._core")]
 pub struct WriteOptions {
     /// The codec of `str` in String and FixedString columns; None is UTF-8, which needs no codec.
@@ -17,7 +17,7 @@ pub struct WriteOptions {
     pub(super) naive: NaiveMode,
 }
 
-/// What a datetime without a zone means.
+/// The meaning of a datetime without a zone.
 pub(super) enum NaiveMode {
     /// Local time of this machine.
     Local,
@@ -27,7 +27,8 @@ pub(super) enum NaiveMode {
 
 #[pymethods]
 impl WriteOptions {
-    /// `server_tz`: a `tzinfo`; with it, datetimes without a zone are taken in the column's zone or else in this one, and without it in the machine's.
+    /// Makes options. With `server_tz`, a `tzinfo`, datetimes without a zone are taken in the column's zone
+    /// or else in this one, and without it in the machine's.
     #[new]
     #[pyo3(signature = (*, encoding=None, server_tz=None))]
     fn new(encoding: Option<&str>, server_tz: Option<Py<PyAny>>) -> PyResult<Self> {
@@ -60,7 +61,7 @@ pub(super) struct Context<'py> {
     pub(super) py: Python<'py>,
     pub(super) names: &'static PythonNames,
     pub(super) options: &'py WriteOptions,
-    /// `zoneinfo.ZoneInfo` objects by name, for naive datetimes.
+    /// The cache of `zoneinfo.ZoneInfo` objects by name, for naive datetimes.
     pub(super) zones: OnceCell<Bound<'py, PyDict>>,
 }
 
@@ -71,7 +72,7 @@ impl<'py> Context<'py> {
 }
 
 impl<'py> Context<'py> {
-    /// The column's own zone, or else the server's.
+    /// Returns the column's own zone, or else the server's.
     pub(super) fn zone(&self, name: Option<&str>, server_tz: &Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let Some(name) = name else {
             return Ok(server_tz.bind(self.py).clone());
@@ -86,7 +87,7 @@ impl<'py> Context<'py> {
         Ok(zone)
     }
 
-    /// `datetime.replace(tzinfo=zone)`.
+    /// Returns `datetime.replace(tzinfo=zone)`.
     pub(super) fn replaced_zone(
         &self,
         datetime: &Bound<'py, PyAny>,

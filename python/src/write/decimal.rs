@@ -1,4 +1,5 @@
-//! Decimals: out of whatever prints as a number, cut to the column's scale as clickhouse-connect does.
+//! Conversion to Decimals, out of any value that prints as a number, cut to the column's scale as
+//! clickhouse-connect does.
 
 use pyo3::prelude::*;
 use windrow_columns::DataType;
@@ -7,15 +8,16 @@ use super::number::negate;
 use super::problem::Problem;
 use super::value::Value;
 
-/// Digits that u128 surely holds.
+/// The number of digits that a u128 surely holds.
 const U128_DIGITS: usize = 38;
-/// Longer texts than any Decimal has, and short enough that no arithmetic on lengths overflows.
+/// The most bytes of a number's text: longer than any Decimal, and short enough that no arithmetic on lengths
+/// overflows.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// A number as digits: `digits × 10^exponent`.
 struct Digits {
     negative: bool,
-    /// Without leading zeros.
+    /// The digits without leading zeros.
     digits: Vec<u8>,
     exponent: i64,
 }
@@ -43,7 +45,7 @@ fn too_large(precision: u8) -> Problem {
     Problem::said(format!("the number has more digits than the {precision} of the column"))
 }
 
-/// `-12.5e+3`, `.5`, `5.`, `1_000`; neither NaN nor infinity.
+/// Reads `-12.5e+3`, `.5`, `5.`, `1_000`; neither NaN nor infinity.
 fn parsed(text: &[u8]) -> Option<Digits> {
     let text = text.trim_ascii();
     if text.len() > MAX_TEXT_BYTES {
@@ -103,7 +105,7 @@ fn put_digits(mut number: Digits, precision: u8, scale: u8, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Python's arithmetic on Decimals rounds to the precision, half to even, before the rest is cut.
+/// Rounds to the precision, half to even, as Python's arithmetic on Decimals does before the rest is cut.
 fn round_to(number: &mut Digits, precision: usize) {
     if number.digits.len() <= precision {
         return;
@@ -142,7 +144,7 @@ fn put_scaled(magnitude: u128, negative: bool, precision: u8, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// At most 76 digits, which 256 bits hold.
+/// Returns the number of at most 76 digits, which 256 bits hold.
 fn wide(digits: &[u8]) -> [u8; 32] {
     let mut little = [0_u8; 32];
     for digit in digits {

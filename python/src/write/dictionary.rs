@@ -1,4 +1,4 @@
-//! LowCardinality as ClickHouse's own dictionaries, which are sent only inside of a Variant: everywhere else ClickHouse
+//! The dictionaries of LowCardinality, which are sent only inside of a Variant: everywhere else ClickHouse
 //! builds them out of plain values.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use windrow_columns::wire::DICTIONARY_OF_32_BITS;
 /// Distinct values in the order of their first occurrence.
 #[derive(Default)]
 pub(super) struct Dictionary {
-    /// By the bytes that a value is written as.
+    /// The number of each value, by the bytes that it is written as.
     numbers: HashMap<Box<[u8]>, u32>,
     keys: Vec<u8>,
     indices: Vec<u8>,
@@ -29,7 +29,7 @@ impl Dictionary {
         self.indices.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Nothing at all for no rows.
+    /// Appends the dictionary and its indices; nothing at all for no rows.
     pub(super) fn put_data(&self, out: &mut Vec<u8>) {
         if self.indices.is_empty() {
             return;

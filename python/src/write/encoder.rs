@@ -1,4 +1,4 @@
-//! `_core.Encoder`: rows or columns of Python values as a Native block.
+//! The class `_core.Encoder`, which writes rows or columns of Python values as a Native block.
 
 use std::ops::Range;
 
@@ -17,12 +17,14 @@ use super::source::{Kind, Source};
 use super::text::put_sized;
 use super::value::Value;
 
-/// Rows that are walked column by column at a time: few enough to be still in the cache for the last column.
+/// The number of rows that are walked column by column at a time: few enough to be still in the cache for the
+/// last column.
 const CHUNK_ROWS: usize = 256;
-/// Blocks from this size on are put together while others have the interpreter; for smaller ones that costs more than it gives.
+/// The size from which on blocks are put together while others have the interpreter; for smaller ones that
+/// costs more than it gives.
 const ATTACHED_BYTES: usize = 64 << 10;
 
-/// Encodes blocks for the same columns of a table. Immutable: used by any number of threads.
+/// An encoder of blocks for the same columns of a table. Immutable: used by any number of threads.
 #[pyclass(frozen, module = "windrow._core")]
 pub(super) struct Encoder {
     columns: Vec<ColumnPlan>,
@@ -48,7 +50,7 @@ impl Encoder {
         Ok(Encoder { columns, sent_names, names, options })
     }
 
-    /// Rows `start..stop` of a sequence of rows (tuples, lists, other sequences, dicts by name).
+    /// Encodes rows `start..stop` of a sequence of rows (tuples, lists, other sequences, dicts by name).
     #[pyo3(signature = (data, start, stop, share_gil=false))]
     fn rows<'py>(
         &self,
@@ -70,7 +72,7 @@ impl Encoder {
         self.block(py, stop.saturating_sub(start), &columns)
     }
 
-    /// Values `start..stop` of each column: sequences, NumPy arrays, pandas Series.
+    /// Encodes values `start..stop` of each column: sequences, NumPy arrays, pandas Series.
     #[pyo3(signature = (columns, start, stop, share_gil=false))]
     fn columns<'py>(
         &self,
@@ -84,7 +86,7 @@ impl Encoder {
         self.encode_columns(py, &columns, start..stop, share_gil)
     }
 
-    /// Rows `start..stop` of a frame of pandas or polars, an Arrow table, or a NumPy array of rows.
+    /// Encodes rows `start..stop` of a frame of pandas or polars, an Arrow table, or a NumPy array of rows.
     #[pyo3(signature = (frame, start, stop, share_gil=false))]
     fn frame<'py>(
         &self,
@@ -111,7 +113,7 @@ impl Encoder {
         self.columns.iter().map(|plan| Column::new(&plan.node)).collect()
     }
 
-    /// Rows of a list or tuple whose first one has number `first_number` for the user.
+    /// Appends rows of a list or tuple whose first one has number `first_number` for the user.
     fn push_rows<'py>(
         &self,
         task: &mut Task<'py>,
@@ -180,7 +182,7 @@ impl Encoder {
     }
 }
 
-/// One call.
+/// The state of one call.
 struct Task<'py> {
     context: Context<'py>,
     interpreter: InterpreterYield,
@@ -225,7 +227,7 @@ impl<'py> Task<'py> {
     }
 }
 
-/// The value is looked up where it came from.
+/// Makes the error of a value, which is looked up where it came from.
 #[cold]
 fn blamed_in(given: &Bound<'_, PyAny>, row: usize, problem: Problem) -> Box<ValueError> {
     let error = ValueError::new(given.py(), problem).at_row(row);
@@ -236,7 +238,8 @@ fn blamed_in(given: &Bound<'_, PyAny>, row: usize, problem: Problem) -> Box<Valu
     }
 }
 
-/// Values of one column. The loop is compiled for each kind of source, so that what doesn't change is decided before it.
+/// Appends values of one column. The loop is compiled for each kind of source, so that what doesn't change is
+/// decided before it.
 #[inline]
 fn push_values<'py>(
     context: &Context<'py>,
@@ -272,7 +275,7 @@ fn blamed<'py>(
     }
 }
 
-/// `list(data[start:stop])`.
+/// Returns `list(data[start:stop])`.
 fn sliced<'py>(data: &Bound<'py, PyAny>, start: usize, stop: usize) -> PyResult<Bound<'py, PyList>> {
     let slice = pyo3::types::PySlice::new(data.py(), start as isize, stop as isize, 1);
     let list = PyList::empty(data.py());

@@ -1,7 +1,7 @@
-//! Letting other threads have the interpreter while a large insert is encoded.
+//! The pace at which other threads get the interpreter while a large insert is encoded.
 //!
-//! A thread that waits for it gets it by itself only after 5 ms; so a worker steps back every half millisecond, for about as
-//! long as a waiting thread needs to notice.
+//! A thread that waits for the interpreter gets it by itself only after 5 ms; so a worker steps back every
+//! half millisecond, for about as long as a waiting thread needs to notice.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,13 @@ pub(super) struct InterpreterYield {
 }
 
 impl InterpreterYield {
-    /// `shared`: this is a worker thread, and others wait for the interpreter.
+    /// Starts the first turn. `shared` says that this is a worker thread, and others wait for the interpreter.
     pub(super) fn new(shared: bool) -> Self {
         InterpreterYield { shared, since: Instant::now() }
     }
 
-    /// After every few hundred values. Other Python code may run in here.
+    /// Gives the interpreter up if the turn is over. Called after every few hundred values; other Python code
+    /// may run meanwhile.
     pub(super) fn now_and_then(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.since.elapsed() < TURN {
             return Ok(());

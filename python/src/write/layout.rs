@@ -1,8 +1,9 @@
-//! Where the objects of Python's `datetime` keep their fields.
+//! The places where the objects of Python's `datetime` keep their fields.
 //!
-//! The stable ABI has no access to them but by attributes, seven look-ups for a datetime. The layout has been the same from
-//! Python 3.7 on; all the same it isn't promised, so it is tried at the first use with objects whose fields are known, and
-//! when anything differs the attributes are asked instead (`None` everywhere here). Sizes are compared before a byte is read.
+//! The stable ABI has no access to the fields but by attributes, seven look-ups for a datetime. The layout
+//! has been the same from Python 3.7 on; all the same it isn't promised, so it is tried at the first use with
+//! objects whose fields are known, and when anything differs the attributes are asked instead (`None`
+//! everywhere here). Sizes are compared before a byte is read.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -20,12 +21,12 @@ const DATETIME_SIZE: usize = DATETIME_TZINFO + size_of::<*mut ffi::PyObject>();
 const DELTA_DAYS: usize = HAS_TZINFO;
 const DELTA_SIZE: usize = (DELTA_DAYS + 12).next_multiple_of(align_of::<ffi::Py_hash_t>());
 
-/// Proof that the layout was tried and found as expected.
+/// A proof that the layout was tried and found as expected.
 pub(super) struct Layout {
     _tried: (),
 }
 
-/// What a datetime says, before its zone is asked.
+/// The fields of a datetime, before its zone is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WallTime {
     pub(super) date: CivilDate,
@@ -83,6 +84,8 @@ impl Layout {
         }
     }
 
+    /// Reads the fields of a date.
+    ///
     /// # Safety
     /// `object` is a `datetime.date` or of a class derived from it.
     #[inline]
@@ -92,6 +95,8 @@ impl Layout {
         CivilDate { year: i32::from(u16::from_be_bytes([data[0], data[1]])), month: data[2], day: data[3] }
     }
 
+    /// Reads the fields of a datetime.
+    ///
     /// # Safety
     /// `object` is a `datetime.datetime` or of a class derived from it.
     #[inline]
@@ -115,6 +120,8 @@ impl Layout {
         }
     }
 
+    /// Reads the fields of a timedelta.
+    ///
     /// # Safety
     /// `object` is a `datetime.timedelta` or of a class derived from it.
     #[inline]

@@ -1,10 +1,11 @@
-//! What a naive datetime means in this machine's zone: the rules of `datetime.timestamp()`, gaps and folds included.
+//! The meaning of a naive datetime in this machine's zone: the rules of `datetime.timestamp()`, gaps and
+//! folds included.
 
 use super::layout::WallTime;
 
 use super::calendar::SECONDS_PER_DAY;
 
-/// Seconds since 1970 of a wall time. None when the system has no answer.
+/// Returns the seconds since 1970 of a wall time. Returns `None` when the system has no answer.
 pub(super) fn local_seconds(wall: WallTime) -> Option<i64> {
     let local = wall.date.days() * SECONDS_PER_DAY + wall.clock.seconds();
     let first = local - offset_at(local)?;
@@ -33,7 +34,7 @@ fn second_try(local: i64, first: i64, offset: i64, fold: bool) -> Option<i64> {
     Some(if fold { first.min(second) } else { first.max(second) })
 }
 
-/// Seconds by which local time is ahead of UTC at a moment.
+/// Returns the seconds by which local time is ahead of UTC at a moment.
 fn offset_at(seconds: i64) -> Option<i64> {
     let time: libc::time_t = seconds;
     // Safety: a tm of zeros is valid, and localtime_r writes nothing but it.

@@ -1,4 +1,5 @@
-//! Dates and datetimes: objects of `datetime`, NumPy's and pandas' scalars, numbers as they are stored, ISO texts.
+//! Conversion to dates and datetimes: objects of `datetime`, NumPy's and pandas' scalars, numbers as they are
+//! stored, ISO texts.
 
 use pyo3::ffi;
 use pyo3::intern;
@@ -12,7 +13,7 @@ use super::number::put_checked;
 use super::problem::Problem;
 use super::value::Value;
 
-/// Days, of 2 bytes (`Date`) or of 4 (`Date32`).
+/// Writes days, of 2 bytes (`Date`) or of 4 (`Date32`).
 pub(super) fn put_date<'py>(
     context: &Context<'py>,
     value: Value<'py>,
@@ -50,7 +51,7 @@ fn days_of<'py>(context: &Context<'py>, value: Value<'py>) -> Result<i128, Probl
     Ok((ordinal - ORDINAL_OF_1970).into())
 }
 
-/// Seconds.
+/// Writes seconds.
 pub(super) fn put_datetime<'py>(
     context: &Context<'py>,
     value: Value<'py>,
@@ -66,7 +67,7 @@ pub(super) fn put_datetime<'py>(
     put_checked(seconds.into(), 4, false, out)
 }
 
-/// Ticks of `10^-precision` seconds.
+/// Writes ticks of `10^-precision` seconds.
 pub(super) fn put_datetime64<'py>(
     context: &Context<'py>,
     value: Value<'py>,
@@ -149,7 +150,7 @@ fn instant_of_datetime<'py>(
     }
 }
 
-/// Offsets may have a fraction of a second, in Python if not on Earth.
+/// Returns the moment of a wall time. Offsets may have a fraction of a second, in Python if not on Earth.
 fn moved(wall_seconds: i64, nanos: u32, offset_micros: i64) -> Result<Instant, Problem> {
     let micros = i128::from(wall_seconds) * 1_000_000 - i128::from(offset_micros);
     let nanos = micros * 1000 + i128::from(nanos);
@@ -157,7 +158,7 @@ fn moved(wall_seconds: i64, nanos: u32, offset_micros: i64) -> Result<Instant, P
     Ok(Instant { seconds, nanos: nanos.rem_euclid(1_000_000_000) as u32 })
 }
 
-/// `utcoffset()` in microseconds.
+/// Returns `utcoffset()` in microseconds.
 fn offset_of<'py>(context: &Context<'py>, datetime: &Bound<'py, PyAny>) -> Result<Option<i64>, Problem> {
     let offset = datetime.call_method0(intern!(context.py, "utcoffset"))?;
     if offset.is_none() {
@@ -195,7 +196,7 @@ pub(super) struct NumpyTicks {
     pub(super) unit: TimeUnit,
 }
 
-/// None for anything else, and for NaT.
+/// Returns the ticks of a value of NumPy. Returns `None` for anything else, and for NaT.
 pub(super) fn numpy_ticks(value: &Bound<'_, PyAny>) -> Result<Option<NumpyTicks>, Problem> {
     let class = value.get_type();
     let class = class.name()?;

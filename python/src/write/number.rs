@@ -1,4 +1,4 @@
-//! Integers, floats and booleans: what counts as a number, and whether it fits.
+//! Conversion to integers, floats and booleans: what counts as a number, and whether it fits.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -40,8 +40,8 @@ fn out_of_range(number: i128, lowest: i128, highest: i128) -> Problem {
     Problem::said(format!("{number} is out of range ({lowest} to {highest})"))
 }
 
-/// Whatever `int()` takes: floats are cut towards zero, texts are read. NaN and infinities become 0, as with
-/// clickhouse-connect.
+/// Takes any value that `int()` takes: floats are cut towards zero, texts are read. NaN and infinities become
+/// 0, as with clickhouse-connect.
 #[cold]
 fn slow_int(value: Value<'_>) -> Result<i128, Problem> {
     if value.float().is_some_and(|number| !number.is_finite()) {
@@ -51,7 +51,7 @@ fn slow_int(value: Value<'_>) -> Result<i128, Problem> {
     Value::of(&number).small_int().ok_or_else(|| Problem::said("the number is out of range"))
 }
 
-/// `int(value)`.
+/// Returns `int(value)`.
 pub(super) fn python_int<'py>(value: Value<'py>) -> Result<Bound<'py, PyAny>, Problem> {
     let held = value.held();
     // Safety: given a valid object; what comes back is a new reference or an error.
@@ -73,7 +73,8 @@ pub(super) fn put_big_int(value: Value<'_>, bytes: usize, signed: bool, out: &mu
     }
 }
 
-/// By way of hexadecimal digits: the stable ABI has nothing else for integers of more than 64 bits.
+/// Writes an integer by way of hexadecimal digits: the stable ABI has nothing else for integers of more than
+/// 64 bits.
 fn put_wide(number: &Bound<'_, PyAny>, bytes: usize, signed: bool, out: &mut Vec<u8>) -> Result<(), Problem> {
     // Safety: given an int; what comes back is a new reference or an error.
     let text = unsafe { Bound::from_owned_ptr_or_err(number.py(), ffi::PyNumber_ToBase(number.as_ptr(), 16)) }?;
@@ -104,7 +105,7 @@ fn put_wide(number: &Bound<'_, PyAny>, bytes: usize, signed: bool, out: &mut Vec
     Ok(())
 }
 
-/// Two's complement.
+/// Negates a number in two's complement.
 pub(super) fn negate(little: &mut [u8]) {
     let mut carry = true;
     for byte in little {
@@ -114,7 +115,7 @@ pub(super) fn negate(little: &mut [u8]) {
     }
 }
 
-/// Whatever `float()` takes.
+/// Takes any value that `float()` takes.
 #[inline]
 pub(super) fn float_of(value: Value<'_>) -> Result<f64, Problem> {
     match value.float() {
@@ -141,7 +142,7 @@ pub(super) fn float32_of(value: Value<'_>) -> Result<f32, Problem> {
     Ok(narrow)
 }
 
-/// By truth, like everything in Python: `"false"` is true.
+/// Writes the truth of a value, like everything in Python: `"false"` is true.
 #[inline]
 pub(super) fn put_bool(value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Problem> {
     // Safety: the two booleans live as long as the interpreter.

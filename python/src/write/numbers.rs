@@ -10,7 +10,7 @@ use super::number::put_checked;
 use super::plan::{Node, Scalar};
 use super::problem::Problem;
 
-/// NumPy's "not a time".
+/// The number that stands for NumPy's "not a time".
 const NAT: i128 = i64::MIN as i128;
 
 /// Numbers of a column, some of them perhaps missing.
@@ -18,19 +18,19 @@ pub(super) struct Numbers<'py> {
     pub(super) values: NumberArray<'py>,
     /// True where there is no value.
     pub(super) mask: Option<NumberArray<'py>>,
-    /// pandas' and Arrow's rules, as clickhouse-connect has them: a NaN is a missing value, and floats are rounded for
-    /// integer columns. NumPy's own arrays are of values only, and cut.
+    /// True for the rules of pandas and Arrow, as clickhouse-connect has them: a NaN is a missing value, and
+    /// floats are rounded for integer columns. NumPy's own arrays are of values only, and cut.
     pub(super) is_frame: bool,
 }
 
-/// What becomes of one element.
+/// The outcome for one element.
 enum Outcome {
     Put,
     Missing,
 }
 
 impl Numbers<'_> {
-    /// Whether such elements are written to such a column here; else they are made to Python objects first.
+    /// Says whether such elements are written to such a column here; else they are made to Python objects first.
     pub(super) fn suit(&self, node: &Node) -> bool {
         let scalar = match node {
             Node::Scalar(scalar) => scalar,
@@ -53,7 +53,8 @@ impl Numbers<'_> {
         }
     }
 
-    /// Appends elements `range` of the column; the array begins with element `offset`. Answers with the row that failed.
+    /// Appends elements `range` of the column; the array begins with element `offset`. Fails with the row
+    /// that failed.
     pub(super) fn push(
         &self,
         node: &Node,
@@ -93,7 +94,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// The elements themselves, where the array has them just as ClickHouse wants them.
+    /// Returns the elements themselves, where the array has them just as ClickHouse wants them.
     fn same_bytes(&self, scalar: &Scalar, range: &Range<usize>, offset: usize) -> Option<&[u8]> {
         let same = match scalar {
             Scalar::Int { bytes: 1, signed: true } => Element::Int8,
@@ -141,7 +142,7 @@ fn is_number(scalar: &Scalar) -> bool {
     matches!(scalar, Scalar::Int { .. } | Scalar::Float32 | Scalar::Float64 | Scalar::BFloat16 | Scalar::Bool)
 }
 
-/// pandas' missing numbers in columns that have none: zero, or not a number.
+/// Writes pandas' missing numbers in columns that have none: zero, or not a number.
 fn put_missing(scalar: &Scalar, out: &mut Vec<u8>) -> Result<(), Problem> {
     match scalar {
         Scalar::Int { bytes, .. } => out.resize(out.len() + bytes, 0),

@@ -1,5 +1,5 @@
-//! Taking containers apart: rows, arrays, tuples, maps. Lengths and members are asked for again and again, because a
-//! list may be changed by the very values that are read from it.
+//! Access to the members of containers: rows, arrays, tuples, maps. Lengths and members are asked for again
+//! and again, because a list may be changed by the very values that are read from it.
 
 use pyo3::ffi;
 use pyo3::intern;
@@ -18,7 +18,7 @@ pub(super) struct Items<'py> {
 }
 
 impl<'py> Items<'py> {
-    /// The members of anything with a length that can be iterated.
+    /// Takes the members of anything with a length that can be iterated.
     pub(super) fn of(value: Value<'py>) -> Result<Self, Problem> {
         let (is_list, is_tuple) = (value.is_list(), value.is_tuple());
         let sequence = value.held();
@@ -37,7 +37,7 @@ impl<'py> Items<'py> {
         self.length
     }
 
-    /// Borrowed: valid until Python code runs.
+    /// Returns a member, borrowed: valid until Python code runs.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Result<Value<'py>, Problem> {
         // Safety: the sequence is a list or a tuple, as remembered, and the functions check the index.
@@ -45,6 +45,8 @@ impl<'py> Items<'py> {
     }
 }
 
+/// Returns a member of a list or tuple, borrowed.
+///
 /// # Safety
 /// `sequence` is a list if `is_list` says so, else a tuple.
 #[inline]
@@ -85,7 +87,7 @@ pub(super) fn length_of(sequence: &Bound<'_, PyAny>, is_list: bool) -> usize {
     usize::try_from(length).unwrap_or(0)
 }
 
-/// As many members as it says to have: an iterator that doesn't end is not followed.
+/// Copies as many members as the value says to have: an iterator that doesn't end is not followed.
 pub(super) fn copied<'py>(value: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList>, Problem> {
     let length = value.len()?;
     if value.get_type().name()? == "ndarray" && !holds_moments(value)? {
@@ -105,7 +107,8 @@ pub(super) fn copied<'py>(value: &Bound<'py, PyAny>) -> Result<Bound<'py, PyList
     Ok(list)
 }
 
-/// NumPy's own lists of them are of plain numbers for some units.
+/// Says whether an array holds moments or durations. NumPy's own lists of them are of plain numbers for some
+/// units.
 fn holds_moments(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let kind = array.getattr(intern!(array.py(), "dtype"))?.getattr(intern!(array.py(), "kind"))?;
     let kind: String = kind.extract()?;
@@ -144,7 +147,8 @@ impl<'py> Pairs<'py> {
 }
 
 impl TupleNode {
-    /// The elements in the type's order: of a sequence of that length, or of a dict by their names (None for those that it lacks).
+    /// Returns the elements in the type's order: of a sequence of that length, or of a dict by their names
+    /// (None for those that it lacks).
     pub(super) fn elements_of<'py>(&self, value: Value<'py>) -> Result<Items<'py>, Problem> {
         if value.is_dict() {
             let Some(names) = &self.names else {

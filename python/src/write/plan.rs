@@ -1,4 +1,4 @@
-//! How a column's values are written, worked out of its type once.
+//! The plan for writing a column's values, worked out of its type once.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::qbit::QBitShape;
 /// A column to be written.
 pub(super) struct ColumnPlan {
     pub(super) name: String,
-    /// As the table spells it.
+    /// The type as the table spells it.
     pub(super) type_name: String,
     pub(super) column_type: DataType,
     pub(super) node: Node,
@@ -49,20 +49,20 @@ pub(super) enum Node {
     Dictionary(Scalar),
 }
 
-/// What a type is inside of: a Variant is sent with its alternatives just as they are.
+/// The container of a type: a Variant is sent with its alternatives just as they are.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Around {
     Anything,
     Variant,
 }
 
-/// What is written as one piece of bytes, the same in Native and in RowBinary.
+/// A type whose values are written as one piece of bytes, the same in Native and in RowBinary.
 pub(super) enum Scalar {
     Int {
         bytes: usize,
         signed: bool,
     },
-    /// 16 or 32 bytes.
+    /// An integer of 16 or 32 bytes.
     BigInt {
         bytes: usize,
         signed: bool,
@@ -97,9 +97,9 @@ pub(super) enum Scalar {
         bytes: usize,
         by_name: HashMap<Box<str>, i16>,
     },
-    /// Documents are sent as text.
+    /// A document, which is sent as text.
     Json,
-    /// Sent as text, as clickhouse-connect does: a `Dynamic` made of a String.
+    /// A value that is sent as text, as clickhouse-connect does: a `Dynamic` made of a String.
     Dynamic,
     Nothing,
 }
@@ -108,7 +108,7 @@ pub(super) enum Scalar {
 pub(super) type Zone = Option<Box<str>>;
 
 pub(super) struct TupleNode {
-    /// Interned, for look-ups in dicts.
+    /// The elements' names, interned for look-ups in dicts.
     pub(super) names: Option<Vec<Py<PyString>>>,
     pub(super) elements: Vec<Node>,
 }
@@ -123,7 +123,7 @@ pub(super) struct Alternative {
     pub(super) node: Node,
 }
 
-/// Which Python class has values of a type, for choosing among a Variant's alternatives.
+/// The Python class of a type's values, for the choice among a Variant's alternatives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueClass {
     Int,
@@ -221,7 +221,7 @@ impl Scalar {
         })
     }
 
-    /// Bytes of every value, where all have the same.
+    /// Returns the bytes of every value, where all have the same.
     pub(super) fn width(&self) -> Option<usize> {
         Some(match self {
             Scalar::Int { bytes, .. } | Scalar::BigInt { bytes, .. } | Scalar::Enum { bytes, .. } => *bytes,

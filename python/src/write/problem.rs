@@ -1,4 +1,4 @@
-//! Why a value wasn't taken, and the `windrow.exceptions.DataError` that says so.
+//! The reason why a value wasn't taken, and the `windrow.exceptions.DataError` that says so.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,13 +6,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// A value's `repr` is cut to this many characters: it may be a whole document.
+/// The number of characters that a value's `repr` is cut to: it may be a whole document.
 const MAX_VALUE_CHARS: usize = 100;
 
-/// What one conversion has to say; where it happened is added by whoever knows. Boxed, so that success costs nothing.
+/// The failure of one conversion; its place is added by callers that know it. Boxed, so that success costs
+/// nothing.
 pub(super) enum Problem {
     Reason(Box<str>),
-    /// Raised by Python: a conversion's own words, or whatever an object's method did.
+    /// An error that Python raised: in a conversion, or in a method of an object.
     Raised(Box<PyErr>),
 }
 
@@ -35,10 +36,10 @@ impl From<PyErr> for Problem {
 
 /// A value that doesn't fit its column.
 pub struct ValueError {
-    /// None when the row as a whole is to blame.
+    /// The column. None when the row as a whole is to blame.
     pub column: Option<String>,
     pub type_name: Option<String>,
-    /// Counted from 0, within what was given to the call. None for a single row.
+    /// The number of the row, counted from 0, within the rows of the call. None for a single row.
     pub row: Option<usize>,
     /// The value's `repr`, cut.
     pub value: Option<String>,
@@ -75,13 +76,14 @@ impl ValueError {
         self
     }
 
-    /// The row's number, when rows were counted from that of `first`.
+    /// Adds to the row's number, when rows were counted from that of `first`.
     pub(super) fn counted_from(mut self: Box<Self>, first: usize) -> Box<Self> {
         self.row = self.row.map(|row| row + first);
         self
     }
 
-    /// `windrow.exceptions.DataError` with the same fields as attributes; what Python raised is its `__cause__`.
+    /// Makes a `windrow.exceptions.DataError` with the same fields as attributes; an error that Python raised
+    /// is its `__cause__`.
     pub fn into_pyerr(self: Box<Self>, py: Python<'_>) -> PyErr {
         // An interrupt or an exhausted memory is not the value's fault.
         match &self.cause {
@@ -136,7 +138,7 @@ fn described(py: Python<'_>, error: &PyErr) -> String {
     }
 }
 
-/// `repr` may run the value's own code, and that may fail.
+/// Returns the value's `repr`, cut. `repr` may run the value's own code, and that may fail.
 pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     match value.repr() {
         Ok(text) => cut(&text.to_string_lossy(), MAX_VALUE_CHARS),

@@ -11,7 +11,7 @@ pub(super) struct PythonNames {
     pub(super) datetime: Py<PyAny>,
     pub(super) time: Py<PyAny>,
     pub(super) timedelta: Py<PyAny>,
-    /// `timezone.utc`: most aware values have it, and it is always the same object.
+    /// The object `timezone.utc`: most aware values have it, and it is always the same object.
     pub(super) utc: Py<PyAny>,
     pub(super) decimal: Py<PyAny>,
     pub(super) uuid: Py<PyAny>,

@@ -1,18 +1,18 @@
-//! `QBit`: vectors whose numbers are sent bit by bit, the highest bit of all of them first.
+//! Conversion to `QBit`: vectors whose numbers are sent bit by bit, the highest bit of all of them first.
 
 use super::number::{float32_of, float_of};
 use super::parts::Items;
 use super::problem::Problem;
 use super::value::Value;
 
-/// The numbers of a vector and their width.
+/// The shape of a vector: how many numbers it has, and their width.
 pub(super) struct QBitShape {
     pub(super) dimension: usize,
-    /// 16, 32 or 64.
+    /// The bits of a number: 16, 32 or 64.
     pub(super) bits: usize,
 }
 
-/// A plane for each bit of a number; each row has a bit of every number in it.
+/// The bits of vectors: a plane for each bit of a number; each row has a bit of every number in it.
 pub(super) struct BitPlanes {
     planes: Vec<Vec<u8>>,
 }
@@ -57,7 +57,7 @@ impl BitPlanes {
     }
 }
 
-/// A number's bits.
+/// Returns a number's bits.
 pub(super) fn word_of(value: Value<'_>, bits: usize) -> Result<u64, Problem> {
     Ok(match bits {
         64 => float_of(value)?.to_bits(),

@@ -14,20 +14,23 @@ use super::rows::plain_row;
 use super::scalar::{stand_in, StandIn};
 use super::value::Value;
 
-/// `String` in ClickHouse's binary encoding of types, which a Dynamic's values begin with.
+/// The type `String` in ClickHouse's binary encoding of types, which a Dynamic's values begin with.
 const STRING_TYPE: u8 = 0x15;
 
-/// Encodes rows of the same columns. Documents are written as text: the insert needs
+/// An encoder of rows with the same columns. Documents are written as text: the insert needs
 /// `input_format_binary_read_json_as_string=1` when [`has_json`](RowEncoder::has_json).
 pub struct RowEncoder {
     columns: Vec<ColumnPlan>,
-    /// Interned, for rows that are dicts.
+    /// The columns' names, interned for rows that are dicts.
     names: Vec<Py<PyString>>,
     options: WriteOptions,
 }
 
 impl RowEncoder {
-    /// Types as ClickHouse spells them. Fails with `DataError` for a type that can't be written.
+    /// Makes an encoder for columns, with types as ClickHouse spells them.
+    ///
+    /// # Errors
+    /// Fails with `DataError` for a type that can't be written, and where there are not as many types as names.
     pub fn new(py: Python<'_>, names: &[String], type_names: &[String], options: WriteOptions) -> PyResult<Self> {
         let columns = ColumnPlan::all(py, names, type_names)?;
         let names = names.iter().map(|name| PyString::intern(py, name).unbind()).collect();
@@ -42,6 +45,9 @@ impl RowEncoder {
     ///
     /// May run Python code of the values (`__int__`, `utcoffset`): hold no lock that such code could need, and expect
     /// other threads to run in between.
+    ///
+    /// # Errors
+    /// Fails where the row has not as many values as there are columns, or a value doesn't fit its column.
     #[inline]
     pub fn encode_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Result<(), Box<ValueError>> {
         let start = out.len();

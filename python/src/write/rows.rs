@@ -1,4 +1,4 @@
-//! Rows as they are given: lists and tuples are read where they are, other kinds of rows are copied first.
+//! Rows of an insert as they are given: lists and tuples are read in place, other kinds of rows are copied first.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use super::value::Value;
 pub(super) struct Rows<'py> {
     rows: Bound<'py, PyAny>,
     is_list: bool,
-    /// Number of the first one in `rows`: 0 if they were copied.
+    /// The number of the first one in `rows`: 0 if they were not copied.
     offset: usize,
 }
 
 impl<'py> Rows<'py> {
-    /// Rows `range` of `data`, which is a list or a tuple.
+    /// Takes rows `range` of `data`, which is a list or a tuple.
     pub(super) fn of(
         data: &Bound<'py, PyAny>,
         range: Range<usize>,
@@ -54,7 +54,7 @@ impl<'py> Rows<'py> {
         Ok(Rows { rows: copies.into_any(), is_list: true, offset: range.start })
     }
 
-    /// A value of a row, borrowed: valid until Python code runs.
+    /// Returns a value of a row, borrowed: valid until Python code runs.
     #[inline]
     pub(super) fn value(&self, row: usize, column: usize) -> Result<Value<'py>, Problem> {
         let py = self.rows.py();
@@ -90,7 +90,7 @@ fn length_of_plain(row: Value<'_>) -> Option<usize> {
     usize::try_from(length).ok()
 }
 
-/// A row as a list or a tuple of as many values as there are columns.
+/// Returns a row as a list or a tuple of as many values as there are columns.
 pub(super) fn plain_row<'py>(row: Value<'py>, names: &[Py<PyString>]) -> Result<Bound<'py, PyAny>, Problem> {
     let held = row.held();
     let py = held.py();

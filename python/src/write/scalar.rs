@@ -15,7 +15,7 @@ use super::text::{put_fixed_string, put_sized, put_string};
 use super::value::Value;
 
 impl Scalar {
-    /// Appends the value, or fails. What was appended before a failure is the caller's to take back.
+    /// Appends the value, or fails. Bytes that were appended before a failure are the caller's to take back.
     #[inline]
     pub(super) fn put<'py>(&self, context: &Context<'py>, value: Value<'py>, out: &mut Vec<u8>) -> Result<(), Problem> {
         match self {
@@ -76,7 +76,7 @@ impl Scalar {
         Ok(())
     }
 
-    /// Types that clickhouse-connect takes a None for, as false, zeros or no document.
+    /// Says whether clickhouse-connect takes a None for the type, as false, zeros or no document.
     pub(super) fn takes_none(&self) -> bool {
         matches!(self, Scalar::Bool | Scalar::Uuid | Scalar::Ipv6 | Scalar::Json | Scalar::Dynamic | Scalar::Nothing)
     }
@@ -85,7 +85,7 @@ impl Scalar {
         matches!(self, Scalar::Json)
     }
 
-    /// What stands in the place of a NULL.
+    /// Appends the value that stands in the place of a NULL.
     pub(super) fn put_default(&self, out: &mut Vec<u8>) {
         match self {
             Scalar::Json => put_sized(b"{}", out),
@@ -108,7 +108,7 @@ fn enum_number(value: Value<'_>) -> Result<i128, Problem> {
     }
 }
 
-/// What a value stands for that was refused in a Nullable column.
+/// The meaning of a value that was refused in a Nullable column.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum StandIn {
     Null,
@@ -116,7 +116,8 @@ pub(super) enum StandIn {
     Default,
 }
 
-/// None: the value is wrong. NULL are pandas' `NA` and `NaT`, NumPy's `NaT`, and a NaN where it isn't a number.
+/// Returns the meaning of a refused value; `None` says that it is wrong. NULL are pandas' `NA` and `NaT`,
+/// NumPy's `NaT`, and a NaN where it isn't a number.
 #[cold]
 pub(super) fn stand_in(value: Value<'_>) -> Option<StandIn> {
     if let Some(number) = value.float() {

@@ -1,4 +1,4 @@
-//! Where the values of a column come from.
+//! The sources of a column's values.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::plan::{ColumnPlan, Node};
 use super::problem::Problem;
 use super::value::Value;
 
-/// Row `first` of the column is the first one in it.
+/// The values of a column. The first value in it is that of row `first`.
 pub(super) struct Source<'py> {
     pub(super) first: usize,
     pub(super) kind: Kind<'py>,
@@ -49,7 +49,7 @@ impl<'py> Choices<'py> {
 }
 
 impl<'py> Source<'py> {
-    /// Values `range` of what was given for a column.
+    /// Takes values `range` of the object that was given for a column.
     pub(super) fn of(given: &Bound<'py, PyAny>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Self, Problem> {
         let value = Value::of(given);
         if value.is_list() || value.is_tuple() {
@@ -69,7 +69,7 @@ impl<'py> Source<'py> {
         Source { first: range.start, kind: Kind::Values(items) }.checked(range)
     }
 
-    /// Whether there is a value for every row.
+    /// Checks that there is a value for every row.
     fn checked(self, range: &Range<usize>) -> Result<Self, Problem> {
         let length = match &self.kind {
             Kind::Values(items) => items.len(),
@@ -98,7 +98,7 @@ impl<'py> Source<'py> {
         Ok(Source { first: range.start, kind: Kind::Values(Items::of(Value::of(list.as_any()))?) })
     }
 
-    /// Of what `windrow._shared.insert_columns` says.
+    /// Makes a source of the parts that `windrow._shared.insert_columns` returns.
     fn of_parts(parts: &Bound<'py, PyTuple>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Self, Problem> {
         let name: String = parts.get_item(0)?.extract()?;
         let kind = match name.as_str() {
@@ -110,7 +110,7 @@ impl<'py> Source<'py> {
         Ok(Source { first: range.start, kind })
     }
 
-    /// An Arrow array of pandas', of exactly these rows.
+    /// Makes a source of an Arrow array of pandas', of exactly these rows.
     fn of_arrow(array: &Bound<'py, PyAny>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Self, Problem> {
         if let Some(data) = arrow_data(array, &(0..range.len()), plan)? {
             return Ok(Source { first: range.start, kind: Kind::Ready(data) });
@@ -154,7 +154,8 @@ impl<'py> Kind<'py> {
     }
 }
 
-/// Rows of Arrow as they stand in a block. None: it is no Arrow, or every value has to be looked at.
+/// Returns rows of Arrow as they stand in a block. Returns `None` if it is no Arrow, or every value has to be
+/// looked at.
 fn arrow_data(given: &Bound<'_, PyAny>, range: &Range<usize>, plan: &ColumnPlan) -> Result<Option<Vec<u8>>, Problem> {
     // pandas' own columns follow pandas' rules, which are not Arrow's.
     let py = given.py();
@@ -185,7 +186,7 @@ fn arrow_data(given: &Bound<'_, PyAny>, range: &Range<usize>, plan: &ColumnPlan)
     Ok(data.ok())
 }
 
-/// What a column of pandas or Arrow is made of; None for anything else.
+/// Returns the parts that a column of pandas or Arrow is made of; `None` for anything else.
 fn parts_of<'py>(given: &Bound<'py, PyAny>, range: &Range<usize>) -> Result<Option<Bound<'py, PyTuple>>, Problem> {
     let py = given.py();
     let helper = py.import(intern!(py, "windrow._shared.insert_columns"))?;

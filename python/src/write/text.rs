@@ -1,4 +1,4 @@
-//! Strings: text by the insert's encoding, bytes as they are.
+//! Conversion to strings: text by the insert's encoding, bytes as they are.
 
 use pyo3::ffi;
 use pyo3::intern;
@@ -51,7 +51,7 @@ pub(super) fn put_fixed_string<'py>(
     }
 }
 
-/// Text is filled up with zeros. Bytes are whole or empty: where some are missing, something was cut.
+/// Writes text filled up with zeros. Bytes have to be whole or empty: where some are missing, something was cut.
 fn put_padded(bytes: &[u8], is_text: bool, width: usize, out: &mut Vec<u8>) -> Result<(), Problem> {
     let fits = if is_text { bytes.len() <= width } else { bytes.len() == width || bytes.is_empty() };
     if !fits {
@@ -65,7 +65,8 @@ fn put_padded(bytes: &[u8], is_text: bool, width: usize, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Text in the insert's encoding, text that is no UTF-8 (an error, in Python's words), and other objects with a buffer.
+/// Returns the bytes of text in the insert's encoding, of text that is no UTF-8 (an error, in Python's
+/// words), and of a memoryview.
 #[cold]
 fn slow_bytes<'py>(context: &Context<'py>, value: Value<'py>) -> Result<Bound<'py, PyBytes>, Problem> {
     let held = value.held();

@@ -1,8 +1,8 @@
-//! Looking at a Python value without running any Python code, and taking hold of it before some is run.
+//! A Python value, looked at without running any Python code, and held before some is run.
 //!
-//! Values are read out of lists and tuples as borrowed references. That is sound as long as no Python code runs: code may
-//! change the list and so free the value. Whatever runs code (`__int__`, `utcoffset`, a codec, a `repr`) therefore works on
-//! a [`Value::held`] reference, and the list is asked anew for the next value.
+//! Values are read out of lists and tuples as borrowed references. That is sound as long as no Python code runs:
+//! code may change the list and so free the value. A function that runs code (`__int__`, `utcoffset`, a codec, a
+//! `repr`) therefore works on a [`Value::held`] reference, and the list is asked anew for the next value.
 
 use std::ffi::c_char;
 
@@ -17,18 +17,20 @@ pub(super) struct Value<'py> {
 }
 
 impl<'py> Value<'py> {
+    /// Takes a borrowed reference.
+    ///
     /// # Safety
     /// The pointer is a valid object, and remains so until Python code runs.
     pub(super) unsafe fn borrowed(py: Python<'py>, pointer: *mut ffi::PyObject) -> Self {
         Value { py, pointer }
     }
 
-    /// The value stays valid as long as the reference it was made from.
+    /// Borrows a reference. The value stays valid as long as the reference it was made from.
     pub(super) fn of(value: &Bound<'py, PyAny>) -> Self {
         Value { py: value.py(), pointer: value.as_ptr() }
     }
 
-    /// A reference of our own, for whatever may run Python code.
+    /// Returns a reference of our own, for calls that may run Python code.
     pub(super) fn held(self) -> Bound<'py, PyAny> {
         // Safety: the pointer is valid, as promised to `borrowed` or by the reference it came from.
         unsafe { Bound::from_borrowed_ptr(self.py, self.pointer) }
@@ -100,7 +102,8 @@ impl<'py> Value<'py> {
         unsafe { ffi::PyDict_Check(self.pointer) != 0 }
     }
 
-    /// The number of an `int` (bool and other subclasses too) that 64 bits hold, signed or not. None for anything else.
+    /// Returns the number of an `int` (bool and other subclasses too) that 64 bits hold, signed or not.
+    /// Returns `None` for anything else.
     #[inline]
     pub(super) fn small_int(self) -> Option<i128> {
         // Safety: the pointer is a valid object, and the functions are given an int.
@@ -131,14 +134,15 @@ impl<'py> Value<'py> {
         }
     }
 
-    /// The number of a `float`; None for anything else.
+    /// Returns the number of a `float`; `None` for anything else.
     #[inline]
     pub(super) fn float(self) -> Option<f64> {
         // Safety: the pointer is a valid object, and the function is given a float.
         unsafe { self.is_float().then(|| ffi::PyFloat_AsDouble(self.pointer)) }
     }
 
-    /// The UTF-8 of a `str`, which the object keeps. None for anything else, and for a text with lone surrogates.
+    /// Returns the UTF-8 of a `str`, which the object keeps. Returns `None` for anything else, and for a text
+    /// with lone surrogates.
     ///
     /// # Safety
     /// The slice is valid as long as the value is: until Python code runs.
@@ -159,7 +163,7 @@ impl<'py> Value<'py> {
         }
     }
 
-    /// The content of `bytes` or a `bytearray`; None for anything else.
+    /// Returns the content of `bytes` or a `bytearray`; `None` for anything else.
     ///
     /// # Safety
     /// The slice is valid as long as the value is and isn't changed: until Python code runs.
@@ -178,7 +182,7 @@ impl<'py> Value<'py> {
         }
     }
 
-    /// The name of the value's class, for telling apart classes of packages that aren't imported here.
+    /// Returns the name of the value's class, for telling apart classes of packages that aren't imported here.
     pub(super) fn class_name(self) -> String {
         self.held().get_type().name().map_or_else(|_| String::new(), |name| name.to_string())
     }

@@ -1,4 +1,5 @@
-//! Which alternative of a Variant a value is meant for: the only one whose Python class is the value's own.
+//! The choice of the alternative of a Variant that a value is meant for: the only one whose Python class is
+//! the value's own.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -96,7 +97,7 @@ fn class_of_scalar(scalar: &DataType) -> Option<ValueClass> {
     })
 }
 
-/// By the exact class: a bool is no int here.
+/// Returns the kind of a value by its exact class: a bool is no int here.
 fn class_of_value<'py>(context: &Context<'py>, value: Value<'py>) -> Option<ValueClass> {
     use pyo3::ffi;
     let class = value.class();

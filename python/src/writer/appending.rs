@@ -9,18 +9,20 @@ use windrow_writer::{AppendError, Gathering, Kept, Rows};
 use super::lock;
 use super::ticket::{Ticket, Trouble};
 
-/// Rows of one call.
+/// The rows of one call.
 pub(super) struct Appending {
     pub(super) bytes: Vec<u8>,
     pub(super) lengths: Vec<u32>,
-    /// How much is in the buffer: of more rows than there can ever be room for, a piece is taken at a time.
+    /// The number of rows that are in the buffer: of more rows than there can ever be room for, a piece is
+    /// taken at a time.
     rows_taken: usize,
     bytes_taken: usize,
     ticket: Arc<Ticket>,
     until_stored: bool,
 }
 
-/// Of rows that are more than the limit of bytes, pieces of so many parts of it are taken.
+/// The number of pieces that the limit of bytes is divided into. Rows that are more than the limit are taken
+/// in such pieces.
 const PIECES_OF_LIMIT: u64 = 4;
 
 impl Appending {
@@ -32,7 +34,7 @@ impl Appending {
         Rows::new(&self.bytes[self.bytes_taken..], &self.lengths[self.rows_taken..])
     }
 
-    /// What is appended next: everything, if that can be.
+    /// Returns the rows that are appended next: all of them, if that can be.
     fn piece(&self, max_bytes: u64) -> Rows<'_> {
         let rest = self.rest();
         if rest.held_bytes() <= max_bytes {
@@ -47,7 +49,7 @@ impl Appending {
         rest.split_at(count).0
     }
 
-    /// As much as there is room for. False: the rest waits.
+    /// Appends as many rows as there is room for. Returns false if the rest waits.
     fn append(&mut self, gathering: &Arc<Gathering>, max_bytes: u64) -> bool {
         while self.rows_taken < self.lengths.len() {
             let piece = self.piece(max_bytes);
@@ -69,7 +71,7 @@ impl Appending {
     }
 }
 
-/// The ticket has a part more for each promise that is yet to come.
+/// Appends some rows. The ticket has one part more for each promise that is yet to come.
 fn append_piece(
     gathering: &Arc<Gathering>,
     rows: Rows<'_>,
@@ -98,11 +100,11 @@ pub(super) struct Queue {
     gathering: Arc<Gathering>,
     max_bytes: u64,
     waiting: Mutex<VecDeque<Appending>>,
-    /// Their number, to be looked at without the lock.
+    /// The number of waiting calls, to be looked at without the lock.
     count: AtomicUsize,
-    /// The first in line found no room.
+    /// True if the first in line found no room.
     is_parked: AtomicBool,
-    /// The gathering will tell of room.
+    /// True if the gathering will tell of room.
     is_registered: AtomicBool,
 }
 
@@ -123,7 +125,7 @@ impl Queue {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Appends now, or behind those that wait. Not under the GIL.
+    /// Appends now, or behind those that wait. The caller must not hold the GIL.
     pub(super) fn push(self: &Arc<Self>, appending: Appending) {
         let is_first = {
             let mut waiting = lock(&self.waiting);
@@ -135,7 +137,8 @@ impl Queue {
         }
     }
 
-    /// Tries again where the buffer's own limit, of which nobody tells, was in the way. Says whether it is so still.
+    /// Tries again where the buffer's own limit, of which nobody tells, was in the way. Says whether it is so
+    /// still.
     pub(super) fn retry(self: &Arc<Self>) -> bool {
         let bytes = lock(&self.waiting).front().map(|first| first.piece(self.max_bytes).held_bytes());
         if bytes.is_some_and(|bytes| self.gathering.has_room(bytes)) {
@@ -150,8 +153,8 @@ impl Queue {
         }
     }
 
-    /// The first in line stays in `count` while it is looked at: only one thread is here at a time, whoever comes meanwhile
-    /// waits behind it.
+    /// Appends the rows of waiting calls. The first in line stays in `count` while it is looked at: only one
+    /// thread is here at a time, and calls that come meanwhile wait behind it.
     fn advance(self: &Arc<Self>) {
         loop {
             let Some(mut first) = lock(&self.waiting).pop_front() else { return };

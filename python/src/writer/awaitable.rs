@@ -1,4 +1,5 @@
-//! What `write_row` of an asynchronous writer answers when there is nothing to wait for: one object, shared by all calls.
+//! The answer of an asynchronous writer's `write_row` when there is nothing to wait for: one object, shared
+//! by all calls.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -1,7 +1,7 @@
 //! A program's own buffer: a Python object with the methods of `windrow.Buffer`.
 //!
-//! It keeps bytes and knows nothing of rows' types: `rows` and `lengths` come in and go out together. The first failure of a
-//! method is the failure of the call; nothing is taken or forgotten by it.
+//! The object keeps bytes and knows nothing of rows' types: `rows` and `lengths` come in and go out together.
+//! The first failure of a method is the failure of the call; nothing is taken or forgotten by it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,8 @@ pub(super) struct PythonBuffer {
     state: Mutex<State>,
 }
 
-/// What is known of it without asking: rows are counted here, in the order of appending.
+/// The facts about the object's rows that are known without asking: rows are counted here, in the order of
+/// appending.
 #[derive(Default)]
 struct State {
     next_position: u64,
@@ -49,8 +50,8 @@ impl PythonBuffer {
         })
     }
 
-    /// One append after the other, so that the object's order is ours. The GIL is given up while waiting: whoever is in front
-    /// needs it.
+    /// Waits for earlier appends, so that the object's order is ours. The GIL is given up meanwhile: the
+    /// append in front needs it.
     fn begin_append(&self) -> EndOfAppend<'_> {
         while self.is_appending.swap(true, Ordering::Acquire) {
             Python::try_attach(|py| py.detach(std::thread::yield_now));
@@ -203,7 +204,8 @@ impl Buffer for PythonBuffer {
         self.call(|object| object.call_method1("done", (id.to_string(),)).map(drop))
     }
 
-    /// Batches that it brought back from a former process: asked for at the start, and from then on.
+    /// Returns batches that the object brought back from a former process: asked for at the start, and from
+    /// then on.
     fn left_overs(&self) -> Result<LeftOvers, BufferError> {
         let found: Vec<(String, u64)> = self.call(|object| object.call_method0("left_overs")?.extract())?;
         let mut left_overs = LeftOvers::default();

@@ -1,5 +1,5 @@
-//! `_core.Writer`: what both of Python's writers are made of. Calls of users are here (`write_row` is Rust from the call to
-//! the buffer); those of the drivers, which send, are in `driving`.
+//! The class `_core.Writer`, which both of Python's writers are made of. Calls of users are here (`write_row`
+//! is Rust from the call to the buffer); those of the drivers, which send, are in `driving`.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -19,11 +19,11 @@ use super::wake::{Finished, Waker};
 use crate::read::Pace;
 use crate::write::{RowEncoder, WriteOptions};
 
-/// Rows between two looks at the clock.
+/// The number of rows between two looks at the clock.
 const ROWS_PER_BREATH: usize = 256;
-/// More rows than these are not encoded on the event loop: they would take milliseconds.
+/// The most rows that are encoded on the event loop: more would take milliseconds.
 const ROWS_ON_LOOP: usize = 5000;
-/// What the memory for encoding may keep between two calls.
+/// The most bytes that the memory for encoding may keep between two calls.
 const SPARE_BYTES: usize = 1 << 20;
 
 thread_local! {
@@ -35,21 +35,21 @@ thread_local! {
 pub(super) struct Writer {
     shared: Arc<Shared>,
     encoder: RowEncoder,
-    /// Calls return when their rows are stored.
+    /// True if calls return when their rows are stored.
     waits: bool,
 }
 
-/// What users' calls and the driver have in common.
+/// The part of a writer that users' calls and the driver have in common.
 pub(super) struct Shared {
     pub(super) gathering: Arc<Gathering>,
     pub(super) queue: Arc<Queue>,
     pub(super) waker: Arc<Waker>,
     pub(super) generation: Generation,
-    /// Of an asynchronous writer.
+    /// The finished futures of an asynchronous writer.
     finished: Option<Arc<Finished>>,
 }
 
-/// What a call waits for.
+/// The event that a call waits for.
 #[derive(Clone, Copy, PartialEq)]
 enum Until {
     Taken,
@@ -58,7 +58,7 @@ enum Until {
 
 #[pymethods]
 impl Writer {
-    /// `event_loop` makes an asynchronous writer. Opening may wait for a disk or a network.
+    /// Opens a writer; `event_loop` makes an asynchronous one. Opening may wait for a disk or a network.
     #[new]
     #[pyo3(signature = (destination, buffer, options, event_loop=None, write_options=None))]
     fn new(
@@ -91,7 +91,7 @@ impl Writer {
         Ok(Writer { shared: Arc::new(shared), encoder, waits })
     }
 
-    /// Rows as they are written, for `_write_encoded`. On a worker thread, where others get their turn in between.
+    /// Encodes rows for `_write_encoded`. Called on a worker thread, where others get their turn in between.
     fn _encode(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<EncodedRows> {
         let (bytes, lengths) = self.encoded_rows(py, rows)?;
         Ok(EncodedRows { rows: Mutex::new(Some((bytes, lengths))) })
@@ -110,7 +110,7 @@ impl Writer {
         self.write(py, bytes, &lengths, self.until(wait, future), future)
     }
 
-    /// For the driver.
+    /// Returns the writer's control, for the driver.
     #[getter]
     fn _control(&self) -> WriterControl {
         WriterControl::new(self.shared.clone())
@@ -130,8 +130,8 @@ impl Writer {
         self.write(py, bytes, &lengths, until, future)
     }
 
-    /// Takes rows from a list, a tuple or another iterable. They are encoded before the first is taken: a row that doesn't
-    /// fit its column takes none of them along.
+    /// Takes rows from a list, a tuple or another iterable. They are encoded before the first is taken: a row
+    /// that doesn't fit its column takes none of them along.
     #[pyo3(signature = (rows, *, wait=None, future=false))]
     fn write_rows(
         slf: &Bound<'_, Self>,
@@ -199,7 +199,8 @@ impl Writer {
         }
     }
 
-    /// The short way: there is room, nobody waits for it, and the caller waits for nothing.
+    /// Writes encoded rows. The short way is that there is room, nobody waits for it, and the caller waits
+    /// for nothing.
     #[inline]
     fn write(
         &self,
@@ -243,7 +244,7 @@ impl Shared {
         }
     }
 
-    /// Starts what a call waits for, and waits or answers what can be waited for. `start` is not under the GIL.
+    /// Starts the work that a call waits for, and waits or returns a future. `start` runs without the GIL.
     pub(super) fn listen(
         &self,
         py: Python<'_>,

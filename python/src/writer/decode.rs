@@ -1,12 +1,12 @@
-//! Rows that come back with an error, as a Native block: what the results' own reader turns into Python values.
+//! Rows that come back with an error, as a Native block: the results' own reader turns it into Python values.
 
 use windrow_columns::{ColumnSpec, DataType, DefaultKind, Format, ReadPlan, ReadSettings};
 use windrow_writer::{Destination, Rows};
 
-/// What stands in front of a block for clients that name their version: no overflow row, no bucket.
+/// The bytes in front of a block for clients that name their version: no overflow row, no bucket.
 const BLOCK_INFO: [u8; 8] = [1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0];
 
-/// `None`: a type of theirs is not read here.
+/// Makes a Native block of rows. Returns `None` if a type of theirs is not read here.
 pub(super) fn native_block(destination: &Destination, rows: Rows<'_>) -> Option<Vec<u8>> {
     let types: Vec<DataType> =
         destination.types.iter().map(|name| DataType::parse(name).ok()).collect::<Option<_>>()?;

@@ -1,4 +1,4 @@
-//! What the drivers, `AsyncWriter` and `Writer` in Python, ask for and report. Not for users.
+//! The questions and reports of the drivers, `AsyncWriter` and `Writer` in Python. Not for users.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use super::errors::of_rows;
 use super::outgoing::OutgoingBatch;
 use super::ticket::Ticket;
 
-/// How often a buffer that has a limit of its own is asked whether it has room again.
+/// The seconds between two questions to a buffer with a limit of its own whether it has room again.
 const BUFFER_ROOM_CHECK_S: f64 = 0.05;
-/// No wait is longer, so that no arithmetic on times overflows.
+/// The longest wait, in seconds, so that no arithmetic on times overflows.
 const LONGEST_WAIT_S: f64 = 3600.0;
 
 #[pyclass(frozen, module = "windrow._core")]
@@ -23,7 +23,7 @@ pub(super) struct WriterControl {
     shared: Arc<Shared>,
 }
 
-/// What a writer held when it was closed.
+/// The rows that a writer held when it was closed.
 #[pyclass(frozen, get_all, module = "windrow._core")]
 pub(super) struct CloseReport {
     /// Rows that were handed over with an error.
@@ -40,7 +40,8 @@ impl WriterControl {
 
 #[pymethods]
 impl WriterControl {
-    /// A batch to be sent, or how many seconds to wait; None when the writer is closed and nothing is left.
+    /// Returns a batch to be sent, or how many seconds to wait; None when the writer is closed and nothing is
+    /// left.
     fn next(&self, py: Python<'_>, now: f64) -> PyResult<Option<Py<PyAny>>> {
         self.shared.generation.check(py)?;
         let now_ms = milliseconds(now);
@@ -60,7 +61,7 @@ impl WriterControl {
         })
     }
 
-    /// What `next` does may wait for a disk or a program's own buffer.
+    /// Says whether `next` may wait for a disk or a program's own buffer.
     fn may_block(&self) -> bool {
         self.shared.gathering.buffer().may_block()
     }
@@ -74,7 +75,8 @@ impl WriterControl {
         py.detach(|| self.shared.gathering.stored(id));
     }
 
-    /// Without a code: no answer came, it isn't known what became of the batch.
+    /// Notes that an attempt has failed. No code means that no answer came, so it isn't known what became of
+    /// the batch.
     fn failed(&self, py: Python<'_>, batch: &Bound<'_, OutgoingBatch>, code: Option<i32>, message: &str, now: f64) {
         let id: BatchId = batch.get().batch_id();
         let failure = match code {
@@ -88,7 +90,7 @@ impl WriterControl {
         py.detach(|| self.shared.gathering.failed(id, failure, milliseconds(now)));
     }
 
-    /// What to call, and on which loop, when `next` may have something else to say.
+    /// Sets the function to call, and on which loop, when `next` may have something else to say.
     fn set_waker(&self, event_loop: Py<PyAny>, call: Py<PyAny>) {
         self.shared.waker.set(event_loop, call);
     }
@@ -97,12 +99,12 @@ impl WriterControl {
         self.shared.waker.clear();
     }
 
-    /// For threads: how often there was a reason to look.
+    /// Returns how often there was a reason to look; for threads.
     fn wake_count(&self) -> u64 {
         self.shared.waker.count()
     }
 
-    /// For threads: waits until there was a reason more, or so long.
+    /// Waits until there was a reason more, or so long; for threads.
     fn wait_for_wake(&self, py: Python<'_>, seen: u64, seconds: f64) {
         let limit = Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_WAIT_S));
         py.detach(|| self.shared.waker.wait(seen, limit));
@@ -112,7 +114,7 @@ impl WriterControl {
         py.detach(|| self.shared.waker.wake());
     }
 
-    /// Ends when everything that was taken before is settled.
+    /// Waits until everything that was taken before is settled.
     #[pyo3(signature = (*, future=false))]
     fn flush(&self, py: Python<'_>, future: bool) -> PyResult<Py<PyAny>> {
         self.shared.generation.check(py)?;
@@ -121,13 +123,13 @@ impl WriterControl {
         })
     }
 
-    /// The oldest rows that could not be stored, once.
+    /// Returns the oldest rows that could not be stored, once.
     fn take_error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let error = py.detach(|| self.shared.gathering.take_error())?;
         Some(of_rows(py, &error).into_value(py).into_any())
     }
 
-    /// Nothing more is taken.
+    /// Closes the writer: no more rows are taken.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.shared.gathering.close());
     }

@@ -1,4 +1,4 @@
-//! Errors as Python sees them.
+//! Errors of a writer as Python sees them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyList};
 use windrow_clickhouse::ErrorCode;
 use windrow_writer::{Reason, WriteError};
 
-/// Rows that were not stored, as `windrow.WriteError` is made from them.
+/// Rows that were not stored, which a `windrow.WriteError` is made from.
 #[pyclass(frozen, module = "windrow._core")]
 pub(super) struct FailedRows {
     error: Arc<WriteError>,
@@ -26,7 +26,7 @@ impl FailedRows {
         self.error.batch_id.to_string()
     }
 
-    /// ClickHouse's code, if it was ClickHouse that refused the rows.
+    /// Returns ClickHouse's code, if ClickHouse refused the rows.
     #[getter]
     fn code(&self) -> Option<i32> {
         self.error.code.map(ErrorCode::number)
@@ -37,7 +37,7 @@ impl FailedRows {
         self.error.to_string()
     }
 
-    /// `values`, `refused`, `maybe_stored`, `gave_up`, `closed` or `lost`.
+    /// Returns the reason: `values`, `refused`, `maybe_stored`, `gave_up`, `closed` or `lost`.
     #[getter]
     fn reason(&self) -> &'static str {
         match self.error.reason {
@@ -75,7 +75,7 @@ impl FailedRows {
         self.error.destination.types.clone()
     }
 
-    /// Each row in FORMAT RowBinary.
+    /// Returns each row in FORMAT RowBinary.
     fn encoded_rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = PyList::empty(py);
         for row in self.error.rows.each_row() {
@@ -84,14 +84,14 @@ impl FailedRows {
         Ok(rows)
     }
 
-    /// The rows as one Native block; None when a type of theirs is not read here.
+    /// Returns the rows as one Native block; None when a type of theirs is not read here.
     fn native<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let block = py.detach(|| super::decode::native_block(&self.error.destination, self.error.rows.rows()));
         block.map(|block| PyBytes::new(py, &block))
     }
 }
 
-/// `windrow.WriteError` with these rows.
+/// Makes a `windrow.WriteError` with these rows.
 pub(super) fn of_rows(py: Python<'_>, error: &Arc<WriteError>) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let class = py.import("windrow._shared.write_errors")?.getattr("WriteError")?;
@@ -101,7 +101,7 @@ pub(super) fn of_rows(py: Python<'_>, error: &Arc<WriteError>) -> PyErr {
     made().unwrap_or_else(|error| error)
 }
 
-/// An exception of `windrow.exceptions`.
+/// Makes an exception of `windrow.exceptions`.
 pub(super) fn of_class(py: Python<'_>, class: &str, message: &str) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let class = py.import("windrow.exceptions")?.getattr(class)?;

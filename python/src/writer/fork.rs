@@ -1,5 +1,5 @@
-//! Processes that were forked: a writer belongs to the one that opened it. In a child its threads are gone and its rows are
-//! its parent's to store.
+//! Processes that were forked: a writer belongs to the process that opened it. In a child its threads are
+//! gone, and its rows are its parent's to store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Once;
@@ -11,8 +11,8 @@ use super::errors;
 static FORKS: AtomicU64 = AtomicU64::new(0);
 static WATCH: Once = Once::new();
 
-/// How many forks away from the first process this one is. Asking for the process's number each time would be a system call
-/// per row.
+/// The number of forks that lie between the first process and this one. Asking for the process's number each
+/// time would be a system call per row.
 #[derive(Clone, Copy)]
 pub(super) struct Generation(u64);
 

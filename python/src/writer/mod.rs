@@ -1,4 +1,5 @@
-//! The writer: rows from Python into a `windrow_writer::Gathering`, and its batches out of it for a driver in Python that sends them.
+//! The writer: rows from Python into a `windrow_writer::Gathering`, and its batches out of it for a driver in
+//! Python that sends them.
 //!
 //! A row goes from `write_row` to the buffer without any Python code: encoded by `write::RowEncoder`, appended under the GIL
 //! (which takes a buffer's lock, held for moments). Everything else that takes the gathering's own lock runs without the GIL,
@@ -22,6 +23,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
+/// Adds the classes of this module to `_core`.
+///
+/// # Errors
+/// Fails where Python can't add a class.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<core::Writer>()?;
     module.add_class::<core::EncodedRows>()?;
@@ -32,7 +37,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<awaitable::Taken>()
 }
 
-/// A panic elsewhere leaves what is under these locks whole.
+/// Locks the mutex. A panic elsewhere leaves the data under these locks whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

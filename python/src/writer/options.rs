@@ -1,4 +1,4 @@
-//! What a writer is told at its opening, as it comes from Python.
+//! The options of a writer, as they come from Python.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use super::buffer::PythonBuffer;
 use super::errors;
 use super::retry::PythonRetry;
 
-/// The writer's part of the options; names and units are those of `windrow._shared.writer_options`.
+/// Reads the writer's part of the options; names and units are those of `windrow._shared.writer_options`.
 pub(super) fn read(options: &Bound<'_, PyDict>) -> PyResult<Options> {
     let default = Options::default();
     Ok(Options {
@@ -57,7 +57,8 @@ fn retry(options: &Bound<'_, PyDict>) -> PyResult<Box<dyn Retry>> {
     }))
 }
 
-/// `buffer` is `memory`, `disk:<folder>`, `redis://...`, or an object. Opening may wait for a disk or a network.
+/// Opens the buffer: `memory`, `disk:<folder>`, `redis://...`, or an object. Opening may wait for a disk or a
+/// network.
 pub(super) fn open_buffer(
     py: Python<'_>,
     buffer: &Bound<'_, PyAny>,

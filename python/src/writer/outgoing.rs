@@ -21,7 +21,7 @@ impl OutgoingBatch {
 
 #[pymethods]
 impl OutgoingBatch {
-    /// Goes along as `insert_deduplication_token`.
+    /// Returns the batch's id, which is sent as `insert_deduplication_token`.
     #[getter]
     fn id(&self) -> String {
         self.outgoing.id.to_string()
@@ -32,7 +32,7 @@ impl OutgoingBatch {
         self.outgoing.body.count()
     }
 
-    /// 1 for the first.
+    /// Returns the number of the attempt: 1 for the first.
     #[getter]
     fn attempt(&self) -> u32 {
         self.outgoing.attempt
@@ -63,7 +63,7 @@ impl OutgoingBatch {
         self.outgoing.destination.insert_statement()
     }
 
-    /// The body of `statement`: names and types of the columns, then the rows.
+    /// Returns the body of `statement`: names and types of the columns, then the rows.
     fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let (head, rows) = (self.outgoing.destination.header(), self.outgoing.body.rows());
         PyBytes::new_with(py, head.len() + rows.bytes().len(), |out| {
@@ -73,7 +73,7 @@ impl OutgoingBatch {
         })
     }
 
-    /// The rows alone, in FORMAT RowBinary.
+    /// Returns the rows alone, in FORMAT RowBinary.
     fn encoded_rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.outgoing.body.rows().bytes())
     }

@@ -4,7 +4,8 @@ use pyo3::prelude::*;
 use windrow_clickhouse::ErrorCode;
 use windrow_writer::{Attempts, Backoff, Failure, Retry};
 
-/// Asks a Python object. When that fails, the usual policy decides: a row is not lost to a mistake in a policy.
+/// A policy that asks a Python object. When that fails, the usual policy decides: a row is not lost to a
+/// mistake in a policy.
 pub(super) struct PythonRetry {
     policy: Py<PyAny>,
     fallback: Backoff,

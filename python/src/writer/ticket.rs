@@ -1,5 +1,6 @@
-//! One call that waits: for room, for the buffer's promise, or for its rows to be stored. It ends when all of its parts have
-//! reported, with the first error that any of them had; who is told is an asyncio future, a thread's future or a thread.
+//! A ticket for one call that waits: for room, for the buffer's promise, or for its rows to be stored. It
+//! ends when all of its parts have reported, with the first error that any of them had; an asyncio future, a
+//! thread's future or a thread is told.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use super::errors;
 use super::lock;
 use super::wake::Finished;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Clone)]
 pub(super) enum Trouble {
     Write(Arc<WriteError>),
@@ -45,7 +46,7 @@ impl Trouble {
 
 pub(super) type Outcome = Result<(), Trouble>;
 
-/// Who is told.
+/// The receiver of a call's outcome.
 pub(super) enum Listener {
     /// An asyncio future; it is settled on its loop.
     Loop {
@@ -58,7 +59,7 @@ pub(super) enum Listener {
 }
 
 pub(super) struct Ticket {
-    /// Parts that have not reported, and one for the call itself, which may have more parts to come.
+    /// The number of parts that have not reported, and one for the call itself, which may have more parts to come.
     left: AtomicUsize,
     state: Mutex<TicketState>,
 }
@@ -78,7 +79,7 @@ impl Ticket {
         self.left.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A part, or the call itself, has come to its end.
+    /// Reports that a part, or the call itself, has come to its end.
     pub(super) fn report(&self, outcome: Outcome) {
         let mut state = lock(&self.state);
         if let Err(trouble) = outcome {
@@ -118,7 +119,7 @@ pub(super) struct ThreadWaiter {
     has_ended: Condvar,
 }
 
-/// How often a waiting thread looks whether Ctrl-C was pressed.
+/// The time after which a waiting thread looks again whether Ctrl-C was pressed.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 
 impl ThreadWaiter {
@@ -127,7 +128,7 @@ impl ThreadWaiter {
         self.has_ended.notify_all();
     }
 
-    /// Waits without the GIL. A signal's exception ends it; what is waited for goes on.
+    /// Waits without the GIL. A signal's exception ends the wait; the work that is waited for goes on.
     pub(super) fn wait(&self, py: Python<'_>) -> PyResult<Outcome> {
         loop {
             let outcome = py.detach(|| {

@@ -1,4 +1,5 @@
-//! How Rust's threads and callbacks get word to Python: to an event loop by `call_soon_threadsafe`, to threads by a condition.
+//! The ways in which Rust's threads and callbacks wake Python: an event loop by `call_soon_threadsafe`,
+//! threads by a condition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -45,7 +46,7 @@ impl Finished {
     }
 }
 
-/// Called on the loop.
+/// A callback that settles the futures; called on the loop.
 #[pyclass(frozen, module = "windrow._core")]
 struct Settle {
     finished: Arc<Finished>,
@@ -71,13 +72,14 @@ impl Settle {
     }
 }
 
-/// Wakes whoever drives a writer.
+/// A waker of the driver of a writer.
 #[derive(Default)]
 pub(super) struct Waker {
-    /// Of an asynchronous writer: what to call on which loop. Emptied at the end, so that the writer can go.
+    /// The loop and the function to call there, for an asynchronous writer. Emptied at the end, so that the
+    /// writer can go.
     on_loop: Mutex<Option<(Py<PyAny>, Py<PyAny>)>>,
     is_called: AtomicBool,
-    /// Of threads: how often it was woken.
+    /// The number of times that the driver was woken, for threads.
     count: Mutex<u64>,
     changed: Condvar,
 }
@@ -109,7 +111,7 @@ impl Waker {
         });
     }
 
-    /// Whoever was called looks now: what happens from here on is worth another call.
+    /// Notes that the driver looks now: events from here on are worth another call.
     pub(super) fn looks(&self) {
         self.is_called.store(false, Ordering::SeqCst);
     }
@@ -118,7 +120,7 @@ impl Waker {
         *lock(&self.count)
     }
 
-    /// Until woken more often than `seen`, or so long.
+    /// Waits until the driver was woken more often than `seen`, or so long.
     pub(super) fn wait(&self, seen: u64, limit: Duration) {
         let deadline = Instant::now() + limit;
         let mut count = lock(&self.count);

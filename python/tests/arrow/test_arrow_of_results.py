@@ -28,7 +28,7 @@ SETTINGS = {
     "session_timezone": "Asia/Istanbul",
 }
 # The queries whose answers the decoder's own tests keep.
-GOLDEN = Path(__file__).parents[3] / "core/columns/tests/golden/cases.txt"
+GOLDEN = Path(__file__).parents[3] / "clients/results/tests/golden/cases.txt"
 CASES = {name: query for name, query in (line.split("\t") for line in GOLDEN.read_text().splitlines())}
 REFUSED = {"qbit"}
 # Arrow itself wants texts to be UTF-8 and times of a day not to be negative; ClickHouse has no such wish.

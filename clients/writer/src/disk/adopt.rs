@@ -1,4 +1,4 @@
-//! Finds the sub-folders of dead writers and takes them over.
+//! Adoption: finds the sub-folders of dead writers and takes them over.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use super::recover::{destination_of, recover};
 use crate::buffer::{BufferError, LeftOvers};
 use crate::destination::Destination;
 
-/// The logs of dead writers to the same table. Those to other tables are for other writers; those that can't be read
-/// now are complained of, and tried again the next time.
+/// Returns the logs of dead writers to the same table. Logs of other tables are left to other writers. Logs
+/// that can't be read now are complained of in `report`, and tried again the next time.
 pub(super) fn adopt(
     root: &Path,
     own: &Destination,
@@ -32,7 +32,7 @@ pub(super) fn adopt(
     Ok(logs)
 }
 
-/// A folder that names no table is anybody's.
+/// Says whether this writer may take the folder: its rows are for the same table, or it names no table.
 fn is_ours(folder: &Folder, own: &Destination) -> Result<bool, BufferError> {
     let destination = destination_of(folder)?;
     Ok(destination.is_none_or(|destination| destination.is_same_table(own)))

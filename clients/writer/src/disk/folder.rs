@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const LOCK: &str = "lock";
-/// Segments in which something could not be read. Nothing in it is ever removed.
+/// The folder for segments in which something could not be read. Nothing in it is ever removed.
 const DAMAGED: &str = "damaged";
 
-/// A sub-folder whose lock is ours.
+/// A sub-folder whose lock this writer has.
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     lock: File,
 }
 
-/// A new sub-folder. Its name begins with the time, so that older ones are adopted first.
+/// Makes a new sub-folder. Its name begins with the time, so that older sub-folders are adopted first.
 pub(super) fn create_own(root: &Path) -> io::Result<Folder> {
     make(root)?;
     loop {
@@ -33,7 +33,7 @@ pub(super) fn create_own(root: &Path) -> io::Result<Folder> {
     }
 }
 
-/// The root's own name and those in it survive a loss of power then.
+/// Syncs the root's own name and the names in it, so that they survive a loss of power.
 pub(super) fn sync_name(root: &Path) -> io::Result<()> {
     File::open(root)?.sync_all()?;
     let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -44,7 +44,7 @@ pub(super) fn sync_name(root: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes over a sub-folder, if its writer is dead.
+/// Takes over a sub-folder, if its writer is dead. Returns `None` if the writer lives, or the folder is gone.
 pub(super) fn lock(path: &Path) -> io::Result<Option<Folder>> {
     let mut options = OpenOptions::new();
     let file = match options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK)) {
@@ -67,7 +67,7 @@ pub(super) fn lock(path: &Path) -> io::Result<Option<Folder>> {
     }
 }
 
-/// All sub-folders that look like a writer's, the oldest first.
+/// Returns all sub-folders that look like a writer's, the oldest first.
 pub(super) fn list(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root)? {
@@ -87,7 +87,7 @@ fn is_writers_name(name: &str) -> bool {
 }
 
 impl Folder {
-    /// Numbers of the segments that are there, in order.
+    /// Returns the numbers of the segments that are there, in order.
     pub(super) fn segments(&self) -> io::Result<Vec<u64>> {
         let mut numbers = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -97,8 +97,7 @@ impl Folder {
         Ok(numbers)
     }
 
-    /// Removes the sub-folder, when nothing is in it any more but the lock, and copies of segments that were not made
-    /// whole.
+    /// Removes the sub-folder, when nothing is in it any more but the lock, and unfinished copies of segments.
     pub(super) fn remove(&self) {
         // What can't be removed is found empty by the next writer, which tries again.
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -109,13 +108,13 @@ impl Folder {
         self.unlock();
     }
 
-    /// From now on another writer may adopt it.
+    /// Gives back the lock: from now on another writer may adopt the folder.
     pub(super) fn unlock(&self) {
         // SAFETY: the descriptor is open for as long as the folder is there.
         unsafe { libc::flock(self.lock.as_raw_fd(), libc::LOCK_UN) };
     }
 
-    /// Moves a file to where nothing is removed.
+    /// Moves a file to the folder in which nothing is removed.
     pub(super) fn keep_aside(&self, file: &Path) -> io::Result<()> {
         let root = self.path.parent().unwrap_or(Path::new("."));
         let aside = root.join(DAMAGED);

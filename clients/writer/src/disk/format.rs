@@ -7,21 +7,21 @@ pub(super) const MAGIC: [u8; 8] = *b"WINDROWB";
 pub(super) const VERSION: u32 = 1;
 pub(super) const SEGMENT_HEADER_BYTES: usize = 64;
 pub(super) const RECORD_HEADER_BYTES: usize = 32;
-/// More than any segment holds.
+/// The most bytes that a record's payload can have.
 pub(super) const MAX_PAYLOAD_BYTES: usize = u32::MAX as usize;
 
-/// What stands at the beginning of a segment.
+/// The header at the beginning of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) number: u64,
-    /// With what the checksums of its records begin: nobody who only chooses rows can write bytes that pass for a
-    /// record.
+    /// A random number that the checksums of the segment's records begin with. A user who only chooses the
+    /// values of rows can't write bytes that pass for a record.
     pub(super) salt: u64,
-    /// All rows before this position stand in earlier segments.
+    /// The position before which all rows stand in earlier segments.
     pub(super) first_position: u64,
-    /// How many bytes of the segment before are records.
+    /// The number of bytes of the previous segment that are records.
     pub(super) previous_end: u64,
-    /// What was taken for it on the disk.
+    /// The bytes that were reserved for the segment on the disk.
     pub(super) bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct RecordHeader {
     pub(super) kind: Kind,
     /// The position of the first row; 0 for other kinds.
     pub(super) position: u64,
-    /// How many rows; 0 for other kinds.
+    /// The number of rows; 0 for other kinds.
     pub(super) rows: u32,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Members {
 
 pub(super) const MEMBERS_BYTES: usize = 32;
 
-/// How much a record takes in a segment.
+/// Returns the bytes that a record takes in a segment.
 pub(super) fn record_bytes(payload_bytes: usize) -> usize {
     RECORD_HEADER_BYTES + payload_bytes.next_multiple_of(8)
 }
@@ -113,10 +113,10 @@ impl SegmentHeader {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderError {
-    /// Nothing was ever written to the segment.
+    /// The segment was never written to.
     Unwritten,
     Damaged,
-    /// Of a later release.
+    /// The segment is of a later release.
     Version(u32),
 }
 
@@ -127,7 +127,7 @@ fn header_crc(bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Computes and checks the checksums of one segment's records.
+/// The segment's number and salt, which the checksums of its records begin with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Checksums {
     number: u64,
@@ -159,7 +159,8 @@ impl Checksums {
         out
     }
 
-    /// `None`: no record's header. The payload is not looked at.
+    /// Reads a record's header, without a look at the payload. Returns `None` if the bytes are no header of a
+    /// record.
     pub(super) fn header(self, bytes: &[u8]) -> Option<RecordHeader> {
         let bytes = bytes.get(..RECORD_HEADER_BYTES)?;
         if get_u32(bytes, 4) == 0 || get_u32(bytes, 0) != self.of_header(bytes) {
@@ -183,7 +184,7 @@ impl RecordHeader {
     }
 }
 
-/// The rows of a payload, if their lengths add up.
+/// Returns the rows of a payload, if their lengths add up.
 pub(super) fn rows_of(rows: u32, payload: &[u8]) -> Option<RowsPayload<'_>> {
     let lengths = payload.get(..4 * rows as usize)?;
     let bytes = &payload[lengths.len()..];
@@ -197,7 +198,7 @@ pub(super) struct RowsPayload<'a> {
 }
 
 impl RowsPayload<'_> {
-    /// Adds some of the rows, by their number in the record.
+    /// Appends some of the rows, chosen by their number in the record, to `bytes` and `lengths`.
     pub(super) fn push_to(&self, rows: std::ops::Range<usize>, bytes: &mut Vec<u8>, lengths: &mut Vec<u32>) {
         let sum = |lengths: &[u8]| each_length(lengths).map(|length| length as usize).sum::<usize>();
         let start = sum(&self.lengths[..4 * rows.start]);
@@ -218,7 +219,7 @@ impl Members {
         out.extend_from_slice(&self.to.to_le_bytes());
     }
 
-    /// All of them that stand one after the other; `None` if one makes no sense.
+    /// Reads all of them that stand one after the other. Returns `None` if one of them makes no sense.
     pub(super) fn read_all(bytes: &[u8]) -> Option<Vec<Members>> {
         let read = |bytes: &[u8]| {
             let members = Members { id: id_of(bytes)?, from: get_u64(bytes, 16), to: get_u64(bytes, 24) };
@@ -241,7 +242,7 @@ fn put_u64(out: &mut [u8], at: usize, value: u64) {
     out[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The slice reaches that far: callers have checked.
+/// Reads a number at `at`. Callers have checked that the slice reaches that far; otherwise the result is 0.
 fn get_u32(bytes: &[u8], at: usize) -> u32 {
     bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }

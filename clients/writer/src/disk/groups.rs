@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::options::DiskOptions;
 
-/// Where a record stands.
+/// The location of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordLocation {
     pub(super) segment: u64,
     pub(super) offset: u64,
 }
 
-/// Rows one after the other; the first of them is in the record at `place` or in one that follows it.
+/// Consecutive rows; the first of them is in the record at `place` or in one that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) place: RecordLocation,
@@ -29,7 +29,7 @@ impl Group {
 pub(super) struct Groups {
     max_rows: u64,
     max_bytes: u64,
-    /// The last one may still grow, unless it is full.
+    /// Groups in order. The last one may still grow, unless it is full.
     waiting: VecDeque<Group>,
     is_last_full: bool,
     pub(super) rows: u64,
@@ -72,7 +72,7 @@ impl Groups {
         Some(group)
     }
 
-    /// For one that could not be sealed.
+    /// Puts back a group that could not be sealed.
     pub(super) fn put_back(&mut self, group: Group) {
         self.is_last_full |= self.waiting.is_empty();
         self.rows += group.rows;

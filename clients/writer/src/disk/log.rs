@@ -1,4 +1,4 @@
-//! One writer's log: its segments, what waits in them, and which batches are not done.
+//! One writer's log: its segments, the rows that wait in them, and the batches that are not done.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -25,7 +25,7 @@ pub(super) struct Log {
     options: DiskOptions,
     destination: Arc<Destination>,
     destination_bytes: Vec<u8>,
-    /// Ours, and not that of a dead writer.
+    /// True for this writer's log, false for that of a dead writer.
     is_own: bool,
     is_closed: bool,
     segments: VecDeque<Segment>,
@@ -35,9 +35,9 @@ pub(super) struct Log {
     groups: Groups,
     batches: HashMap<BatchId, Batch>,
     disk_bytes: u64,
-    /// Seals and splits that were recorded.
+    /// The number of seals and splits that were recorded.
     recorded: u64,
-    /// How many names of segments were made in the folder, and how many of them are sure to be there.
+    /// The number of segments' names that were made in the folder; `synced_names` of them are sure to be there.
     names: u64,
     synced_names: u64,
 }
@@ -49,11 +49,11 @@ pub(super) struct Batch {
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) held_bytes: u64,
-    /// Number of the seal or split that made it.
+    /// The number of the seal or split that made the batch.
     pub(super) recorded: u64,
 }
 
-/// What was found of a dead writer's log.
+/// The contents of a dead writer's log.
 pub(super) struct Contents {
     pub(super) segments: VecDeque<Segment>,
     pub(super) next_number: u64,
@@ -130,7 +130,8 @@ impl Log {
         Open { rows: self.groups.rows, full_batches: self.groups.full() }
     }
 
-    /// All of the rows, or none. `others_bytes`: what else counts for the limit.
+    /// Appends all of the rows, or none. `others_bytes` returns the bytes of other logs that count for the
+    /// limit too.
     pub(super) fn append(
         &mut self,
         rows: Rows<'_>,
@@ -159,7 +160,8 @@ impl Log {
         Ok(Appended { first, kept: Kept::Now, ready })
     }
 
-    /// Takes all segments that are needed before the first record is written.
+    /// Appends rows that need several records or a new segment. Takes all of those segments before it writes
+    /// a record.
     fn append_in_parts(&mut self, rows: Rows<'_>, others_bytes: impl FnOnce() -> u64) -> Result<bool, AppendError> {
         let records = self.cut(rows)?;
         let sizes = self.make_room(&records, others_bytes())?;
@@ -201,7 +203,7 @@ impl Log {
         Ok(records)
     }
 
-    /// Sizes of the new segments that these records need.
+    /// Returns the sizes of the new segments that these records need.
     fn segments_for(&self, records: &[Rows<'_>]) -> Vec<u64> {
         let reserve_bytes = self.options.reserve_bytes();
         let overhead_bytes = SEGMENT_HEADER_BYTES as u64 + record_bytes(self.destination_bytes.len()) as u64;
@@ -225,7 +227,7 @@ impl Log {
         self.active.as_ref().is_some_and(|active| active.room(self.options.reserve_bytes()) >= needed)
     }
 
-    /// Sizes of the new segments that these records need, if there may be so many more.
+    /// Returns the sizes of the new segments that these records need, if the limit allows so many more bytes.
     fn make_room(&mut self, records: &[Rows<'_>], others_bytes: u64) -> Result<Vec<u64>, AppendError> {
         let max_bytes = self.options.max_disk_bytes;
         loop {
@@ -260,7 +262,7 @@ impl Log {
         self.groups.push(Group { place, first: position, rows: count, bytes: rows.bytes().len() as u64 })
     }
 
-    /// Seals and dones: they may go beyond `max_disk_bytes`, since they lead to room.
+    /// Appends a seal, split or done. These may go beyond `max_disk_bytes`, since they lead to room.
     fn push_control(&mut self, kind: Kind, payload: &[u8]) -> Result<(), BufferError> {
         let needed = record_bytes(payload.len()) as u64;
         if self.active.as_ref().is_none_or(|active| active.room(0) < needed) {
@@ -316,7 +318,7 @@ impl Log {
         Ok(Some(self.sealed(id, batch)))
     }
 
-    /// For a new seal or split: its number. Those of dead writers' logs need no sync by us.
+    /// Returns the number of a new seal or split. In dead writers' logs it is 0: they need no sync by this writer.
     fn sealings(&mut self) -> u64 {
         self.recorded += u64::from(self.is_own);
         if self.is_own {
@@ -334,7 +336,7 @@ impl Log {
         }
     }
 
-    /// Of a dead writer's log, in order.
+    /// Returns the batches of a dead writer's log, in order.
     pub(super) fn sealed_batches(&self) -> Vec<Sealed> {
         let mut batches: Vec<_> = self.batches.iter().collect();
         batches.sort_by_key(|(_, batch)| batch.first);
@@ -397,7 +399,7 @@ impl Log {
         recorded
     }
 
-    /// Deletes segments from the old end, as far as all in them is done.
+    /// Deletes segments from the old end, as far as all rows in them are done.
     fn release(&mut self) {
         let least = usize::from(self.active.is_some());
         while self.segments.len() > least {
@@ -415,7 +417,7 @@ impl Log {
         }
     }
 
-    /// What has to be synced so that all that was written before is sure to be there.
+    /// Returns the segments that have to be synced so that all that was written before is sure to be there.
     pub(super) fn unsynced(&self) -> Vec<Unsynced> {
         let segments = self.segments.iter().filter(|segment| segment.durability != Durability::Whole);
         let unsynced = segments.map(|segment| Unsynced {
@@ -430,7 +432,7 @@ impl Log {
         unsynced.collect()
     }
 
-    /// Those that were not written to any more when they were synced need it no more.
+    /// Notes that segments were synced. Those that were not written to any more by then need no further sync.
     pub(super) fn was_synced(&mut self, synced: &[Unsynced]) {
         for synced in synced.iter().filter(|synced| synced.end.is_some()) {
             let segment = self.segments.iter_mut().find(|segment| segment.number == synced.number);
@@ -438,7 +440,7 @@ impl Log {
         }
     }
 
-    /// The folder and how many names were made in it, if it has to be synced.
+    /// Returns the folder and how many names were made in it, if it has to be synced.
     pub(super) fn unsynced_names(&self) -> Option<(PathBuf, u64)> {
         (self.synced_names < self.names).then(|| (self.folder.path.clone(), self.names))
     }
@@ -447,7 +449,7 @@ impl Log {
         self.synced_names = names;
     }
 
-    /// A sync of a segment has failed. If it is written to, what comes goes into another one.
+    /// Notes that a sync of a segment has failed. If it is still written to, later records go into a new segment.
     pub(super) fn distrust(&mut self, number: u64) -> Result<(), BufferError> {
         let Some(segment) = self.segments.iter_mut().find(|segment| segment.number == number) else { return Ok(()) };
         segment.durability = Durability::Distrusted;
@@ -457,7 +459,7 @@ impl Log {
         }
     }
 
-    /// Something in a segment is lost, on the disk and in the cache.
+    /// Notes that something in a segment is lost, on the disk and in the cache.
     pub(super) fn mark_damaged(&mut self, number: u64) {
         let segment = self.segments.iter_mut().find(|segment| segment.number == number);
         segment.into_iter().for_each(|segment| segment.is_damaged = true);
@@ -468,7 +470,7 @@ impl Log {
         self.segments.iter().map(|segment| segment.file.clone()).collect()
     }
 
-    /// Puts a copy, which is synced, in the place of a segment that is still there.
+    /// Puts a synced copy in the place of a segment. If the segment is gone, the copy is removed.
     pub(super) fn take_copy(&mut self, number: u64, path: &Path, copy: File) -> io::Result<()> {
         let Some(segment) = self.segments.iter_mut().find(|segment| segment.number == number) else {
             return std::fs::remove_file(path);
@@ -480,7 +482,7 @@ impl Log {
         Ok(())
     }
 
-    /// Something in these segments can't be read any more.
+    /// Notes that something in these segments can't be read any more: they are kept aside when they are done.
     pub(super) fn keep_aside(&mut self, reading: &Reading) {
         reading.parts.iter().for_each(|part| self.mark_damaged(part.segment));
     }
@@ -492,14 +494,14 @@ impl Log {
         self.folder.remove();
     }
 
-    /// Lets go of a dead writer's log; what is not done in it is for the next writer.
+    /// Closes a dead writer's log. Rows in it that are not done are left to the next writer.
     pub(super) fn close(self) {
         if self.is_done() {
             self.remove();
         }
     }
 
-    /// Nothing is appended any more; the lock is given back with the log.
+    /// Ends all appends and gives back the lock. Removes the log if all of it is done.
     pub(super) fn close_own(&mut self) {
         self.is_closed = true;
         if self.is_done() {
@@ -516,7 +518,7 @@ impl Log {
     }
 }
 
-/// The lengths as they stand in a file.
+/// Returns the lengths as they stand in a file.
 fn as_bytes(lengths: &[u32]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little"), "the files are little-endian") };
     // SAFETY: any initialised u32 is four initialised bytes, and bytes need no alignment.

@@ -10,9 +10,9 @@
 //! then (`format.rs`, `segment.rs`). The kernel has the pages, so a killed process loses no published record. Against
 //! power loss the pages have to be synced: never, at an interval, or before an append is confirmed (`syncing.rs`).
 //!
-//! **Records.** Rows are numbered by their position in the log. Seals, splits and dones are records too: a batch is an
-//! id and a range of positions. What is written through the map is read back with ordinary reads, so that a disk's
-//! error is an error and no signal.
+//! **Records.** Rows are numbered by their position in the log. Seals, splits and dones are records too: a
+//! batch is an id and a range of positions. Bytes that were written through the map are read back with
+//! ordinary reads, so that a disk's error is an error and no signal.
 //!
 //! **Who deletes.** The writer alone, and only from the old end: a segment goes when all rows in it, and all segments
 //! before it, are done. So a seal is never gone before its rows, nor a done before its batch. A batch that can't be
@@ -57,14 +57,17 @@ pub struct DiskBuffer {
     own: Arc<Mutex<Log>>,
     /// Logs of dead writers that are not done yet.
     adopted: Mutex<Vec<Log>>,
-    /// What was found at the opening.
+    /// Batches and damage that were found at the opening.
     found: Mutex<Option<LeftOvers>>,
     syncer: OnceLock<Syncer>,
 }
 
 impl DiskBuffer {
-    /// Makes the folder if it isn't there (its parent has to be), and a sub-folder in it; and reads what dead writers
-    /// have left, which takes a while if it is much.
+    /// Opens a buffer. Makes the folder if it isn't there (its parent has to be), and a sub-folder in it; and
+    /// reads what dead writers have left, which takes a while if it is much.
+    ///
+    /// # Errors
+    /// Fails where the folder or the first segment can't be made or read, for example since the disk is full.
     pub fn open(
         folder: impl AsRef<Path>,
         destination: Arc<Destination>,
@@ -90,7 +93,7 @@ impl DiskBuffer {
         Ok(buffer)
     }
 
-    /// Takes over what dead writers have left.
+    /// Takes over the logs that dead writers have left.
     fn look(&self) -> Result<LeftOvers, BufferError> {
         let mut found = LeftOvers::default();
         for log in adopt::adopt(&self.root, &self.destination, &self.options, &mut found)? {
@@ -100,7 +103,7 @@ impl DiskBuffer {
         Ok(found)
     }
 
-    /// Seals and splits are synced as rows are.
+    /// Tells the syncer of new seals and splits: they are synced as rows are.
     fn changed(&self, own: MutexGuard<'_, Log>) {
         let recorded = own.recorded();
         drop(own);

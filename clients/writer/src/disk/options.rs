@@ -1,13 +1,13 @@
-//! What a buffer on a disk is told at its opening.
+//! The options of a buffer on a disk.
 
-/// When what was written is made to survive a loss of power.
+/// The time at which written rows are made to survive a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskSync {
-    /// When the kernel sees fit. The death of the process loses nothing even so.
+    /// The kernel decides when. The death of the process loses nothing even so.
     Never,
-    /// At least so often, in milliseconds.
+    /// The time after which written rows are synced, in milliseconds.
     Interval(u64),
-    /// Before an append is confirmed; one sync serves all who wait.
+    /// Each append is synced before it is confirmed; one sync serves all who wait.
     Always,
 }
 
@@ -15,9 +15,10 @@ pub enum DiskSync {
 pub struct DiskOptions {
     pub batch_rows: usize,
     pub batch_bytes: usize,
-    /// What the segments of this writer, and of those that it has adopted, may take of the disk together.
+    /// The limit of bytes on the disk for the segments of this writer and of the logs that it has adopted,
+    /// together.
     pub max_disk_bytes: u64,
-    /// Size of a segment. A row that is larger gets a larger one.
+    /// The size of a segment. A row that is larger gets a larger segment.
     pub segment_bytes: u64,
     pub sync: DiskSync,
 }
@@ -38,7 +39,7 @@ const MIN_SEGMENT_BYTES: u64 = 16 << 10;
 const MAX_SEGMENT_BYTES: u64 = 1 << 30;
 
 impl DiskOptions {
-    /// There is room for several segments, and a segment has room for several rows.
+    /// Returns options that work: there is room for several segments, and a segment has room for several rows.
     pub(super) fn sane(mut self) -> DiskOptions {
         self.batch_rows = self.batch_rows.max(1);
         self.batch_bytes = self.batch_bytes.max(1);
@@ -47,13 +48,14 @@ impl DiskOptions {
         self
     }
 
-    /// At the end of each segment for seals and dones alone: when rows find no room any more, what is there can still
-    /// be sealed, sent and released.
+    /// Returns the bytes at the end of each segment that are for seals and dones alone: when rows find no
+    /// room any more, the rows that are there can still be sealed, sent and released.
     pub(super) fn reserve_bytes(&self) -> u64 {
         (self.segment_bytes / 16).next_multiple_of(8)
     }
 
-    /// Larger rows go alone; more rows than fit become several records, none larger than a batch.
+    /// Returns the most bytes of rows in one record. A larger row gets its own record; more rows than fit
+    /// become several records, none larger than a batch.
     pub(super) fn record_bytes(&self) -> usize {
         self.batch_bytes.min((self.segment_bytes / 4) as usize)
     }

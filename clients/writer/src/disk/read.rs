@@ -1,4 +1,4 @@
-//! A batch's rows, read back from their segments.
+//! The rows of a batch, read back from its segments.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -8,16 +8,17 @@ use super::scan::Scanner;
 use crate::buffer::BufferError;
 use crate::rows::Body;
 
-/// Where to read; made under the log's lock, used without it. The files stay readable when they are deleted meanwhile.
+/// The places to read a batch from; made under the log's lock, used without it. The files stay readable when
+/// they are deleted meanwhile.
 pub(super) struct Reading {
     pub(super) parts: Vec<Part>,
     pub(super) first: u64,
     pub(super) rows: u64,
-    /// Number of the seal or split that made the batch.
+    /// The number of the seal or split that made the batch.
     pub(super) recorded: u64,
-    /// Something in its segments is lost, perhaps some of its rows.
+    /// True if something in the batch's segments is lost, perhaps some of its rows.
     pub(super) is_suspect: bool,
-    /// For complaints.
+    /// The folder's name, for complaints.
     pub(super) name: String,
 }
 

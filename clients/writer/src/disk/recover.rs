@@ -1,13 +1,14 @@
-//! What a dead writer has left in its log, from the bytes of its segments.
+//! Recovery of a dead writer's log from the bytes of its segments.
 //!
-//! Every sound record counts, also behind a damaged stretch. What is no record and stands at the very end is a *torn
-//! tail*: an append that was under way when the writer died, or, after a loss of power, pages that were not written
-//! yet; nothing that was promised is in it. Anything else that is no record is *damage*. It is counted and complained
-//! of, and its segment is kept aside when it is done with. An error of the disk is neither: the log is left alone, and
-//! tried again.
+//! Every sound record counts, also behind a damaged stretch. Bytes that are no record and stand at the very
+//! end are a *torn tail*: an append that was under way when the writer died, or, after a loss of power, pages
+//! that were not written yet; no promised row is in it. All other bytes that are no record are *damage*. It
+//! is counted and complained of, and its segment is kept aside when it is done with. An error of the disk is
+//! neither: the log is left alone, and tried again.
 //!
-//! A batch whose rows aren't all there can't be sent under its id, which stands for other rows: what is there goes into
-//! new batches. But where the log's first segments have been deleted, the batches that began in them were done.
+//! A batch whose rows aren't all there can't be sent under its id, which stands for other rows: its remaining
+//! rows go into new batches. But where the log's first segments have been deleted, the batches that began in
+//! them were done.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -28,26 +29,27 @@ use crate::buffer::{BufferError, LeftOvers};
 use crate::destination::Destination;
 use crate::id::BatchId;
 
-/// What is read so far.
+/// The state of a log that is being read.
 struct Reading<'a> {
     folder: &'a Folder,
     report: &'a mut LeftOvers,
     segments: VecDeque<Segment>,
     runs: Runs,
-    /// Where the next row should be, if it is known.
+    /// The position where the next row should be, if it is known.
     next_position: Option<u64>,
-    /// Batches that are neither done nor cut, and those that are.
+    /// Batches that are neither done nor cut; `done` has the rows of those that are done.
     sealed: HashMap<BatchId, Range<u64>>,
     done: Vec<Range<u64>>,
     destination: Option<Arc<Destination>>,
-    /// The log was closed: its end is no torn tail.
+    /// True if the log was closed: its end is no torn tail.
     is_closed: bool,
-    /// Where the records of the latest segment end, and whether something that is no record follows.
+    /// The end of the records of the latest segment; `tail` is the range behind it, if that isn't all zeros.
     end: u64,
     tail: Option<Range<u64>>,
 }
 
-/// Reads a log whose lock we have. `None`: nothing in it needs to be kept, and it is removed.
+/// Reads a log whose lock this writer has. Returns `None` if nothing in the log needs to be kept; it is
+/// removed then.
 pub(super) fn recover(
     folder: Folder,
     options: &DiskOptions,
@@ -165,7 +167,7 @@ impl Reading<'_> {
         true
     }
 
-    /// The next row is at this position, or rows are missing.
+    /// Expects the next row at this position, and complains of rows that are missing before it.
     fn expect(&mut self, segment: &mut Segment, position: u64, offset: u64) {
         let missing = position.saturating_sub(self.next_position.unwrap_or(position));
         if missing > 0 {
@@ -209,7 +211,8 @@ impl Reading<'_> {
         true
     }
 
-    /// A segment is only left behind when it is full: its end is known.
+    /// Checks the end of the previous segment. A writer leaves a segment only when it is full, so its end is
+    /// known.
     fn end_of_previous(&mut self, header: SegmentHeader) {
         let Some(previous) = self.segments.back_mut() else { return };
         let number = previous.number;
@@ -241,7 +244,8 @@ impl Reading<'_> {
         self.report.complaints.push(text);
     }
 
-    /// Rows of which nobody knows where they should go can't be sent. Without rows there is nothing to keep.
+    /// Ends a log whose table can't be read: its rows can't be sent, so their segments are kept aside.
+    /// Without rows, only damaged segments are kept.
     fn without_destination(mut self, folder: std::path::PathBuf) -> Result<(), BufferError> {
         for mut segment in std::mem::take(&mut self.segments) {
             segment.is_damaged |= !self.runs.0.is_empty();
@@ -283,7 +287,7 @@ impl Reading<'_> {
         Contents { segments: self.segments, next_number, next_position, groups, batches }
     }
 
-    /// What each range of rows belongs to.
+    /// Returns what each range of rows belongs to.
     fn uses(&mut self, log_from: u64) -> BTreeMap<u64, (u64, Use)> {
         let mut uses = BTreeMap::new();
         let done = std::mem::take(&mut self.done).into_iter().map(|rows| (rows, Use::Done));
@@ -314,7 +318,7 @@ impl Reading<'_> {
         uses
     }
 
-    /// How many of these rows were found.
+    /// Returns how many of these rows were found.
     fn present(&self, rows: &Range<u64>) -> u64 {
         let start = self.runs.0.partition_point(|run| run.end() <= rows.start);
         let concerned = self.runs.0[start..].iter().take_while(|run| run.first < rows.end);
@@ -329,7 +333,7 @@ enum Use {
     Open,
 }
 
-/// A run's rows, by what they belong to.
+/// Divides a run's rows by what they belong to.
 fn pieces(run: &Run, uses: &BTreeMap<u64, (u64, Use)>) -> Vec<(Range<u64>, Use)> {
     let mut pieces = Vec::new();
     let mut at = run.first;
@@ -361,7 +365,7 @@ fn read_header(file: &File, number: u64) -> io::Result<Result<SegmentHeader, Hea
     Ok(header.and_then(|header| if header.number == number { Ok(header) } else { Err(HeaderError::Damaged) }))
 }
 
-/// The table and columns of a log, from the first record that tells.
+/// Returns the table and columns of a log, from the first record that tells them.
 pub(super) fn destination_of(folder: &Folder) -> io::Result<Option<Destination>> {
     for number in folder.segments()? {
         let file = File::open(folder.path.join(file_name(number)))?;

@@ -3,7 +3,7 @@
 use super::format::RecordHeader;
 use super::groups::RecordLocation;
 
-/// A run ends at so many rows or bytes. What is kept in memory of a large log is small even so.
+/// The most rows of a run; `RUN_BYTES` is its most bytes. The runs of a large log take little memory even so.
 const RUN_ROWS: u64 = 1024;
 const RUN_BYTES: u64 = 1 << 20;
 

@@ -1,4 +1,4 @@
-//! Reads a segment's records, one after the other, and finds the next sound one behind what is none.
+//! A scanner that reads a segment's records in order, and finds the next sound record behind damaged bytes.
 
 use std::fs::File;
 use std::io;
@@ -20,14 +20,14 @@ pub(super) struct Scanner<'a> {
     window: Window<'a>,
     checksums: Checksums,
     offset: u64,
-    /// No record reaches beyond.
+    /// The offset that no record reaches beyond.
     limit: u64,
     payload: Range<u64>,
-    /// What is no record and has a sound one behind it: damage.
+    /// Ranges that are no record but have a sound one behind them: damage.
     pub(super) damage: Vec<Range<u64>>,
-    /// What is no record and has none behind it, if it isn't all zeros.
+    /// The range behind the last sound record, if it isn't all zeros.
     pub(super) tail: Option<Range<u64>>,
-    /// Where the last sound record ends.
+    /// The end of the last sound record.
     pub(super) end: u64,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Scanner<'a> {
         Scanner { window, checksums, offset, limit, payload, damage: Vec::new(), tail: None, end: start }
     }
 
-    /// The next sound record. An error is the disk's.
+    /// Returns the next sound record. An error is the disk's.
     pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
         let lost_from = self.offset;
         let mut has_other_than_zeros = false;
@@ -70,7 +70,7 @@ impl<'a> Scanner<'a> {
         Ok(None)
     }
 
-    /// The payload of the record that was found last.
+    /// Returns the payload of the record that was found last.
     pub(super) fn payload(&mut self) -> io::Result<&[u8]> {
         let length = (self.payload.end - self.payload.start) as usize;
         Ok(self.window.get(self.payload.start, length, self.limit)?.unwrap_or_default())
@@ -84,7 +84,7 @@ impl<'a> Scanner<'a> {
         Ok(payload.is_some_and(|payload| header.is_sound(payload)))
     }
 
-    /// Whether the bytes that are too few for a record's header are other than zeros.
+    /// Says whether the last bytes, too few for a record's header, are other than zeros.
     fn has_odd_end(&mut self) -> io::Result<bool> {
         let length = self.limit.saturating_sub(self.offset) as usize;
         let rest = self.window.get(self.offset, length, self.limit)?;
@@ -92,7 +92,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A part of a file.
+/// A part of a file, in memory.
 struct Window<'a> {
     file: &'a File,
     start: u64,
@@ -100,7 +100,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// `None`: that reaches beyond the limit, or beyond the file's end.
+    /// Returns bytes of the file. Returns `None` if they reach beyond the limit, or beyond the file's end.
     fn get(&mut self, offset: u64, length: usize, limit: u64) -> io::Result<Option<&[u8]>> {
         if offset.checked_add(length as u64).is_none_or(|end| end > limit) {
             return Ok(None);
@@ -133,7 +133,7 @@ impl Window<'_> {
         Ok(())
     }
 
-    /// How many zeros, in steps of eight, follow in what is in memory.
+    /// Returns the number of zeros, in steps of eight, that follow in the part in memory.
     fn zeros_at(&self, offset: u64, limit: u64) -> u64 {
         let end = limit.min(self.start + self.bytes.len() as u64);
         if offset < self.start || offset >= end {

@@ -10,33 +10,33 @@ use std::sync::Arc;
 
 use super::format::{Checksums, Kind, RecordHeader, SegmentHeader, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 
-/// A segment that is there.
+/// A segment that has its header.
 pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) path: PathBuf,
     pub(super) file: Arc<File>,
     pub(super) checksums: Checksums,
     pub(super) bytes: u64,
-    /// Positions of its rows: from the first, to behind the last.
+    /// The position of its first row; `to` is the position behind its last row.
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Rows that are not done.
+    /// The number of its rows that are not done.
     pub(super) undone: u64,
-    /// Something in it can't be read: it is kept aside instead of deleted.
+    /// True if something in it can't be read: it is kept aside instead of deleted.
     pub(super) is_damaged: bool,
-    /// Where its records end, when it is not written to any more.
+    /// The offset where its records end, when it is not written to any more.
     pub(super) end: Option<u64>,
     pub(super) durability: Durability,
 }
 
-/// How much of a segment would survive a loss of power.
+/// The part of a segment that would survive a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
     Unknown,
-    /// A sync of the file has failed. The kernel then takes its pages for written, so the next sync would succeed
-    /// without writing them: it is copied to a new file instead.
+    /// A sync of the file has failed. The kernel then takes its pages for written, so the next sync would
+    /// succeed without writing them: the segment is copied to a new file instead.
     Distrusted,
-    /// All of it, and nothing more is written to it.
+    /// All of the segment is on the disk, and nothing more is written to it.
     Whole,
 }
 
@@ -65,7 +65,8 @@ pub(super) fn number_of(name: &str) -> Option<u64> {
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// A file that will be a segment: all of its room is taken, and it is mapped. Without a header it is nothing yet.
+/// A file that will be a segment: all of its room is taken, and it is mapped. Without a header it is no
+/// segment yet.
 pub(super) struct Blank {
     number: u64,
     path: PathBuf,
@@ -75,7 +76,7 @@ pub(super) struct Blank {
 }
 
 impl Blank {
-    /// If the room can't be had, there is no file.
+    /// Makes the file, takes its room on the disk and maps it. If the room can't be had, no file is left.
     pub(super) fn create(folder: &Path, number: u64, bytes: u64) -> io::Result<Blank> {
         let path = folder.join(file_name(number));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -88,7 +89,7 @@ impl Blank {
         remove(&self.path);
     }
 
-    /// Writes the header: from now on it is the segment that is written to.
+    /// Writes the header: from now on this is the segment that is written to.
     pub(super) fn begin(mut self, first_position: u64, previous_end: u64) -> io::Result<(Segment, Active)> {
         let salt = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         let Blank { number, bytes, .. } = self;
@@ -115,7 +116,7 @@ impl Blank {
     }
 }
 
-/// What can't be removed has no header, and is met as such.
+/// Removes a file without a header. If that fails, recovery removes it.
 fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
@@ -137,7 +138,7 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// For file systems that take no room beforehand.
+/// Fills the file with zeros, for file systems that take no room beforehand.
 fn write_zeros(file: &File, bytes: u64) -> io::Result<()> {
     let zeros = [0; 64 << 10];
     let mut at = 0;
@@ -173,13 +174,13 @@ impl Active {
         self.end += super::format::record_bytes(payload_bytes) as u64;
     }
 
-    /// What is left for records, if so much is left alone.
+    /// Returns the bytes that are left for records, if `reserve_bytes` are left alone.
     pub(super) fn room(&self, reserve_bytes: u64) -> u64 {
         self.bytes.saturating_sub(reserve_bytes).saturating_sub(self.end)
     }
 }
 
-/// A file in memory, shared with the kernel: what is written here is the kernel's from that moment.
+/// A file in memory, shared with the kernel: bytes that are written here are the kernel's from that moment.
 struct Map {
     start: *mut u8,
     bytes: usize,

@@ -1,9 +1,9 @@
-//! Makes what was written survive a loss of power: one thread, and one sync for all who wait.
+//! Syncs that make records survive a loss of power: one thread, and one sync for all who wait.
 //!
-//! A sync that failed is never repeated on the same file: the kernel takes its pages for written then, and the next sync
-//! would succeed without writing them. What stands in such a segment is copied to a new file, as long as the cache has
-//! it, and what comes goes into another segment. Nothing is confirmed before. The same goes for the folder: its entries
-//! are made anew.
+//! A sync that failed is never repeated on the same file: the kernel takes its pages for written then, and
+//! the next sync would succeed without writing them. The records of such a segment are copied to a new file,
+//! as long as the cache has them, and later records go into another segment. Nothing is confirmed before. The
+//! same goes for the folder: its entries are made anew.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,10 +19,10 @@ use super::options::DiskSync;
 use super::scan::Scanner;
 use crate::buffer::{BufferError, BufferEvents};
 
-/// How long a disk is left alone after a sync has failed, and failed again.
+/// The time for which a disk is left alone after a sync has failed twice.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// What makes files and their names survive a loss of power. Tests bring one that fails.
+/// A disk that makes files and their names survive a loss of power. Tests bring one that fails.
 pub(super) trait Disk: Send + Sync + 'static {
     fn sync_file(&self, file: &File) -> io::Result<()> {
         file.sync_data()
@@ -44,12 +44,12 @@ pub(super) struct Unsynced {
     pub(super) file: Arc<File>,
     pub(super) checksums: Checksums,
     pub(super) bytes: u64,
-    /// Where its records end, if nothing more is written to it.
+    /// The offset where its records end, if nothing more is written to it.
     pub(super) end: Option<u64>,
     pub(super) is_distrusted: bool,
 }
 
-/// All that was written before is on the disk then.
+/// Syncs all records that were written before, and the names of their files.
 fn sync(log: &Mutex<Log>, disk: &dyn Disk) -> Result<(), BufferError> {
     let segments = lock(log).unsynced();
     for segment in &segments {
@@ -92,7 +92,7 @@ impl Unsynced {
         }
     }
 
-    /// What is in the file as far as the cache knows, on the disk under another name.
+    /// Copies the segment, as far as the cache knows it, to another file and syncs that.
     fn copy(&self, path: &Path, end: u64, disk: &dyn Disk) -> Result<File, BufferError> {
         let copy = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
         let mut bytes = vec![0; 1 << 20];
@@ -111,7 +111,8 @@ impl Unsynced {
         Ok(copy)
     }
 
-    /// Pages that were taken for written may have been read anew, without what was written to them.
+    /// Says whether the copy has all records. Pages that were taken for written may have been read anew,
+    /// without what was written to them.
     fn is_whole(&self, copy: &File, end: u64) -> io::Result<bool> {
         let mut header = [0; SEGMENT_HEADER_BYTES];
         copy.read_exact_at(&mut header, 0)?;
@@ -131,9 +132,9 @@ struct Wanted {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reached {
-    /// All rows before this position.
+    /// The position before which all rows are written or synced.
     before: u64,
-    /// This many seals and splits.
+    /// The number of seals and splits.
     recorded: u64,
 }
 
@@ -163,7 +164,7 @@ impl Syncer {
         Syncer { shared, thread: Mutex::new(thread.ok()) }
     }
 
-    /// All rows before this position are in the files, and so many seals and splits.
+    /// Notes that all rows before this position are in the files, and so many seals and splits.
     pub(super) fn wrote(&self, before: u64, recorded: u64) {
         let mut wanted = lock(&self.shared.wanted);
         let was_clean = wanted.written == wanted.synced;
@@ -174,12 +175,12 @@ impl Syncer {
         }
     }
 
-    /// How many seals and splits are there for good.
+    /// Returns the number of seals and splits that are synced.
     pub(super) fn synced(&self) -> u64 {
         lock(&self.shared.wanted).synced.recorded
     }
 
-    /// After a last sync.
+    /// Stops the thread after a last sync.
     pub(super) fn stop(&self) {
         lock(&self.shared.wanted).is_stopped = true;
         self.shared.changed.notify_one();
@@ -216,7 +217,8 @@ impl Shared {
         }
     }
 
-    /// Until there is something to sync, and it is time. Says up to where, and whether it is for the last time.
+    /// Waits until there is something to sync, and it is time. Returns how far to sync, and whether it is for
+    /// the last time.
     fn wait(&self) -> (Reached, bool) {
         let mut wanted = lock(&self.wanted);
         while wanted.written == wanted.synced && !wanted.is_stopped {
@@ -248,15 +250,15 @@ mod tests {
     use crate::destination::Destination;
     use crate::rows::Rows;
 
-    /// A disk some of whose syncs fail, and whose cache takes pages for written then: what a later sync of the same file
-    /// says is worth nothing.
+    /// A disk some of whose syncs fail. Its cache takes the pages for written then: the result of a later
+    /// sync of the same file is worth nothing.
     #[derive(Default)]
     struct FailingDisk {
         calls: AtomicUsize,
         fails: Vec<usize>,
-        /// Kept open, so that their numbers are not given to other files.
+        /// Files whose sync failed. They are kept open, so that their numbers are not given to other files.
         distrusted: Mutex<Vec<File>>,
-        /// What is on the disk, by the number of the file.
+        /// The bytes that are on the disk, by the number of the file.
         there: Mutex<HashMap<u64, Vec<u8>>>,
     }
 
@@ -330,7 +332,7 @@ mod tests {
         lock(log).append(Rows::new(row, &[row.len() as u32]), || 0).unwrap();
     }
 
-    /// Whether the files as the disk has them hold the row.
+    /// Says whether the files as the disk has them hold the row.
     fn is_there(log: &Mutex<Log>, disk: &FailingDisk, row: &[u8]) -> bool {
         let there = lock(&disk.there);
         let files = lock(log).files();
@@ -338,7 +340,8 @@ mod tests {
         contents.any(|bytes| bytes.windows(row.len()).any(|window| window == row))
     }
 
-    /// Whichever of the syncs fail: when all is said to be on the disk, each row is, in a file in which no sync failed.
+    /// Checks, whichever of the syncs fail: when all is said to be on the disk, each row is, in a file in
+    /// which no sync failed.
     #[test]
     fn a_sync_that_failed_is_not_repeated_on_the_same_file() {
         for first in 0..12 {

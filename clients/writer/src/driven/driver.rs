@@ -1,4 +1,4 @@
-//! Sends what the core says, when it says so.
+//! The driver: sends the batches that the core gives, when the core gives them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use windrow_clickhouse::{Call, CallError, Client, Purpose};
 use crate::failure::Failure;
 use crate::gathering::{Gathering, Next, Outgoing};
 
-/// The server may be silent for this long while it writes a batch.
+/// The time for which the server may be silent while it writes a batch.
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Larger batches are told to be one block: otherwise a part of a batch might be stored, and the rest not. ClickHouse
-/// cuts at a million rows, or 256 MiB in its memory.
+/// The largest batch that is sent without settings that make it one block. A part of a larger batch might be
+/// stored, and the rest not: ClickHouse cuts at a million rows, or 256 MiB in its memory.
 const BLOCK_ROWS: usize = 100_000;
 const BLOCK_BYTES: usize = 32 << 20;
 
@@ -28,7 +28,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Until the writer is closed and drained.
+    /// Sends batches until the writer is closed and drained.
     pub(super) async fn run(self: Arc<Driver>) {
         let mut sends = JoinSet::new();
         loop {
@@ -62,7 +62,8 @@ impl Driver {
         self.off_the_loop(move || driver.gathering.next(driver.now_ms())).await.unwrap_or(Next::Wait { until_ms: None })
     }
 
-    /// Buffers that survive may read and write files; `None` when the runtime is ending.
+    /// Runs `act` on a thread that may block if the buffer survives, since it may read and write files then.
+    /// Returns `None` when the runtime is ending.
     async fn off_the_loop<T: Send + 'static>(&self, act: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         match self.gathering.buffer().survives() {
             true => tokio::task::spawn_blocking(act).await.ok(),

@@ -1,4 +1,4 @@
-//! What can go wrong with a writer, as its caller sees it.
+//! The errors of a writer, as its caller sees them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ pub enum WriterError {
     Call(CallError),
     /// A row's values don't fit the columns. Nothing of the call was taken.
     Row(RowError),
-    /// The buffer didn't take rows: those before them in the same call are taken.
+    /// The buffer didn't take rows. The rows before them in the same call are taken.
     Append(AppendError),
     Buffer(BufferError),
-    /// With `wait`: rows came to a bad end.
+    /// Rows were handed over with an error; only with `wait`.
     NotStored(Arc<WriteError>),
 }
 

@@ -1,4 +1,4 @@
-//! What a writer for Rust programs is told at its opening.
+//! The options of a writer for Rust programs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::disk::{DiskOptions, DiskSync};
 use crate::errors::WriteError;
 use crate::retry::{Backoff, Retry};
 
-/// Where rows wait.
+/// The buffer in which rows wait.
 pub enum WriterBuffer {
-    /// Gone with the process.
+    /// Memory: rows are gone with the process.
     Memory,
-    /// In files of a folder: rows survive the death of the process, and the next writer on the folder stores them.
+    /// Files of a folder: rows survive the death of the process, and the next writer on the folder stores them.
     Disk { folder: PathBuf, max_disk_bytes: u64, sync: DiskSync },
-    /// One of the program's own.
+    /// A buffer of the program's own.
     Own(Arc<dyn Buffer>),
 }
 
@@ -26,27 +26,28 @@ impl WriterBuffer {
     }
 }
 
-/// Called with each error; must not block.
+/// A callback that is told of each error; it must not block.
 pub type OnError = Box<dyn Fn(&Arc<WriteError>) + Send + Sync>;
 
 pub struct WriterOptions {
-    /// Rows of a batch, at most.
+    /// The most rows of a batch.
     pub batch_rows: usize,
-    /// Bytes of a batch, at most; a single row may be larger.
+    /// The most bytes of a batch; a single row may be larger.
     pub batch_bytes: usize,
-    /// How long a row waits for others.
+    /// The time for which a row waits for others.
     pub flush_interval: Duration,
     pub buffer: WriterBuffer,
     pub retry: Box<dyn Retry>,
-    /// Is told of rows that could not be stored; without it they wait in `errors()`.
+    /// The callback for rows that could not be stored; without it the errors wait in `errors()`.
     pub on_error: Option<OnError>,
-    /// Bytes of rows that wait or are in flight; then writing waits.
+    /// The most bytes of rows that wait or are in flight; beyond that, writing waits.
     pub max_bytes: u64,
-    /// Batches that are sent at once.
+    /// The most batches that are in flight at once.
     pub max_in_flight: usize,
-    /// One batch after the other, so that rows are stored in the order in which they were written.
+    /// True if batches are sent one after the other, so that rows are stored in the order in which they were
+    /// written.
     pub ordered: bool,
-    /// `write_row` and `write_rows` return when their rows are stored.
+    /// True if `write_row` and `write_rows` return only when their rows are stored.
     pub wait: bool,
     /// ClickHouse's settings for the inserts.
     pub settings: Vec<(String, String)>,

@@ -5,13 +5,13 @@ use std::fmt;
 
 use super::value::{Column, Value};
 
-/// A row can't be written; nothing of it was taken.
+/// The reason why a row can't be written; nothing of the row was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
-    /// The column, unless it is about the row as a whole.
+    /// The column, unless the error is about the row as a whole.
     pub column: Option<String>,
     pub message: String,
-    /// Which of the rows of a call, from 0.
+    /// The number of the row in its call, from 0.
     pub row: usize,
 }
 
@@ -28,13 +28,19 @@ impl std::error::Error for RowError {}
 
 /// A row: a tuple of up to twelve [`Value`]s, or a reference to one.
 pub trait Row {
-    /// The same for all rows that are checked alike.
+    /// A type that is the same for all row types that are checked alike.
     type Shape: 'static;
 
-    /// Whether rows of this type fit the columns: asked once per writer.
+    /// Checks whether rows of this type fit the columns; called once per writer.
+    ///
+    /// # Errors
+    /// Fails where the number of values is not that of the columns, or a value's type doesn't fit its column.
     fn check(columns: &[Column]) -> Result<(), RowError>;
 
     /// Appends the row in RowBinary; the columns have passed the check.
+    ///
+    /// # Errors
+    /// Fails where a value is out of its column's range, or the number of values is not that of the columns.
     fn encode(&self, columns: &[Column], out: &mut Vec<u8>) -> Result<(), RowError>;
 }
 

@@ -1,4 +1,4 @@
-//! What a writer has to know of its table.
+//! The table as a writer has to know it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ struct Described {
     default_kind: String,
 }
 
-/// Asks for the columns that are named, or for all that rows may give values to.
+/// Asks for the columns that are named, or for all columns that rows may give values to.
 pub(super) async fn describe(client: &Client, table: &str, columns: &[&str]) -> Result<Table, WriterError> {
     let (database, table) = table.split_once('.').unwrap_or(("", table));
     let query = "SELECT database, name, type, default_kind FROM system.columns WHERE table = {t:String} \
@@ -86,7 +86,7 @@ fn take_text(rest: &mut &[u8]) -> Option<String> {
     None
 }
 
-/// Whether the table remembers the ids of batches, so that a repeat after a crash is harmless.
+/// Says whether the table remembers the ids of batches, so that a repeat after a crash is harmless.
 pub(super) async fn deduplicates(client: &Client, destination: &Destination) -> Result<bool, WriterError> {
     let query = "SELECT engine LIKE 'Replicated%' OR engine LIKE 'Shared%' \
                  OR toUInt64OrZero(extract(create_table_query, 'non_replicated_deduplication_window = (\\\\d+)')) > 0 \

@@ -1,4 +1,4 @@
-//! Which Rust values are written to which columns, and how.
+//! Rust values: the columns that each type is written to, and the bytes that are written.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,13 +11,13 @@ pub struct Column {
     pub name: String,
     /// ClickHouse's name of the type.
     pub type_name: String,
-    /// Without `LowCardinality` and `Nullable` around it.
+    /// The type inside of `LowCardinality` and `Nullable`.
     pub data_type: DataType,
     pub is_nullable: bool,
 }
 
 impl Column {
-    /// `None`: no type of which Rust values can be written.
+    /// Makes a column. Returns `None` for a type of which Rust values can't be written.
     pub fn of(name: String, type_name: String) -> Option<Column> {
         let (data_type, is_nullable) = without_wrappers(&DataType::parse(&type_name).ok()?);
         Some(Column { name, type_name, data_type, is_nullable })
@@ -32,19 +32,22 @@ fn without_wrappers(data_type: &DataType) -> (DataType, bool) {
     }
 }
 
-/// A value can't be written, in the words for whoever wrote it.
+/// The reason why a value can't be written, as text for the caller.
 pub type ValueError = &'static str;
 
 /// A value of a row. Implemented for Rust's numbers, texts, addresses, times, `Option` for Nullable columns and `Vec`
 /// for Arrays.
 pub trait Value {
-    /// The same for all types that are checked alike, whatever they borrow.
+    /// A type that is the same for all value types that are checked alike, whatever they borrow.
     type Shape: 'static;
 
-    /// Whether values go into a column of this type; `is_nullable` says whether it takes NULL.
+    /// Says whether values go into a column of this type; `is_nullable` says whether the column takes NULL.
     fn fits(data_type: &DataType, is_nullable: bool) -> bool;
 
     /// Appends the value in RowBinary, to a type that fits.
+    ///
+    /// # Errors
+    /// Fails where the value is out of the column's range, or an array is written to a column of another type.
     fn encode(&self, data_type: &DataType, is_nullable: bool, out: &mut Vec<u8>) -> Result<(), ValueError>;
 }
 
@@ -80,7 +83,7 @@ fn not_null(is_nullable: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Values that are written without a look at the column's type.
+/// Implements [`Value`] for a type that is written without a look at the column's type.
 macro_rules! plain {
     ($rust:ty, $fits:pat, |$value:ident, $out:ident| $encode:expr) => {
         impl Value for $rust {

@@ -24,7 +24,7 @@ use crate::memory::MemoryBuffer;
 use crate::rows::Rows;
 use crate::statistics::Statistics;
 
-/// Gathers rows for one table and stores them in batches, from any number of tasks and threads.
+/// A writer that gathers rows for one table and stores them in batches, from any number of tasks and threads.
 pub struct Writer {
     gathering: Arc<Gathering>,
     columns: Vec<Column>,
@@ -33,14 +33,14 @@ pub struct Writer {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Which types of rows are known to fit: nearly always a single one.
+/// Types of rows that are known to fit: nearly always a single one.
 #[derive(Default)]
 struct Checked {
     first: OnceLock<TypeId>,
     others: RwLock<Vec<TypeId>>,
 }
 
-/// Rows are appended in pieces of at most so many bytes, each of them at once or not at all.
+/// The most bytes of a piece. Rows are appended in such pieces, each of them at once or not at all.
 const PIECE_BYTES: usize = 256 << 10;
 const PIECE_ROWS: usize = 10_000;
 
@@ -55,8 +55,12 @@ struct Encoded {
 }
 
 impl Writer {
-    /// Opens a writer for a table, `table` or `database.table`, and some of its columns, or all. Needs a tokio runtime,
-    /// and looks at the table first. A writer over a disk stores what dead ones have left in its folder.
+    /// Opens a writer for a table, `table` or `database.table`, and some of its columns, or all. Needs a
+    /// tokio runtime, and looks at the table first. A writer over a disk stores what dead writers have left
+    /// in its folder.
+    ///
+    /// # Errors
+    /// Fails where the table can't be looked at or written to, a column is missing, or the buffer can't be opened.
     pub async fn open(
         client: Arc<Client>,
         table: &str,
@@ -95,7 +99,11 @@ impl Writer {
         Ok(Writer { gathering, columns: table.columns, checked: Checked::default(), wait: options.wait, task })
     }
 
-    /// Takes a row; waits while there is no room, and, with [`WriterOptions::wait`], until it is stored.
+    /// Takes a row; waits while there is no room, and, with [`WriterOptions::wait`], until the row is stored.
+    ///
+    /// # Errors
+    /// Fails where the row doesn't fit the columns, the buffer refuses it, or, with `wait`, it could not be
+    /// stored.
     pub async fn write_row<R: Row>(&self, row: R) -> Result<(), WriterError> {
         self.check::<R>()?;
         let encoded = match self.wait {
@@ -110,12 +118,19 @@ impl Writer {
     }
 
     /// Takes the row if there is room, and says whether. Never waits, also not with [`WriterOptions::wait`].
+    ///
+    /// # Errors
+    /// Fails where the row doesn't fit the columns, or the buffer refuses it for another reason than room.
     pub fn try_write_row<R: Row>(&self, row: R) -> Result<bool, WriterError> {
         self.check::<R>()?;
         Ok(matches!(self.try_append(&row)?, Attempt::Taken(_)))
     }
 
-    /// Takes rows in their order; waits as `write_row` does. If the values of one don't fit, none is taken.
+    /// Takes rows in their order; waits as `write_row` does.
+    ///
+    /// # Errors
+    /// Fails as `write_row` does. If the values of one row don't fit, none is taken; otherwise earlier rows
+    /// may be taken.
     pub async fn write_rows<R: Row>(&self, rows: impl IntoIterator<Item = R>) -> Result<(), WriterError> {
         self.check::<R>()?;
         let encoded = self.encode(rows)?;
@@ -130,8 +145,8 @@ impl Writer {
         let _ = telling.await;
     }
 
-    /// Stores what was taken, for so long at most, and ends the writer. What is left then stays in a buffer that
-    /// survives; from memory it is handed over with an error.
+    /// Stores the rows that were taken, for so long at most, and ends the writer. Rows that are left then
+    /// stay in a buffer that survives; from memory they are handed over with an error.
     pub async fn close(&self, timeout: Duration) -> CloseReport {
         self.gathering.close();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -145,8 +160,8 @@ impl Writer {
         abandoned.unwrap_or_default()
     }
 
-    /// Takes the errors that are there now, oldest first, each with the rows it is about. What nobody takes is dropped
-    /// when it becomes too much, and counted.
+    /// Takes the errors that are there now, oldest first, each with the rows it is about. Errors that nobody
+    /// takes are dropped when they become too many, and counted.
     pub fn errors(&self) -> impl Iterator<Item = Arc<WriteError>> + '_ {
         std::iter::from_fn(|| self.gathering.take_error())
     }
@@ -155,7 +170,7 @@ impl Writer {
         self.gathering.statistics()
     }
 
-    /// The columns that rows give values to, in their order.
+    /// Returns the columns that rows give values to, in their order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -268,7 +283,7 @@ impl Writer {
     }
 }
 
-/// Who waits may have gone away.
+/// Makes a callback that sends to a caller who may have stopped waiting.
 fn tell(told: oneshot::Sender<()>) -> OnReached {
     Box::new(move || {
         let _ = told.send(());
@@ -287,7 +302,8 @@ fn row_length(bytes: usize, row: usize) -> Result<u32, RowError> {
     u32::try_from(bytes).map_err(|_| RowError { column: None, message: "a row has more than 4 GiB".into(), row })
 }
 
-/// A writer that is let go without [`Writer::close`] still stores what it has taken, for as long as the runtime lives.
+/// Ends a writer that is let go without [`Writer::close`]: it still stores what it has taken, for as long as
+/// the runtime lives.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.gathering.close();

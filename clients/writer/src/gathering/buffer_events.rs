@@ -1,4 +1,5 @@
-//! What a buffer tells by itself: rows that are kept now, or were not taken, or were stored by another process.
+//! News that a buffer tells by itself: rows that are kept now, or were not taken, or were stored by another
+//! process.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,18 +9,18 @@ use super::calls::{Calls, OnKept};
 use super::Gathering;
 use crate::buffer::{BufferError, BufferEvents};
 
-/// Who waits for the buffer's promise.
+/// The callers who wait for the buffer's promise.
 #[derive(Default)]
 pub(super) struct KeptRows {
     before: u64,
     /// Rows that were not taken after all, as long as somebody may ask for them.
     refused: BTreeMap<u64, (u64, BufferError)>,
     watched: BTreeMap<u64, (u64, OnKept)>,
-    /// The buffer is closed and tells nothing any more.
+    /// True when the buffer is closed and tells nothing any more.
     has_ended: bool,
 }
 
-/// Refusals that are remembered for callers who have not asked yet.
+/// The most refusals that are remembered for callers who have not asked yet.
 const MAX_REFUSED: usize = 10_000;
 
 impl KeptRows {
@@ -51,7 +52,7 @@ impl KeptRows {
         }
     }
 
-    /// Nobody waits any longer for a buffer that is closed.
+    /// Ends all waiting for a buffer that is closed: each caller is told that the outcome is not known.
     pub(super) fn let_go(&mut self, calls: &mut Calls) {
         self.has_ended = true;
         for (_, (_, call)) in std::mem::take(&mut self.watched) {
@@ -72,7 +73,7 @@ fn not_known() -> BufferError {
     BufferError::Other("the writer was closed before these rows were known to be kept: they may be stored".into())
 }
 
-/// Does not keep the writer alive.
+/// A receiver of the buffer's events that does not keep the writer alive.
 pub(super) struct Reporter(Weak<Gathering>);
 
 impl Reporter {

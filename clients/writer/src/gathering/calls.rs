@@ -6,13 +6,14 @@ use std::sync::Arc;
 use super::Gathering;
 use crate::errors::WriteError;
 
-/// Told once what became of some rows: stored, or the error of one of those that were not.
+/// A callback that is told once what became of some rows: stored, or the error of one of those that were not.
 pub type OnSettled = Box<dyn FnOnce(Result<(), Arc<WriteError>>) + Send>;
-/// Told once that something has come to pass.
+/// A callback that is told once that something has come to pass.
 pub type OnReached = Box<dyn FnOnce() + Send>;
-/// Told once whether rows are kept, or why they were not taken.
+/// A callback that is told once whether rows are kept, or why they were not taken.
 pub type OnKept = Box<dyn FnOnce(Result<(), crate::buffer::BufferError>) + Send>;
-/// Told of each error at once; says whether that was all that had to be done with it. Otherwise it waits to be taken.
+/// A callback that is told of each error at once; says whether that was all that had to be done with the
+/// error. Otherwise the error waits to be taken.
 pub type ErrorHook = Box<dyn Fn(&Arc<WriteError>) -> bool + Send + Sync>;
 
 #[derive(Default)]
@@ -41,7 +42,7 @@ impl Calls {
         self.failed.push(FailedRows { error, positions, held_bytes });
     }
 
-    /// Errors first: whoever is told that rows have settled finds theirs.
+    /// Runs the callbacks, errors first: a caller who is told that rows have settled finds their errors.
     pub(super) fn run(mut self, gathering: &Gathering) {
         for FailedRows { error, positions, held_bytes } in std::mem::take(&mut self.failed) {
             let is_kept = gathering.error_hook.get().is_some_and(|hook| !hook(&error));

@@ -14,18 +14,18 @@ use crate::rows::Body;
 
 const NOT_STORED: &str = "the writer was closed before these rows were known to be stored";
 
-/// What a writer had in hand when it was abandoned.
+/// The rows that a writer had in hand when it was abandoned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CloseReport {
     /// Rows that were handed over with an error, as they don't survive the process.
     pub rows_handed_over: u64,
-    /// Rows that stay in the buffer: for the next process that opens it, or for the one that has taken them.
+    /// Rows that stay in the buffer: for the next process that opens it, or for the process that has taken them.
     pub rows_kept: u64,
 }
 
 impl Gathering {
-    /// Nothing more is taken; what was taken is sent without waiting for more. [`Next::Drained`](super::Next) says when
-    /// that is done.
+    /// Closes the writer: no more rows are taken, and those that were taken are sent without waiting for
+    /// more. [`Next::Drained`](super::Next) says when that is done.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut calls = Calls::default();
@@ -38,13 +38,13 @@ impl Gathering {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Everything that was taken has settled.
+    /// Says whether the writer is closed and all rows that were taken have settled.
     pub(super) fn is_drained(&self, state: &State) -> bool {
         self.is_closed() && state.flights.is_empty() && self.held_bytes.load(Ordering::SeqCst) == 0
     }
 
-    /// Ends a writer at once, drained or not, and lets go of its buffer. Rows in memory are handed over with an error.
-    /// Reports of batches that are still under way change nothing any more.
+    /// Ends a writer at once, drained or not, and lets go of its buffer. Rows in memory are handed over with
+    /// an error. Reports of batches that are still under way change nothing any more.
     pub fn abandon(&self) -> CloseReport {
         self.close();
         let mut calls = Calls::default();
@@ -80,7 +80,7 @@ impl Gathering {
         report
     }
 
-    /// For those who wait for rows: these are in the buffer, or were handed over.
+    /// Makes the error for callers who wait for rows: these rows are in the buffer, or were handed over.
     fn closed_error(&self) -> Arc<WriteError> {
         Arc::new(WriteError {
             batch_id: BatchId(0),

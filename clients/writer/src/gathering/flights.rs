@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::buffer::Sealed;
 use crate::id::BatchId;
 
-/// Where a batch stands in line: the number of its seal, then its first row in what was sealed. So the pieces of a
-/// batch have its place.
+/// The place of a batch in line: the number of its seal, then its first row in what was sealed. So the pieces
+/// of a batch have its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LinePosition {
     number: u64,
@@ -25,7 +25,7 @@ pub(super) struct Flight {
 pub(super) enum Stage {
     Ready,
     Sent,
-    /// Until when, and whether it keeps its share of what may be in flight meanwhile.
+    /// The batch waits until `until_ms`; says whether it keeps its share of what may be in flight meanwhile.
     Waiting {
         until_ms: u64,
         keeps_share: bool,
@@ -39,7 +39,7 @@ pub(super) struct Flights {
     by_id: HashMap<BatchId, LinePosition>,
     ready: BTreeSet<LinePosition>,
     waiting: BTreeSet<(u64, LinePosition)>,
-    /// Those that are sent, or keep their share while they wait.
+    /// The number of batches that are sent, or keep their share while they wait.
     shares: usize,
     pub(super) rows: u64,
 }
@@ -53,7 +53,7 @@ impl Flights {
         self.in_line.is_empty()
     }
 
-    /// Rows that other processes have left.
+    /// Returns the number of rows that other processes have left.
     pub(super) fn left_over_rows(&self) -> u64 {
         let sealed = self.in_line.values().map(|flight| &flight.sealed);
         sealed.map(|sealed| sealed.rows - (sealed.positions.end - sealed.positions.start)).sum()
@@ -123,7 +123,7 @@ impl Flights {
         }
     }
 
-    /// Those whose time has come are ready again.
+    /// Makes batches ready again whose time has come.
     pub(super) fn wake(&mut self, now_ms: u64) {
         while let Some(&(until_ms, place)) = self.waiting.first().filter(|(until_ms, _)| *until_ms <= now_ms) {
             let Some(flight) = self.in_line.get(&place) else {
@@ -134,7 +134,7 @@ impl Flights {
         }
     }
 
-    /// The reason to wait is gone.
+    /// Makes a batch ready whose reason to wait is gone.
     pub(super) fn make_ready(&mut self, id: BatchId) {
         if self.get_mut(id).is_some_and(|flight| matches!(flight.stage, Stage::Waiting { .. })) {
             self.set_stage(id, Stage::Ready);
@@ -145,7 +145,7 @@ impl Flights {
         self.waiting.first().map(|(until_ms, _)| *until_ms)
     }
 
-    /// Which batch may be sent now.
+    /// Returns the batch that may be sent now.
     pub(super) fn sendable(&self, ordered: bool, max_in_flight: usize) -> Option<BatchId> {
         let place = match ordered {
             true => self.in_line.first_key_value().map(|(place, _)| place).filter(|place| self.ready.contains(place)),
@@ -154,7 +154,7 @@ impl Flights {
         place.and_then(|place| self.in_line.get(place)).map(|flight| flight.sealed.id)
     }
 
-    /// All of them, in line.
+    /// Returns the ids of all batches, in line.
     pub(super) fn ids(&self) -> Vec<BatchId> {
         self.in_line.values().map(|flight| flight.sealed.id).collect()
     }

@@ -1,9 +1,9 @@
-//! The one place that decides what a writer does next. It sends nothing and reads no clock: drivers do.
+//! The core that decides what a writer does next. It sends nothing and reads no clock: drivers do.
 //!
-//! A driver asks [`Gathering::next`] in a loop, with the time: it sends the batch that it is given, or waits until a
-//! time or until it is woken. What became of a batch it reports by [`Gathering::stored`] and [`Gathering::failed`].
-//! Appends come from any thread; they take no lock but the buffer's, and wake the driver only when there is something
-//! to be done.
+//! A driver asks [`Gathering::next`] in a loop, with the time: it sends the batch that it is given, or waits
+//! until a time or until it is woken. It reports the outcome of a batch by [`Gathering::stored`] and
+//! [`Gathering::failed`]. Appends come from any thread; they take no lock but the buffer's, and wake the
+//! driver only when there is something to be done.
 //!
 //! A row is taken (it counts in `held_bytes` before the buffer has it), waits in the buffer, is sealed with others to a
 //! batch, and *settles*: its batch is stored, or it is handed over with an error. Only then is its room free again. A
@@ -45,7 +45,7 @@ pub struct Gathering {
     max_bytes: u64,
     held_bytes: AtomicU64,
     is_closed: AtomicBool,
-    /// Whether anybody waits for room.
+    /// True while anybody waits for room.
     is_room_awaited: AtomicBool,
     state: Mutex<State>,
     retry: Mutex<Box<dyn Retry>>,
@@ -56,10 +56,10 @@ pub struct Gathering {
 /// Rows that were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Position of the first row: rows are counted from 0, in the order in which they were taken.
+    /// The position of the first row: rows are counted from 0, in the order in which they were taken.
     pub first: u64,
     pub rows: u64,
-    /// Whether the buffer's promise holds already; else [`Gathering::on_kept`] tells when.
+    /// The state of the buffer's promise; if it does not hold yet, [`Gathering::on_kept`] tells when it does.
     pub kept: Kept,
 }
 
@@ -88,13 +88,13 @@ impl Gathering {
         gathering
     }
 
-    /// Called whenever `next` may have something else to say, from any thread. Must not block. Only the first one
-    /// counts.
+    /// Sets the function that is called whenever `next` may have something else to say, from any thread. The
+    /// function must not block. Only the first one counts.
     pub fn set_waker(&self, waker: Box<dyn Fn() + Send + Sync>) {
         let _ = self.waker.set(waker);
     }
 
-    /// Only the first one counts.
+    /// Sets the callback for errors. Only the first one counts.
     pub fn set_error_hook(&self, hook: ErrorHook) {
         let _ = self.error_hook.set(hook);
     }
@@ -108,6 +108,10 @@ impl Gathering {
     }
 
     /// Takes all of the rows, or none. Never waits for room.
+    ///
+    /// # Errors
+    /// Fails where there is no room, the rows are larger than `max_bytes`, or the writer is closed or its
+    /// buffer broken.
     #[inline]
     pub fn append(&self, rows: Rows<'_>) -> Result<Taken, AppendError> {
         let bytes = rows.held_bytes();
@@ -127,7 +131,10 @@ impl Gathering {
         }
     }
 
-    /// The same; `call` is told when the rows have settled, from whichever thread reports it.
+    /// Takes rows as `append` does; `call` is told when the rows have settled, from whichever thread reports it.
+    ///
+    /// # Errors
+    /// Fails where `append` fails; `call` is not told then.
     pub fn append_watched(&self, rows: Rows<'_>, call: OnSettled) -> Result<Taken, AppendError> {
         let bytes = rows.held_bytes();
         self.reserve(bytes)?;
@@ -152,7 +159,8 @@ impl Gathering {
         Ok(Taken { first: appended.first, rows: rows.count() as u64, kept: appended.kept })
     }
 
-    /// `call` is told when all rows that were taken before are settled. They need not wait for others any more.
+    /// Tells `call` when all rows that were taken before are settled. These rows need not wait for others any
+    /// more.
     pub fn flush(&self, call: OnReached) {
         let mut calls = Calls::default();
         let mut state = self.lock();
@@ -163,7 +171,7 @@ impl Gathering {
         self.wake();
     }
 
-    /// `call` is told when the rows are kept, or why they were not taken after all.
+    /// Tells `call` when the rows are kept, or why they were not taken after all.
     pub fn on_kept(&self, taken: Taken, call: OnKept) {
         let mut state = self.lock();
         let known = match taken.kept {
@@ -179,7 +187,7 @@ impl Gathering {
         }
     }
 
-    /// The oldest error that nobody has taken yet.
+    /// Takes the oldest error that nobody has taken yet.
     pub fn take_error(&self) -> Option<Arc<WriteError>> {
         self.lock().errors.pop()
     }

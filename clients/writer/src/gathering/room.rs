@@ -1,4 +1,4 @@
-//! Bytes that may be held at once, and who waits for them.
+//! The bytes that may be held at once, and the callers who wait for them.
 
 use std::sync::atomic::Ordering;
 
@@ -13,8 +13,8 @@ pub(super) struct RoomWaiter {
 }
 
 impl Gathering {
-    /// Takes room, before anything else. The order matters: a writer that is closed after this still waits for the room
-    /// to be given back.
+    /// Takes room, before anything else. The order matters: a writer that is closed after this still waits
+    /// for the room to be given back.
     #[inline]
     pub(super) fn reserve(&self, bytes: u64) -> Result<(), AppendError> {
         let before = self.held_bytes.fetch_add(bytes, Ordering::SeqCst);
@@ -37,9 +37,10 @@ impl Gathering {
         }
     }
 
-    /// `call` is told when there may be room for so much; then an append may be tried again. At once if the writer is
-    /// closed. With 0 it is told when anything has settled, as one that a disk's limit has refused needs it; it tries
-    /// once more after asking, since the last thing to settle may just have done so.
+    /// Tells `call` when there may be room for so many bytes; then an append may be tried again. Tells it at
+    /// once if the writer is closed. With 0, `call` is told when anything has settled, as a caller that a
+    /// disk's limit has refused needs it. Such a caller tries once more after asking, since the last thing to
+    /// settle may just have done so.
     pub fn wait_for_room(&self, bytes: u64, call: OnReached) {
         let mut calls = Calls::default();
         let mut state = self.lock();
@@ -50,12 +51,12 @@ impl Gathering {
         calls.run(self);
     }
 
-    /// What rows of this size count for.
+    /// Says whether there is room for rows that count for so many bytes.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.held_bytes.load(Ordering::SeqCst).saturating_add(bytes) <= self.max_bytes
     }
 
-    /// Tells those that came first, as far as there is room for them all.
+    /// Tells the callers that came first, as far as there is room for all of them.
     pub(super) fn tell_room(&self, state: &mut State, has_settled: bool, calls: &mut Calls) {
         let is_closed = self.is_closed.load(Ordering::SeqCst);
         let mut free = self.max_bytes.saturating_sub(self.held_bytes.load(Ordering::SeqCst));

@@ -1,4 +1,4 @@
-//! What is to be done now: send a batch, or wait.
+//! The decision on what is to be done now: send a batch, or wait.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::id::BatchId;
 use crate::rows::Body;
 
-/// What a driver has to do.
+/// The next step of a driver.
 #[derive(Debug)]
 pub enum Next {
     /// Send this batch, and ask again without waiting for its end.
@@ -28,19 +28,19 @@ pub enum Next {
 /// A batch to be sent.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// Goes along as `insert_deduplication_token`.
+    /// The batch's id, which is sent as `insert_deduplication_token`.
     pub id: BatchId,
     pub destination: Arc<Destination>,
     pub body: Body,
-    /// 1 for the first.
+    /// The number of the attempt: 1 for the first.
     pub attempt: u32,
 }
 
-/// How long a buffer is left alone after it failed.
+/// The time for which a buffer is left alone after it failed, in milliseconds.
 pub(super) const BUFFER_AGAIN_MS: u64 = 500;
 
 impl Gathering {
-    /// What to do at this time, in milliseconds by any clock that doesn't go backwards.
+    /// Returns what to do at this time, in milliseconds by any clock that doesn't go backwards.
     pub fn next(&self, now_ms: u64) -> Next {
         self.look_for_left_overs(now_ms);
         let mut calls = Calls::default();
@@ -77,15 +77,16 @@ impl Gathering {
         Next::Wait { until_ms: self.wake_at(state, now_ms) }
     }
 
-    /// The writer is closing and has nothing to send any more, but rows of it are not stored: another process has taken
-    /// them, and may die before it has stored them.
+    /// Says whether the writer is closing and has nothing to send any more, though rows of it are not stored:
+    /// another process has taken them, and may die before it has stored them.
     fn is_rest_elsewhere(&self, state: &State) -> bool {
         let is_closing = self.is_closed() && self.buffer.survives();
         let is_idle = is_closing && state.flights.is_empty() && self.buffer.open().rows == 0;
         is_idle && self.held_bytes.load(Ordering::SeqCst) > 0
     }
 
-    /// Others' rows are not begun with when the writer is closing, unless its own may be among them.
+    /// Says whether to look for rows of other writers. A closing writer doesn't begin with them, unless its
+    /// own may be among them.
     fn is_looking(&self, state: &State) -> bool {
         !self.is_closed() || self.is_rest_elsewhere(state)
     }
@@ -123,7 +124,8 @@ impl Gathering {
         }
     }
 
-    /// Makes a batch of what waits, if there is a reason and a free place. Says whether there is a new one.
+    /// Makes a batch of the rows that wait, if there is a reason and a free place. Says whether there is a
+    /// new batch.
     fn seal(&self, state: &mut State, now_ms: u64) -> bool {
         let open = self.buffer.open();
         if open.rows == 0 {
@@ -160,7 +162,7 @@ impl Gathering {
             || self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// When something will be due that no call announces.
+    /// Returns when something will be due that no call announces.
     fn wake_at(&self, state: &State, now_ms: u64) -> Option<u64> {
         let seal_ms = state.waiting_since_ms.map(|since_ms| since_ms.saturating_add(state.options.flush_interval_ms));
         // While every place is taken, only the end of a batch changes anything; that wakes.
@@ -175,7 +177,7 @@ impl Gathering {
         [seal_ms, left_overs_ms, state.flights.next_wake_ms()].into_iter().flatten().min()
     }
 
-    /// Not under the lock: there may be much to read.
+    /// Looks for batches of dead writers, not under the lock: there may be much to read.
     fn look_for_left_overs(&self, now_ms: u64) {
         if !self.buffer.survives() || !self.is_time_to_look(&mut self.lock(), now_ms) {
             return;
@@ -199,7 +201,7 @@ impl Gathering {
         }
     }
 
-    /// The first look is for all: also for a writer that is closing.
+    /// Says whether to look now. Every writer looks once, also one that is closing.
     fn is_time_to_look(&self, state: &mut State, now_ms: u64) -> bool {
         let is_time = match state.left_overs_at_ms {
             None => true,

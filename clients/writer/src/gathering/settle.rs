@@ -1,4 +1,4 @@
-//! What became of a batch that was sent.
+//! The outcomes of batches that were sent.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::retry::Attempts;
 use crate::rows::Body;
 
 impl Gathering {
-    /// All rows of the batch are stored.
+    /// Ends a batch all of whose rows are stored.
     pub fn stored(&self, id: BatchId) {
         let mut calls = Calls::default();
         let mut state = self.lock();
@@ -35,7 +35,7 @@ impl Gathering {
         self.wake();
     }
 
-    /// An attempt has failed. The batch is sent again, cut, or handed over.
+    /// Takes note of an attempt that has failed. The batch is sent again, cut, or handed over.
     pub fn failed(&self, id: BatchId, failure: Failure, now_ms: u64) {
         let survives = self.buffer.survives();
         let may_pass = failure.kind == FailureKind::Passing || failure.kind == FailureKind::Refused && survives;
@@ -99,7 +99,7 @@ impl Gathering {
         })
     }
 
-    /// Cuts out the row that the error names, or else cuts in half.
+    /// Cuts out the row that the error names, or else cuts the batch in half.
     fn narrow(&self, state: &mut State, id: BatchId, failure: &Failure, now_ms: u64) {
         let Some(flight) = state.flights.get_mut(id) else { return };
         let rows = flight.sealed.rows as usize;
@@ -161,14 +161,14 @@ impl Gathering {
         }
     }
 
-    /// A batch that can't be marked as done is sent again after a crash, under the same id.
+    /// Marks a batch as done. If that fails, the batch is sent again after a crash, under the same id.
     fn mark_done(&self, state: &mut State, id: BatchId) {
         if let Err(error) = self.buffer.done(id) {
             state.counts.last_error = Some(error.to_string());
         }
     }
 
-    /// Rows have settled: their room is free, and who waits for them is told.
+    /// Settles rows: gives back their room, and tells the callers who wait for them.
     pub(super) fn free(
         &self,
         state: &mut State,

@@ -1,4 +1,4 @@
-//! Which rows have come to their end, and who waits for that.
+//! The rows that have come to their end, and the callers who wait for that.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,7 +35,7 @@ impl Settled {
         self.low
     }
 
-    /// How many rows have come to their end.
+    /// Returns the number of rows that have come to their end.
     pub(super) fn count(&self) -> u64 {
         self.low + self.behind.iter().map(|(start, end)| end - start).sum::<u64>()
     }
@@ -54,7 +54,7 @@ impl Settled {
         }
     }
 
-    /// Until where somebody waits for all rows.
+    /// Returns the position before which somebody waits for all rows.
     pub(super) fn flush_before(&self) -> u64 {
         self.flushes.iter().map(|flush| flush.before).max().unwrap_or(0)
     }
@@ -77,7 +77,7 @@ impl Settled {
         Vec::<Flush>::into_iter(reached).for_each(|flush| calls.push(flush.call));
     }
 
-    /// The writer ends: nobody waits any longer. Who waits for rows is told that they were not stored.
+    /// Ends all waiting, since the writer ends. Callers who wait for rows are told that they were not stored.
     pub(super) fn let_go(self, error: &Arc<WriteError>, calls: &mut Calls) {
         for watched in self.watched.into_values() {
             calls.settled(watched.call, Err(watched.error.unwrap_or_else(|| error.clone())));

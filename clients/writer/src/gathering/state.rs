@@ -1,4 +1,4 @@
-//! What is decided upon, under one lock.
+//! The state that decisions are made upon, under one lock.
 
 use std::collections::VecDeque;
 
@@ -19,13 +19,13 @@ pub(super) struct State {
     pub(super) room_waiters: VecDeque<RoomWaiter>,
     pub(super) errors: ErrorRing,
     pub(super) counts: Statistics,
-    /// All of this writer's rows before this position are in batches.
+    /// The position before which all of this writer's rows are in batches.
     pub(super) sealed_before: u64,
-    /// Since when rows have been waiting.
+    /// The time since which rows have been waiting.
     pub(super) waiting_since_ms: Option<u64>,
-    /// When a buffer that failed is asked again.
+    /// The time before which a buffer that failed is not asked again.
     pub(super) buffer_again_ms: u64,
-    /// `None` until the first look.
+    /// The time of the next look for left-over batches; `None` until the first look.
     pub(super) left_overs_at_ms: Option<u64>,
     /// Batches that the buffer has not recorded yet.
     pub(super) unrecorded: Vec<BatchId>,

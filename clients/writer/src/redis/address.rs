@@ -1,49 +1,50 @@
-//! `redis[s]://[user:password@]host[:port][,host...][/db][?bucket=name&...]`: where a buffer lives, and its options.
+//! `redis[s]://[user:password@]host[:port][,host...][/db][?bucket=name&...]`: the address of a buffer, and
+//! its options.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Name or address of a machine, and a port.
+/// The name or address of a machine, and a port.
 pub type Host = (String, u16);
 
-/// What the hosts of an address are.
+/// The role of an address's hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Topology {
     Single,
-    /// They say where the master of this name is.
+    /// Sentinels, which say where the master of this name is.
     Sentinel {
         master: String,
     },
-    /// Each of them knows which one has a bucket.
+    /// Nodes of a cluster, each of which knows the node that has a bucket.
     Cluster,
 }
 
-/// Where a Redis buffer is. Made by [`RedisAddress::parse`].
+/// The address of a Redis buffer. Made by [`RedisAddress::parse`].
 #[derive(Clone, PartialEq)]
 pub struct RedisAddress {
     /// The server; or Sentinels, or nodes of a cluster, of which one has to answer.
     pub hosts: Vec<Host>,
     pub topology: Topology,
     pub tls: bool,
-    /// Certificates (PEM) that a server's has to come from. `None`: those that the system trusts.
+    /// Certificates (PEM) that a server's has to come from. `None` stands for those that the system trusts.
     pub ca_file: Option<PathBuf>,
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: u32,
-    /// Writers that name the same bucket look after each other's rows.
+    /// The bucket's name. Writers that name the same bucket look after each other's rows.
     pub bucket: String,
-    /// How long a process may be silent before another takes over what it left.
+    /// The time for which a process may be silent before another takes over what it left.
     pub lease: Duration,
-    /// How long a write waits for a Redis that is away, or has no room, before it fails.
+    /// The time for which a write waits for a Redis that is away, or has no room, before it fails.
     pub patience: Duration,
-    /// How long Redis may take to answer before the connection is given up and made again.
+    /// The time that Redis may take to answer before the connection is given up and made again.
     pub answer_limit: Duration,
-    /// Bytes of rows that all writers of the bucket together may have in Redis.
+    /// The most bytes of rows that all writers of the bucket together may have in Redis.
     pub max_bytes: u64,
 }
 
-/// What is wrong with an address, in words for its author.
+/// The mistake in an address, in words for its author.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AddressError(String);
 
@@ -55,7 +56,7 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
-/// Without the password: an address is logged and shown.
+/// Shows the address without the password: an address is logged and shown.
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "rediss" } else { "redis" };
@@ -65,13 +66,13 @@ impl fmt::Debug for RedisAddress {
 }
 
 impl RedisAddress {
-    /// Reads an address. Options behind the question mark: `bucket` (default `windrow`), `lease`, `patience` and
-    /// `answer_limit` in seconds, `max_bytes`; `sentinel=<name of the master>` or `cluster=true` where the hosts are
-    /// Sentinels or nodes of a cluster; `ca_file` for `rediss://`.
+    /// Reads an address. Options behind the question mark: `bucket` (default `windrow`), `lease`, `patience`
+    /// and `answer_limit` in seconds, `max_bytes`; `sentinel=<name of the master>` or `cluster=true` where
+    /// the hosts are Sentinels or nodes of a cluster; `ca_file` for `rediss://`.
     ///
     /// # Errors
-    ///
-    /// Says what is wrong with the address, without a password that stands in it.
+    /// Fails where the address is wrong. The error says what is wrong, without a password that stands in the
+    /// address.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let wrong_scheme = || AddressError("a Redis buffer is named as redis://host:port/db?bucket=name".into());
         let plain = url.strip_prefix("redis://").map(|rest| (rest, false));

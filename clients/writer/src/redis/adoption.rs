@@ -1,5 +1,5 @@
-//! Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the rows that
-//! they had not made batches of.
+//! Lanes of writers that are gone: taken over with the batches that they had, under the same ids, and the
+//! rows that they had not made batches of.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::buffer::Sealed;
 use crate::destination::Destination;
 use crate::id::BatchId;
 
-/// A lane that has become ours.
+/// A lane that this writer has taken over, and its contents.
 pub(super) struct Adopted {
     lane: Lane,
     serial: u64,
@@ -25,7 +25,7 @@ pub(super) struct Adopted {
     contents: Contents,
 }
 
-/// Who adopts.
+/// The writer that adopts lanes.
 pub(super) struct Adopter<'a> {
     pub(super) bucket: &'a Bucket,
     pub(super) owner: &'a str,
@@ -34,11 +34,13 @@ pub(super) struct Adopter<'a> {
 }
 
 impl Adopter<'_> {
-    /// Takes over every lane of the same table whose owner is dead, or has been silent for longer than its lease; also one
-    /// that is ours already and not among those that `has`: the connection broke before its contents were read.
+    /// Takes over every lane of the same table whose owner is dead, or has been silent for longer than its
+    /// lease. Takes over its own lanes, too, if they are not among those that `has`: the connection broke
+    /// before their contents were read.
     ///
-    /// Not one that we have and another had since, who is gone as well: what we have still to say of it would be taken
-    /// as said of what it is now. First we have to hear that it was lost.
+    /// Does not take over a lane that this writer has and another had since, who is gone as well: records
+    /// that this writer has still to send of it would be taken for records of its present contents. First
+    /// this writer has to hear that the lane was lost.
     pub(super) fn adopt_all(
         &self,
         link: &mut Link,
@@ -77,7 +79,7 @@ impl Adopter<'_> {
 }
 
 impl State {
-    /// Enters a lane that was adopted: its batches become ours.
+    /// Enters a lane that was adopted: its batches become this writer's.
     pub(super) fn enter(&mut self, adopted: Adopted, own_destination: &Destination, limits: BatchLimits) {
         let Adopted { lane, serial, destination, contents } = adopted;
         let mut index = LaneIndex::default();
@@ -96,8 +98,8 @@ impl State {
         self.seal_unsealed(number, &sizes, limits);
     }
 
-    /// Joins neighbours to batches as large as they may be. They are recorded at once: a writer of an earlier release, if
-    /// it is the next, overlooks rows of an entry of which others are recorded.
+    /// Joins neighbours to batches as large as they may be. The batches are recorded at once: a writer of an
+    /// earlier release, if it is the next, overlooks rows of an entry of which others are recorded.
     fn seal_unsealed(&mut self, lane: usize, sizes: &HashMap<u64, u64>, limits: BatchLimits) {
         let index = &self.lanes[lane].index;
         let mut groups: Vec<(Range<u64>, u64)> = Vec::new();
@@ -128,7 +130,8 @@ impl State {
         sealed.into_iter().for_each(|id| self.offer(lane, id, false));
     }
 
-    /// A batch that was given up to another process, and comes back when that has died, is under way here still.
+    /// Offers a batch of an adopted lane to the writer. A batch that was given up to another process, and
+    /// comes back when that has died, is still under way here and only changes its lane.
     fn offer(&mut self, lane: usize, id: BatchId, is_recorded: bool) {
         let Some(members) = self.lanes[lane].index.members(id) else { return };
         let members = members.rows.clone();

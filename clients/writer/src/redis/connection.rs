@@ -1,8 +1,8 @@
 //! One connection to Redis, by the library `redis`, spoken to in pipelines. An error ends it; the caller opens the next.
 //!
-//! A bucket's keys all lie on one server. Which one that is, a Sentinel or a node of a cluster is asked each time that a
-//! connection is opened: whoever moved ends the connection with an error (`MOVED`, `READONLY`), and the next one goes to
-//! the right place.
+//! A bucket's keys all lie on one server. Each time that a connection is opened, a Sentinel or a node of a
+//! cluster is asked which server that is. If the bucket has moved, the connection ends with an error
+//! (`MOVED`, `READONLY`), and the next one goes to the right place.
 
 use std::fmt;
 use std::net::ToSocketAddrs;
@@ -15,7 +15,7 @@ use redis::{
 
 use super::address::{Host, RedisAddress, Topology};
 
-/// Why a conversation with Redis ended.
+/// The reason why a conversation with Redis ended.
 #[derive(Debug)]
 pub(super) struct ConnectionError(pub(super) String);
 
@@ -89,7 +89,7 @@ fn open_through(address: &RedisAddress, host: &Host, key: &str) -> Result<Connec
     }
 }
 
-/// The master of a range `[first slot, last slot, [host, port, ...], ...]`, if the slot is in it.
+/// Returns the master of a range `[first slot, last slot, [host, port, ...], ...]`, if the slot is in it.
 fn owner_of(range: Vec<Value>, slot: u16) -> Option<Host> {
     let mut range = range.into_iter();
     let mut number = || u16::from_redis_value(range.next()?).ok();
@@ -99,7 +99,7 @@ fn owner_of(range: Vec<Value>, slot: u16) -> Option<Host> {
     Some((host, u16::from_redis_value(node.into_iter().nth(1)?).ok()?))
 }
 
-/// As the account, in the database that the address names. What Redis has against it is told in its own words.
+/// Logs in as the account, to the database that the address names. A refusal is told in Redis's own words.
 fn log_in(address: &RedisAddress, inner: redis::Connection) -> Result<Connection, ConnectionError> {
     let mut connection = Connection { inner };
     let mut out = Vec::new();
@@ -169,7 +169,7 @@ pub(super) fn text(reply: &Value) -> Option<&str> {
     }
 }
 
-/// An error as Redis writes it.
+/// Returns an error as Redis writes it.
 pub(super) fn error_text(error: &redis::ServerError) -> String {
     match error.details() {
         Some(details) => format!("{} {details}", error.code()),

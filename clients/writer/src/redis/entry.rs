@@ -17,14 +17,14 @@ pub(super) fn to_bytes(rows: Rows<'_>) -> Vec<u8> {
     out
 }
 
-/// What an entry holds, checked: its lengths add up to its bytes.
+/// The rows of an entry, checked: the lengths add up to the bytes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Entry<'a> {
     pub(super) lengths: Vec<u32>,
     pub(super) bytes: &'a [u8],
 }
 
-/// `None`: not what `to_bytes` writes.
+/// Reads an entry that `to_bytes` has written. Returns `None` for other bytes.
 pub(super) fn from_bytes(entry: &[u8]) -> Option<Entry<'_>> {
     let (&version, rest) = entry.split_first()?;
     let (count, rest) = rest.split_first_chunk::<4>()?;

@@ -1,4 +1,4 @@
-//! A lane's keys, and the commands that concern one.
+//! The keys of a lane, and the commands that concern a lane.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::scripts::{Script, Scripts};
 use crate::id::BatchId;
 use crate::rows::Rows;
 
-/// How long word of an emptied lane stays, for an owner that was thought dead and comes back.
+/// The time for which word of an emptied lane stays, for an owner that was thought dead and comes back.
 const TOMBSTONE_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// More bytes than any bucket has, exact in Lua's numbers.
+/// A limit of more bytes than any bucket has, exact in Lua's numbers.
 const NO_LIMIT: &str = "9007199254740992";
 
 /// The keys that all lanes of a bucket share. The braces keep a bucket in one slot of a Redis Cluster.
@@ -29,7 +29,7 @@ pub(super) struct Bucket {
     lease_ms: String,
 }
 
-/// One writer's rows within a bucket, and whose they are now.
+/// One writer's rows within a bucket, and their present owner.
 #[derive(Debug, Clone)]
 pub(super) struct Lane {
     pub(super) name: String,
@@ -65,7 +65,7 @@ impl Bucket {
     }
 }
 
-/// Writes commands of one bucket into a pipeline.
+/// A pipeline that commands of one bucket are written into.
 pub(super) struct Pipeline<'a> {
     pub(super) scripts: &'a Scripts,
     pub(super) bucket: &'a Bucket,
@@ -94,7 +94,7 @@ impl<'a> Pipeline<'a> {
         self.write_entry(lane, &bucket.max_bytes, first_row, rows, None);
     }
 
-    /// The bucket had room for these rows before Redis forgot them.
+    /// Appends rows without a limit: the bucket had room for them before Redis forgot them.
     pub(super) fn append_again(&mut self, lane: &Lane, again: &Again) {
         self.write_entry(lane, NO_LIMIT, again.first, again.rows.rows(), again.batch);
     }
@@ -152,7 +152,7 @@ impl<'a> Pipeline<'a> {
         self.call(Script::Adopt, &[&self.bucket.lanes, &lane.lane], &arguments);
     }
 
-    /// `is_void`: with what is in it.
+    /// Leaves a lane. With `is_void` its rows are deleted.
     pub(super) fn leave(&mut self, lane: &Lane, is_void: bool) {
         let life_ms = TOMBSTONE_LIFE.as_millis().to_string();
         let is_void = if is_void { b"1" } else { b"0" };

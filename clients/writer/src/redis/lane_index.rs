@@ -1,9 +1,10 @@
-//! What is known of a lane: its entries, its batches, and so what may be released when a batch is done. It does no I/O:
-//! it answers with the change to record in Redis.
+//! The index of a lane: its entries, its batches, and so the entries that may be released when a batch is
+//! done. It does no I/O: it answers with the change to record in Redis.
 //!
-//! Rows are numbered through a lane. A batch is a range of them; a half of a batch that was cut may cover a part of an
-//! entry only. An entry is released when all of its rows are done. Until then the batches that are done, and had a part
-//! of it, stay recorded as done, or whoever takes the lane over would take those rows for unsent ones.
+//! Rows are numbered through a lane. A batch is a range of them; a half of a batch that was cut may cover a
+//! part of an entry only. An entry is released when all of its rows are done. Until then the batches that are
+//! done, and had a part of it, stay recorded as done. Otherwise the next owner of the lane would take those
+//! rows for unsent ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -16,7 +17,7 @@ pub(super) struct Members {
     pub(super) is_done: bool,
 }
 
-/// What a record script is told. Entries go by the name of their field.
+/// The content of a record script. Entries go by the name of their field.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Change {
     pub(super) writes: Vec<(BatchId, Members)>,
@@ -51,7 +52,7 @@ impl LaneIndex {
         self.entries.is_empty()
     }
 
-    /// Takes a batch as Redis has it recorded: one that is done has its rows closed.
+    /// Takes a batch as Redis has it recorded. If the batch is done, its rows are closed.
     pub(super) fn add_recorded(&mut self, id: BatchId, members: Members) {
         if members.is_done {
             self.close_rows(&members.rows);
@@ -65,7 +66,7 @@ impl LaneIndex {
         Change { writes: vec![(id, members)], ..Change::default() }
     }
 
-    /// The parent's rows are its children's from now on.
+    /// Replaces a batch by its parts: the parent's rows are its children's from now on.
     pub(super) fn split(&mut self, parent: BatchId, children: Vec<(BatchId, Range<u64>)>) -> Change {
         let mut change = Change { forgets: vec![parent], ..Change::default() };
         self.batches.remove(&parent);
@@ -75,8 +76,8 @@ impl LaneIndex {
         change
     }
 
-    /// The batch is stored, or its rows were given back: they are nobody's business any more. Empty if that is known
-    /// already.
+    /// Ends a batch: it is stored, or its rows were given back, and nobody needs them any more. Returns an
+    /// empty change if that is known already.
     pub(super) fn done(&mut self, id: BatchId) -> Change {
         let Some(members) = self.batches.get_mut(&id).filter(|members| !members.is_done) else {
             return Change::default();
@@ -92,8 +93,7 @@ impl LaneIndex {
         change
     }
 
-    /// What is released or forgotten without a batch becoming done: a record that was cut short by a crash is
-    /// completed.
+    /// Releases and forgets without a batch becoming done: completes a record that was cut short by a crash.
     pub(super) fn tidy(&mut self) -> Change {
         let mut change = Change { releases: self.release_closed(), ..Change::default() };
         self.forget_released(&mut change);
@@ -104,15 +104,15 @@ impl LaneIndex {
         self.batches.get(&id)
     }
 
-    /// Batches that are not done, oldest rows first.
+    /// Returns the batches that are not done, oldest rows first.
     pub(super) fn live_batches(&self) -> Vec<BatchId> {
         let mut live: Vec<_> = self.batches.iter().filter(|(_, members)| !members.is_done).collect();
         live.sort_by_key(|(_, members)| members.rows.start);
         live.into_iter().map(|(id, _)| *id).collect()
     }
 
-    /// Rows of entries that no batch has, in order: written, never sealed. Writers of earlier releases sealed a part of
-    /// an entry when a batch became full in it.
+    /// Returns rows of entries that no batch has, in order: written, never sealed. Writers of earlier
+    /// releases sealed a part of an entry when a batch became full in it.
     pub(super) fn unsealed(&self) -> Vec<Range<u64>> {
         let mut sealed: Vec<&Range<u64>> = self.batches.values().map(|members| &members.rows).collect();
         sealed.sort_by_key(|rows| rows.start);
@@ -137,7 +137,7 @@ impl LaneIndex {
         free
     }
 
-    /// The entries, as ranges of rows, that a range of rows lies in.
+    /// Returns the entries, as ranges of rows, that a range of rows lies in.
     pub(super) fn entries_of(&self, rows: &Range<u64>) -> Vec<Range<u64>> {
         let before = self.entries.range(..=rows.start).next_back();
         let behind = self.entries.range(rows.start + 1..rows.end.max(rows.start + 1));
@@ -170,7 +170,7 @@ impl LaneIndex {
     }
 }
 
-/// The name of an entry's field: its first row and how many it has.
+/// Returns the name of an entry's field: its first row and how many it has.
 pub(super) fn field(first_row: u64, rows: u64) -> String {
     format!("{first_row}:{rows}")
 }
@@ -182,7 +182,7 @@ pub(super) fn parse_field(name: &str) -> Option<Range<u64>> {
 }
 
 impl Members {
-    /// As recorded in Redis: `L` live or `D` done, and the rows.
+    /// Returns the members as recorded in Redis: `L` live or `D` done, and the rows.
     pub(super) fn to_text(&self) -> String {
         format!("{}{}-{}", if self.is_done { 'D' } else { 'L' }, self.rows.start, self.rows.end)
     }
@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(index.done(id(3)).releases, ["0:10"]);
     }
 
-    /// Whatever is recorded: each row of an entry is in a batch or unsealed, and when all of them are done all is released.
+    /// Checks, whatever is recorded: each row of an entry is in a batch or unsealed, and when all rows are
+    /// done all entries are released.
     #[test]
     fn no_row_is_overlooked() {
         let mut random = fastrand::Rng::with_seed(7);

@@ -14,7 +14,7 @@ use crate::buffer::BufferError;
 use crate::id::BatchId;
 use crate::rows::Body;
 
-/// Entries that are asked for at once.
+/// The number of entries that are asked for at once.
 const READ_ENTRIES: usize = 64;
 
 pub(super) struct Link {
@@ -31,9 +31,9 @@ pub(super) struct Surveyed {
     pub(super) destination: Vec<u8>,
 }
 
-/// What Redis has of a lane.
+/// The contents of a lane in Redis.
 pub(super) struct Contents {
-    /// Each entry's rows, and its bytes.
+    /// The rows of each entry, and its bytes.
     pub(super) entries: Vec<(Range<u64>, u64)>,
     pub(super) batches: Vec<(BatchId, Members)>,
     pub(super) complaints: Vec<String>,
@@ -47,7 +47,7 @@ impl Link {
         Ok(Link { connection, scripts })
     }
 
-    /// Sends what `write` puts into a pipeline.
+    /// Sends the commands that `write` puts into a pipeline, and returns the replies.
     pub(super) fn talk(
         &mut self,
         bucket: &Bucket,
@@ -59,7 +59,7 @@ impl Link {
         self.connection.exchange(&out, count)
     }
 
-    /// The same for scripts that answer a verdict.
+    /// Sends a pipeline as `talk` does, for scripts that answer with a verdict.
     pub(super) fn judge(
         &mut self,
         bucket: &Bucket,
@@ -109,7 +109,7 @@ impl Link {
         Ok(contents)
     }
 
-    /// Rows of a lane, cut out of the entries that they lie in.
+    /// Reads rows of a lane, cut out of the entries that they lie in.
     pub(super) fn read(
         &mut self,
         bucket: &Bucket,
@@ -138,7 +138,7 @@ impl Link {
         Ok(Ok(Body::new(bytes, lengths)))
     }
 
-    /// How far a lane went that was emptied by another; `None` if nothing is known of its end.
+    /// Returns how far a lane went that was emptied by another. Returns `None` if nothing is known of its end.
     pub(super) fn tombstone(&mut self, bucket: &Bucket, lane: &Lane) -> Result<Option<u64>, ConnectionError> {
         let replies = self.talk(bucket, |pipeline| pipeline.command(&[b"GET", lane.tombstone.as_bytes()]))?;
         Ok(replies.first().and_then(text).and_then(|next| next.parse().ok()))

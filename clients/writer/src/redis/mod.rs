@@ -1,6 +1,6 @@
 //! Rows in a Redis, shared by the writers of many processes and machines; they survive the end of their process.
 //!
-//! ## What lies in Redis
+//! ## The keys in Redis
 //!
 //! A *bucket* has *lanes*. Each writer has a lane of its own, with an owner, a lease and the table's description; rows
 //! in it are numbered by their positions. Under `{windrow:<bucket>}`:
@@ -14,15 +14,16 @@
 //! | `:lane:<name>:batches` | hash | batch id to its rows, live or done ([`lane_index`]) |
 //! | `:lane:<name>:gone` | string | for a day: the lane was emptied, and how far it went |
 //!
-//! ## Who does what
+//! ## The work of a call, and of the thread
 //!
-//! Calls of the buffer never wait: they change what is known here ([`state`]) and queue what Redis has to be told
-//! ([`queue`]). One thread ([`worker`]) sends the queue in pipelines. Everything it sends is a script, and every script begins with the
-//! question whether the lane is still its caller's. Rows are kept when their entry's script has answered; a batch's
-//! rows are given out to be sent once the batch's record has. Rows stay in this process's memory until they are stored,
-//! so a batch is written to Redis once and read never, except by a process that takes it over.
+//! Calls of the buffer never wait: they change what is known here ([`state`]) and queue what Redis has to be
+//! told ([`queue`]). One thread ([`worker`]) sends the queue in pipelines. All changes are made by scripts,
+//! and a script that writes to a lane begins with the question whether the lane is still its caller's. Rows
+//! are kept when their entry's script has answered; a batch's rows are given out to be sent once the batch's
+//! record has. Rows stay in this process's memory until they are stored, so a batch is written to Redis once
+//! and read never, except by a process that takes it over.
 //!
-//! ## What happens once
+//! ## Repeats
 //!
 //! The connection may break between a command and its answer; then everything unanswered is sent again. An entry says
 //! where it begins, and the lane where the next one has to: an entry that is there is not added again, one that comes
@@ -30,16 +31,16 @@
 //! that Redis did not confirm in time is refused, and withdrawn: the next thing that Redis hears of it deletes it. Only
 //! a process that dies between the two, or is thought dead, leaves rows that were refused and are stored anyway.
 //!
-//! ## Who dies
+//! ## The death of a writer
 //!
-//! A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was left, or
-//! whose lease has run out is taken over by the next writer for the same table: of two that try, one wins. Batches keep
-//! their ids and members; rows that were in none are made new ones of, recorded before they are sent. That goes for
-//! every row, also the rest of an entry: earlier releases cut entries where a batch became full. What was thought
-//! dead and is not finds out with its next word to Redis, and goes on in another lane ([`replace`]); its batches that
-//! were recorded both of them send, under one id.
+//! A lane whose owner is known to be dead (its process ran on this machine and does so no more), which was
+//! left, or whose lease has run out is taken over by the next writer for the same table: of two that try, one
+//! wins. Batches keep their ids and members; rows that were in none are put into new batches, recorded before
+//! they are sent. That goes for every row, also the rest of an entry: earlier releases cut entries where a
+//! batch became full. A writer that was thought dead and is not finds out with its next word to Redis, and goes
+//! on in another lane ([`replace`]). Its batches that were recorded are sent by both writers, under one id.
 //!
-//! Nothing is deleted by size or age: what is done is released, entry by entry, and only that.
+//! Nothing is deleted by size or age: only entries whose rows are done are released, one by one.
 //!
 //! It is not for Redis as a cache: with an eviction policy that drops keys, rows are dropped. How much survives the end
 //! of Redis itself is Redis's to say (`appendonly`, `appendfsync`).
@@ -80,8 +81,11 @@ pub struct RedisBuffer {
 }
 
 impl RedisBuffer {
-    /// Connects, registers a lane, and takes over what dead writers for the same table have left. Waits for Redis, up
-    /// to the address's `answer_limit` a time.
+    /// Connects, registers a lane, and takes over what dead writers for the same table have left. Waits for
+    /// Redis, up to the address's `answer_limit` a time.
+    ///
+    /// # Errors
+    /// Fails where Redis is not reached or refuses a command, or the thread can't be started.
     pub fn open(
         address: RedisAddress,
         destination: Destination,

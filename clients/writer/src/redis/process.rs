@@ -1,16 +1,18 @@
-//! Whether the process that owns a lane lives still: known at once for one that ran beside us, by the lease for others.
+//! Identities of processes, and whether the process that owns a lane still lives. That is known at once for a
+//! process on the same machine; for others the lease decides.
 
 use std::fs;
 
-/// This process: machine since its boot, namespace of process numbers, number, and when it started. A number is given
-/// out again in time, and each container counts from 1: only all four together name a process.
+/// Returns the identity of this process: machine since its boot, namespace of process numbers, number, and
+/// when it started. A number is given out again in time, and each container counts from 1: only all four
+/// together name a process.
 pub(super) fn own_identity() -> String {
     let pid = std::process::id();
     let place = place().unwrap_or_else(|| "elsewhere".into());
     format!("{place}/{pid}/{}", start_time(pid).unwrap_or_default())
 }
 
-/// True only when it is certain.
+/// Says whether a process is dead; true only when that is certain.
 pub(super) fn is_dead(identity: &str) -> bool {
     let mut parts = identity.rsplitn(3, '/');
     let (Some(started), Some(pid), Some(where_it_ran)) = (parts.next(), parts.next(), parts.next()) else {
@@ -26,7 +28,8 @@ fn place() -> Option<String> {
     Some(format!("{}/{}", boot.trim(), namespace.to_str()?))
 }
 
-/// The start in ticks since the boot; `None` also for a process that has ended and waits for its parent to notice.
+/// Returns the start in ticks since the boot. Returns `None` also for a process that has ended and waits for
+/// its parent to notice.
 fn start_time(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so fields are counted from its end.

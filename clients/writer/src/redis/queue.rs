@@ -1,8 +1,8 @@
-//! What Redis has to be told, and in which order.
+//! The queue of operations that Redis has to be told, and their order.
 //!
-//! Rows of new appends are told in the order of their positions, behind each other. What became of rows that Redis has
-//! does not wait for them: a record frees the room that they may be waiting for. What is written again, in a lane that
-//! took the place of a lost one, comes before all else: records are about rows that are there.
+//! New appends are sent in the order of their positions, behind each other. Records of rows that Redis has do
+//! not wait for appends: a record frees the room that they may be waiting for. Rows that are written again,
+//! in a lane that took the place of a lost one, come before all else: records are about rows that are there.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,16 +13,17 @@ use super::state::{LaneNumber, Piece};
 use crate::id::BatchId;
 use crate::rows::Body;
 
-/// What one pipeline carries at most.
+/// The most operations of one pipeline; `FLIGHT_BYTES` is the most bytes of rows.
 const FLIGHT_OPS: usize = 1024;
 const FLIGHT_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) struct Pending {
     pub(super) piece: Piece,
     pub(super) deadline: Instant,
-    /// The rest of the append is in the piece behind it.
+    /// True if the rest of the append is in the piece behind it.
     pub(super) has_more: bool,
-    /// It may be in Redis: it is not added to any more, and has to be withdrawn before it is refused.
+    /// True if the piece may be in Redis: it is not added to any more, and has to be withdrawn before it is
+    /// refused.
     pub(super) was_sent: bool,
 }
 
@@ -30,13 +31,13 @@ pub(super) struct Pending {
 pub(super) struct Again {
     pub(super) first: u64,
     pub(super) rows: Body,
-    /// The batch that they are, if they are one: it is recorded with them.
+    /// The batch that the rows are, if they are one: it is recorded with them.
     pub(super) batch: Option<BatchId>,
 }
 
 pub(super) enum Op {
     Append(Pending),
-    /// Rows that were refused: gone from Redis if they had come there.
+    /// Rows that were refused: they are deleted from Redis if they had come there.
     Withdraw {
         positions: Range<u64>,
         was_sent: bool,
@@ -51,7 +52,7 @@ pub(super) enum Op {
         serial: u64,
         change: Change,
     },
-    /// An adopted batch's rows are wanted. It goes alone.
+    /// An adopted batch whose rows are to be read. This operation goes alone.
     Read(BatchId),
 }
 
@@ -68,7 +69,7 @@ impl Queue {
         self.again.is_empty() && self.records.is_empty() && self.rows.is_empty()
     }
 
-    /// What goes in the next pipeline. While the bucket is full, one append asks whether it still is.
+    /// Takes the operations of the next pipeline. While the bucket is full, one append asks whether it still is.
     pub(super) fn take_flight(&mut self, is_full: bool) -> Vec<Op> {
         let mut flight = Flight { ops: Vec::new(), bytes: 0 };
         if !self.again.is_empty() {
@@ -87,7 +88,7 @@ impl Queue {
         flight.ops
     }
 
-    /// For what was not taken: it is the first to be sent again.
+    /// Puts back operations that were not applied: they are the first to be sent again.
     pub(super) fn put_back(&mut self, flight: Vec<Op>) {
         for op in flight.into_iter().rev() {
             let queue = match op {
@@ -106,7 +107,7 @@ impl Queue {
         })
     }
 
-    /// Where the first of the rows that are on their way begin.
+    /// Returns the position of the first of the rows that are on their way.
     pub(super) fn first_position(&self) -> Option<u64> {
         self.rows.front().and_then(|op| match op {
             Op::Append(pending) => Some(pending.piece.first),
@@ -115,7 +116,7 @@ impl Queue {
         })
     }
 
-    /// A lane that is not ours any more hears nothing of us.
+    /// Drops the records of a lane that is not this writer's any more.
     pub(super) fn forget_records(&mut self, of: LaneNumber) {
         self.records.retain(|op| !is_record_of(op, of));
     }
@@ -157,8 +158,8 @@ impl Flight {
     }
 }
 
-/// Rows that were never sent leave nothing to be deleted: one withdrawal passes over all of them, however long Redis is
-/// away.
+/// Queues a withdrawal. Rows that were never sent leave nothing to be deleted: one withdrawal passes over all
+/// of them, however long Redis is away.
 pub(super) fn push_withdrawal(ops: &mut VecDeque<Op>, positions: Range<u64>, was_sent: bool) {
     if let (false, Some(Op::Withdraw { positions: last, was_sent: false })) = (was_sent, ops.back_mut()) {
         if last.end == positions.start {

@@ -1,12 +1,14 @@
-//! A writer whose lane was lost goes on in another.
+//! The replacement of a lost lane: its writer goes on in another lane.
 //!
-//! Either another process thought it dead (it was stopped for longer than its lease) and has its rows now: then they
-//! are that one's, and this writer only waits to hear that they are stored. Or Redis itself has forgotten them (it was
-//! started again without its data, or with older data): then what is still in this process's memory is written there
-//! once more. It may be both: of a lane that another has, Redis says how far it goes, and what lies behind is forgotten.
+//! Either another process thought the writer dead (it was stopped for longer than its lease) and has its rows
+//! now: then the rows are that process's, and this writer only waits to hear that they are stored. Or Redis
+//! itself has forgotten the rows (it was started again without its data, or with older data): then those that
+//! are still in this process's memory are written there once more. It may be both: of a lane that another
+//! has, Redis says how far it goes, and rows behind that are forgotten.
 //!
-//! All of that is one change of what is known here, under one lock. What has to be written again is queued like
-//! everything else, before the rest; so a lane that is lost while that is under way is one that was lost.
+//! All of that is one change of what is known here, under one lock. Rows that have to be written again are
+//! queued like everything else, before the rest; so a lane that is lost while that is under way is treated
+//! like any lost lane.
 
 use std::ops::Range;
 
@@ -18,14 +20,14 @@ use crate::buffer::BufferError;
 use crate::id::BatchId;
 use crate::rows::{Body, Chunk};
 
-/// What became of the lane that was lost.
+/// The way in which a lane was lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Loss {
-    /// Rows before this position lie in it, and are another's now.
+    /// Another process has the lane: rows before this position lie in it, and are that process's now.
     Taken { before: u64 },
-    /// Redis doesn't know it.
+    /// Redis doesn't know the lane.
     Forgotten,
-    /// It is ours still, but Redis has an earlier state of it.
+    /// The lane is still this writer's, but Redis has an earlier state of it.
     Behind,
 }
 
@@ -40,7 +42,7 @@ impl Loss {
 }
 
 impl State {
-    /// Lanes that this writer has, or is about to discard.
+    /// Says whether this writer has the lane, or is about to discard it.
     pub(super) fn has_lane(&self, name: &str) -> bool {
         let mut named = self.lanes.iter().enumerate().filter(|(_, state)| state.lane.name == name);
         named.any(|(number, state)| !state.is_gone || self.queue.discards(number))
@@ -52,7 +54,7 @@ impl State {
         self.lanes.push(LaneState { lane, index: Default::default(), serial: 0, is_gone: false, destination: None });
     }
 
-    /// Goes on in a new lane. Says before which position rows are kept.
+    /// Goes on in a new lane. Returns the position before which rows are kept.
     pub(super) fn move_to(&mut self, lane: Lane, loss: Loss) -> Option<u64> {
         let former = self.own;
         let taken_before = if let Loss::Taken { before } = loss { before } else { 0 };
@@ -67,7 +69,7 @@ impl State {
         kept_before
     }
 
-    /// Appends without an answer that came there before the lane was lost.
+    /// Confirms appends without an answer that came there before the lane was lost.
     fn take_arrived(&mut self, taken_before: u64) -> Option<u64> {
         let mut kept_before = None;
         for op in std::mem::take(&mut self.queue.rows) {
@@ -82,8 +84,8 @@ impl State {
         kept_before
     }
 
-    /// What lies in a lane that another has now is that one's. Batches of this writer's rows that were recorded are sent
-    /// here, too, under the same id.
+    /// Gives up the rows of a lane that another process has now. Batches of this writer's rows that were
+    /// recorded are sent here, too, under the same id.
     pub(super) fn give_up(&mut self, number: LaneNumber, taken_before: u64) {
         let mut rows = Vec::new();
         if number == self.own {
@@ -113,7 +115,8 @@ impl State {
         }
     }
 
-    /// A batch is to be cut whose lane is gone: nobody would know the pieces. It is for the one who has the lane.
+    /// Refuses to cut a batch whose lane is gone: nobody would know the pieces. The batch is left to the
+    /// process that has the lane.
     pub(super) fn leave_whole(&mut self, id: BatchId) -> BufferError {
         // It is not known yet what became of the own lane.
         if self.batches.get(&id).is_some_and(|batch| batch.lane == self.own) {
@@ -127,8 +130,8 @@ impl State {
         BufferError::UnknownBatch(id)
     }
 
-    /// Queues what Redis doesn't have any more of the former lane, for the own one, in front of what was queued for that.
-    /// Sealed rows lie there as one entry for each batch.
+    /// Queues the rows of the former lane that Redis doesn't have any more, for the own lane, in front of the
+    /// operations that were queued for that. Sealed rows lie there as one entry for each batch.
     fn write_again(&mut self, former: LaneNumber, taken_before: u64) {
         let own = self.own;
         let index = &mut self.lanes[own].index;
@@ -164,7 +167,7 @@ impl State {
         }
     }
 
-    /// Rows are in the own lane again.
+    /// Notes that rows are in the own lane again.
     pub(super) fn wrote_again(&mut self, batch: Option<BatchId>) {
         if let Some(batch) = batch.and_then(|id| self.batches.get_mut(&id)) {
             batch.is_recorded = true;

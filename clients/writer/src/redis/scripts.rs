@@ -1,5 +1,5 @@
-//! The scripts that run inside Redis, and how they are called: by the digest that Redis gives them when a connection
-//! begins.
+//! The scripts that run inside Redis, and how they are called: by the digest that Redis gives them when a
+//! connection begins.
 
 use redis::{Cmd, Value};
 
@@ -28,7 +28,7 @@ const SOURCES: [&str; 8] = [
     include_str!("scripts/leave.lua"),
 ];
 
-/// The scripts as this Redis knows them.
+/// The digests of the scripts, as this Redis gave them.
 pub(super) struct Scripts {
     digests: Vec<Vec<u8>>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Scripts {
 impl Scripts {
     pub(super) const COUNT: usize = SOURCES.len();
 
-    /// A pipeline of `COUNT` commands.
+    /// Returns a pipeline of `COUNT` commands that load the scripts.
     pub(super) fn loading() -> Vec<u8> {
         let mut out = Vec::new();
         for source in SOURCES {
@@ -45,7 +45,7 @@ impl Scripts {
         out
     }
 
-    /// What they were answered with; the error's text where Redis refuses one.
+    /// Takes the replies to `loading`. Fails with the error's text where Redis refuses a script.
     pub(super) fn loaded(replies: Vec<Value>) -> Result<Scripts, String> {
         let digest = |reply| match reply {
             Value::BulkString(digest) => Ok(digest),
@@ -62,22 +62,22 @@ impl Scripts {
     }
 }
 
-/// What a script says.
+/// The answer of a script.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Done,
     /// The bucket has no room.
     Full,
-    /// Something in front of it was not taken.
+    /// Rows in front of this entry were not taken.
     Gap,
-    /// Somebody else has the lane, or (`owner` is empty) it is not there.
+    /// Another process has the lane, or (`owner` is empty) Redis has no such lane.
     Lost {
         owner: String,
         next_row: Option<u64>,
     },
 }
 
-/// The verdict in a script's reply; the text of an error that makes this connection useless otherwise.
+/// Returns the verdict in a script's reply. Fails with the text of an error that makes this connection useless.
 pub(super) fn verdict(reply: &Value) -> Result<Verdict, String> {
     let items = match reply {
         Value::Array(items) => items.as_slice(),

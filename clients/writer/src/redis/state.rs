@@ -1,8 +1,9 @@
-//! What a Redis buffer knows, under one lock: rows on their way, rows that wait, batches, lanes. It does no I/O.
+//! The state of a Redis buffer, under one lock: rows on their way, rows that wait, batches, lanes. It does no I/O.
 //!
-//! Rows go through: *pending* (queued, perhaps sent, not confirmed), *half* (a piece of an append of which the rest is
-//! not confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued). A batch is made of whole entries: a
-//! writer of an earlier release that takes the lane over looks only for entries of which no batch has any row.
+//! Rows go through: *pending* (queued, perhaps sent, not confirmed), *half* (a piece of an append of which
+//! the rest is not confirmed), *waiting* (kept), *sealed* (in a batch; its record is queued). A batch is made
+//! of whole entries: a writer of an earlier release that takes the lane over looks only for entries of which
+//! no batch has any row.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -17,8 +18,8 @@ use crate::destination::Destination;
 use crate::id::BatchId;
 use crate::rows::{Body, Chunk, Rows};
 
-/// An entry is no larger than this unless a single row is: small enough to go between others', large enough to cost
-/// nothing.
+/// The most bytes of an entry, unless a single row is larger: small enough to go between others', large
+/// enough to cost nothing.
 const MAX_ENTRY_BYTES: usize = 1024 * 1024;
 
 /// Some rows of this writer, by the position of the first.
@@ -41,14 +42,14 @@ impl Piece {
     }
 }
 
-/// Which lane, by its number in `State::lanes`. Lanes don't change their numbers.
+/// The number of a lane in `State::lanes`. Lanes don't change their numbers.
 pub(super) type LaneNumber = usize;
 
 pub(super) struct LaneState {
     pub(super) lane: Lane,
     pub(super) index: LaneIndex,
     pub(super) serial: u64,
-    /// Somebody else has it, or it is empty and was left.
+    /// True if another process has the lane, or it is empty and was left.
     pub(super) is_gone: bool,
     pub(super) destination: Option<Arc<Destination>>,
 }
@@ -57,7 +58,7 @@ pub(super) struct Batch {
     pub(super) lane: LaneNumber,
     pub(super) sealed: Sealed,
     pub(super) members: Range<u64>,
-    /// Of an adopted batch, as soon as it was read.
+    /// The rows; those of an adopted batch, as soon as they were read.
     pub(super) body: Option<Result<Body, BufferError>>,
     pub(super) is_recorded: bool,
     is_asked_for: bool,
@@ -79,7 +80,7 @@ pub(super) struct HeldRows {
 pub(super) struct State {
     pub(super) next_position: u64,
     pub(super) queue: Queue,
-    /// The bucket had no room when it was asked last.
+    /// True if the bucket had no room when it was asked last.
     pub(super) is_full: bool,
     pub(super) half: Vec<Piece>,
     pub(super) waiting: VecDeque<Piece>,
@@ -94,7 +95,7 @@ pub(super) struct State {
     pub(super) is_closed: bool,
 }
 
-/// How large batches may be.
+/// The largest size of batches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchLimits {
     pub(super) rows: usize,
@@ -102,7 +103,8 @@ pub(super) struct BatchLimits {
 }
 
 impl State {
-    /// Queues rows, with others if the last entry has not been sent. Answers the position of the first.
+    /// Queues rows, together with others if the last entry has not been sent. Returns the position of the
+    /// first row.
     pub(super) fn append(&mut self, mut rows: Rows<'_>, limits: BatchLimits, deadline: Instant) -> u64 {
         let first = self.next_position;
         self.next_position += rows.count() as u64;
@@ -129,7 +131,8 @@ impl State {
         first
     }
 
-    /// A piece is in Redis. With the last one of an append all of its rows are kept: says before which position.
+    /// Notes that a piece is in Redis. With the last piece of an append all of its rows are kept: returns the
+    /// position before which they are.
     pub(super) fn confirm(&mut self, pending: Pending) -> Option<u64> {
         self.half.push(pending.piece);
         if pending.has_more {
@@ -148,7 +151,7 @@ impl State {
         Some(before)
     }
 
-    /// Appends whose time is over become withdrawals. What is refused by that.
+    /// Turns appends whose time is over into withdrawals. Returns the rows that are refused by that.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<HeldRows> {
         let mut refused = Vec::new();
         let mut kept = VecDeque::with_capacity(self.queue.rows.len());
@@ -176,7 +179,8 @@ impl State {
         refused
     }
 
-    /// Where the bucket is full, what waits is as much as there will be: others wait for the room that it takes.
+    /// Returns the counts of rows that wait. Where the bucket is full, no more rows will come, so those that
+    /// wait make a full batch: others wait for the room that they take.
     pub(super) fn open(&self, limits: BatchLimits) -> Open {
         let by_rows = self.waiting_rows / limits.rows.max(1) as u64;
         let by_bytes = self.waiting_bytes / limits.bytes.max(1) as u64;
@@ -184,8 +188,8 @@ impl State {
         Open { rows: self.waiting_rows, full_batches: by_rows.max(by_bytes).max(by_room) }
     }
 
-    /// Takes the oldest entries that wait, as many as a batch may have. None is larger than that. Rows behind a gap, left
-    /// by some that were refused, are in another batch.
+    /// Takes the oldest entries that wait, as many as a batch may have. No entry is larger than that. Rows
+    /// behind a gap, left by some that were refused, are in another batch.
     fn take_waiting(&mut self, limits: BatchLimits) -> Option<Piece> {
         let mut batch = self.waiting.pop_front()?;
         while let Some(next) = self.waiting.front() {
@@ -264,7 +268,7 @@ impl State {
         Ok(sealed)
     }
 
-    /// A batch's rows, once its record is in Redis. Rows that have to be read are asked for.
+    /// Returns a batch's rows, once its record is in Redis. Rows that have to be read are asked for.
     pub(super) fn load(&mut self, id: BatchId) -> Result<Body, BufferError> {
         let batch = self.batches.get_mut(&id).ok_or(BufferError::UnknownBatch(id))?;
         match &batch.body {
@@ -303,7 +307,7 @@ impl State {
         }
     }
 
-    /// Which of these rows wait no longer, and those that still do.
+    /// Takes out pieces that wait no longer, and keeps those that still do.
     pub(super) fn divide_waiting(&mut self, goes: impl Fn(&Piece) -> bool) -> Vec<Piece> {
         let (gone, left): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(goes);
         for piece in &gone {
@@ -338,7 +342,7 @@ pub(super) mod tests {
         state.append(Rows::new(&vec![b'x'; rows], &vec![1; rows]), LIMITS, deadline)
     }
 
-    /// What Redis would do with all that is queued.
+    /// Answers everything that is queued as Redis would. Returns the positions before which rows are kept.
     pub(in super::super) fn confirm_all(state: &mut State) -> Vec<u64> {
         let mut kept = Vec::new();
         while !state.queue.is_empty() {

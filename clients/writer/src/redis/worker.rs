@@ -1,8 +1,8 @@
-//! The thread that talks to Redis: takes what is queued, sends it as one pipeline, and tells what came of it.
+//! The thread that talks to Redis: takes what is queued, sends it as one pipeline, and tells the outcome.
 //!
-//! Whatever was queued while a pipeline was under way goes in the next, in the order of [`queue`](super::queue): that is
-//! the group commit. A connection that breaks takes nothing along: the same operations are sent again on the next one, and the scripts see which had been
-//! applied.
+//! Operations that were queued while a pipeline was under way go in the next, in the order of
+//! [`queue`](super::queue): that is the group commit. A connection that breaks takes nothing along: the same
+//! operations are sent again on the next one, and the scripts see which had been applied.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,9 +21,9 @@ use crate::buffer::{BufferError, BufferEvents};
 use crate::destination::Destination;
 use crate::id::BatchId;
 
-/// How long to wait before Redis is tried again, or asked again for room.
+/// The time to wait before Redis is tried again, or asked again for room.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How long a writer that is closed waits for what it has still to say.
+/// The time for which a writer that is closed waits until its last changes are sent.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 pub(super) struct Shared {
@@ -84,7 +84,7 @@ impl Shared {
         link.judge(&self.bucket, |pipeline| pipeline.register(lane, &self.process, &destination)).map(|_| ())
     }
 
-    /// Takes over what dead writers for the same table have left.
+    /// Takes over the lanes that dead writers for the same table have left.
     pub(super) fn adopt(&self, link: &mut Link) -> Result<(), ConnectionError> {
         let adopter = Adopter {
             bucket: &self.bucket,
@@ -98,12 +98,12 @@ impl Shared {
         Ok(())
     }
 
-    /// There is something to be told to Redis.
+    /// Wakes the thread, since there is something to be told to Redis.
     pub(super) fn ring(&self) {
         self.wake.notify_one();
     }
 
-    /// Waits for the thread to have said what it had to say, within a bound.
+    /// Waits until the thread has sent its last changes, within a bound.
     pub(super) fn wait_for_end(&self) {
         let deadline = Instant::now() + CLOSE_LIMIT + self.address.answer_limit;
         let mut state = self.lock();
@@ -120,7 +120,7 @@ impl Shared {
 pub(super) struct Worker {
     shared: Arc<Shared>,
     link: Option<Link>,
-    /// What the last attempt to reach Redis came to.
+    /// The error of the last attempt to reach Redis; empty if that succeeded.
     trouble: String,
     renew_at: Instant,
     adopt_at: Instant,
@@ -134,18 +134,18 @@ struct Replacement {
     loss: Loss,
 }
 
-/// What became of a flight.
+/// The outcomes of a flight's operations.
 #[derive(Default)]
 struct Settlement {
     kept_before: Option<u64>,
     is_recorded: bool,
-    /// Whether the bucket had room, if it was asked.
+    /// True if the bucket had room; `None` if it was not asked.
     has_room: Option<bool>,
     again: Vec<Op>,
     lost: Vec<(LaneNumber, Loss)>,
 }
 
-/// Says so when the thread ends, also by a panic: nobody waits for it then.
+/// A guard that tells the end of the thread, also by a panic: nobody waits for the thread then.
 struct EndTold(Arc<Shared>);
 
 impl Drop for EndTold {
@@ -220,7 +220,7 @@ impl Worker {
         Ok(Turn::Again)
     }
 
-    /// Until there is something to do, or something to be looked after. Says whether the writer is closed.
+    /// Waits until there is something to do, or something to be looked after. Says whether the writer is closed.
     fn wait_for_work(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut state = shared.lock();
@@ -237,7 +237,7 @@ impl Worker {
         }
     }
 
-    /// A moment, or until the next append's time is over, or the writer is closed.
+    /// Waits a moment, or until the next append's time is over.
     fn pause(&mut self) {
         let shared = self.shared.clone();
         let state = shared.lock();
@@ -268,7 +268,7 @@ impl Worker {
         }
     }
 
-    /// Sends what is queued. `None`: there was nothing.
+    /// Sends the operations that are queued. Returns `None` if there were none.
     fn fly(&mut self) -> Result<Option<Turn>, ConnectionError> {
         let flight = self.take_flight();
         if flight.is_empty() {
@@ -376,7 +376,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Leases, lanes that became empty, and lanes of others that died.
+    /// Looks after leases, lanes that became empty, and lanes of others that died.
     fn keep_house(&mut self, now: Instant) -> Result<(), ConnectionError> {
         if now >= self.renew_at {
             self.renew()?;
@@ -410,7 +410,7 @@ impl Worker {
         live.map(|(number, lane)| (number, lane.lane.clone())).collect()
     }
 
-    /// Adopted lanes of which everything is done.
+    /// Leaves adopted lanes of which everything is done.
     fn leave_empty(&mut self) -> Result<(), ConnectionError> {
         let mut lanes = self.live_lanes();
         let state = self.shared.lock();
@@ -446,7 +446,7 @@ impl Worker {
         Ok(())
     }
 
-    /// A lane is another's now, or nowhere.
+    /// Notes that a lane is another's now, or nowhere.
     fn lose(&mut self, number: LaneNumber, loss: Loss) {
         let mut state = self.shared.lock();
         if std::mem::replace(&mut state.lanes[number].is_gone, true) {

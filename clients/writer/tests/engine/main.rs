@@ -27,7 +27,7 @@ impl World {
     }
 }
 
-/// Batches that go when they are asked for alone.
+/// Returns options whose batches are sent only when a flush asks for them.
 fn patient() -> WriterOptions {
     WriterOptions { flush_interval: Duration::from_secs(3600), ..WriterOptions::default() }
 }
@@ -149,7 +149,8 @@ async fn in_order_rows_are_stored_as_they_were_written(world: &World) {
     assert_eq!(world.sql(by_part).await, "1");
 }
 
-/// The server is away: what is held stays bounded, a row that finds no room is not taken, and closing ends.
+/// Checks that with the server away what is held stays bounded, a row that finds no room is not taken, and
+/// closing ends.
 async fn without_a_server_memory_and_closing_are_bounded(world: &World) {
     world.sql("CREATE TABLE away (a Int32) ENGINE = MergeTree ORDER BY a").await;
     let options = WriterOptions { max_bytes: 8000, flush_interval: Duration::ZERO, ..WriterOptions::default() };
@@ -169,7 +170,7 @@ async fn without_a_server_memory_and_closing_are_bounded(world: &World) {
     assert_eq!(writer.errors().map(|error| error.rows.count()).sum::<usize>(), 1000);
 }
 
-/// Passes connections on until it is cut.
+/// A relay that passes connections on until it is cut.
 struct Relay {
     port: u16,
     cut: tokio::sync::oneshot::Sender<()>,
@@ -199,7 +200,7 @@ impl Relay {
         Relay { port, cut, task }
     }
 
-    /// Returns when nothing passes any more.
+    /// Cuts the relay. Returns when nothing passes any more.
     async fn cut(self) {
         let _ = self.cut.send(());
         self.task.await.expect("the relay ends");

@@ -1,5 +1,5 @@
-//! A dead writer's segments, cut at every byte and changed at random: what is whole is found, what is damaged is told,
-//! and nothing that was never written comes out.
+//! A dead writer's segments, cut at every byte and changed at random: sound records are found, damage is
+//! told, and nothing that was never written comes out.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn options() -> DiskOptions {
     DiskOptions { batch_rows: 4, segment_bytes: 16 << 10, ..DiskOptions::default() }
 }
 
-/// What a writer had written when it died: rows that name themselves, some in batches, some of these done.
+/// The folder of a writer that died: rows that name themselves, some in batches, some of these done.
 struct Dead {
     folder: Folder,
     /// Rows that are not done, and must be found.

@@ -1,4 +1,4 @@
-//! Rows on a disk: what a dead writer leaves, limits, and neighbours in one folder.
+//! Rows on a disk: left-overs of a dead writer, limits, and neighbours in one folder.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What a writer does with rows in memory, told the time and what became of each attempt.
+//! The decisions of a writer with rows in memory, told the time and what became of each attempt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -333,7 +333,7 @@ impl Buffer for Elsewhere {
     }
 }
 
-/// A writer that is closing, of which another process has rows.
+/// Makes a closing writer some of whose rows another process has.
 fn closing() -> (Arc<Elsewhere>, Arc<Gathering>, Sealed) {
     let inner = MemoryBuffer::new(4, 100);
     let buffer = Arc::new(Elsewhere { inner, events: OnceLock::new(), found: Mutex::default() });

@@ -1,6 +1,6 @@
 //! A process that is killed in the middle of appending, sealing and releasing; and one whose disk gives no room.
 //!
-//! The children are this program again, told by a variable which test to play the victim in.
+//! The children are this program again. A variable makes a test play the victim, and names its folder.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -29,7 +29,7 @@ fn row(number: u64) -> String {
     format!("row {number} {}", "x".repeat((number % 97) as usize))
 }
 
-/// What the victim says when a call has returned, or, for a done, before it is made.
+/// The calls that the victim has reported: each when it has returned, or, for a done, before it is made.
 #[derive(Default)]
 struct VictimReport {
     rows: u64,
@@ -119,7 +119,8 @@ fn check(folder: &Folder, report: &VictimReport, seed: u64) {
     }
 }
 
-/// A limit on the size of files stands for a disk that has no room: both are met when room is taken for a segment.
+/// Checks a disk without room. A limit on the size of files stands for it: both are met when room is taken
+/// for a segment.
 #[test]
 fn cramped() {
     let Ok(folder) = std::env::var(FOLDER) else { return };

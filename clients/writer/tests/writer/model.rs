@@ -1,5 +1,5 @@
-//! Random operations against a model of ClickHouse: whatever happens, every row that was taken comes to exactly one
-//! end, and in the order in which it was taken, where that was asked for.
+//! Random operations against a model of ClickHouse: whatever happens, every row that was taken comes to
+//! exactly one end, and in the order in which it was taken, where that was asked for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use windrow_writer::{
 use crate::redis::{append_kept, Bucket, Redis};
 use crate::support::{seeds, table, texts, Folder};
 
-/// What may happen.
+/// The events of a run.
 #[derive(Debug, Clone, Copy)]
 enum Operation {
     Append,
     Pass,
     Flush,
     Ask,
-    /// A batch that is under way comes to an end, the rows decide which.
+    /// A batch that is under way comes to an end; its rows decide which.
     Answer,
-    /// It is stored, or not, but the answer is lost.
+    /// A batch is stored, or not, but the answer is lost.
     LoseAnswer,
     Refuse,
     /// The process dies and another one begins.
@@ -56,7 +56,7 @@ impl Table {
     }
 }
 
-/// Where rows wait.
+/// The kind of buffer in which rows wait.
 enum Medium {
     Memory,
     Disk(Folder),
@@ -111,7 +111,7 @@ fn failure(kind: FailureKind, row: Option<u64>) -> Failure {
     Failure { kind, code: None, message: "no".into(), row }
 }
 
-/// Rows that the table refuses.
+/// Says whether the table refuses the row.
 fn is_bad(row: &str) -> bool {
     row.contains("bad")
 }
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// Asks what to do until it is to wait.
+    /// Asks for the next step and sends batches, until the writer is to wait or is drained.
     fn ask(&mut self) -> Next {
         loop {
             match self.gathering.next(self.now_ms) {
@@ -251,7 +251,7 @@ impl World {
         self.gathering = gathering(&self.medium, &mut self.random, self.ordered);
     }
 
-    /// Everything passes now; it has to come to an end.
+    /// Closes the writer and lets every attempt pass, until it is drained.
     fn drain(&mut self) {
         self.gathering.close();
         for _ in 0..100_000 {
@@ -291,7 +291,7 @@ impl World {
     }
 }
 
-/// Says where two lists begin to differ: all of it would be pages.
+/// Compares two lists and says where they begin to differ: all of it would be pages.
 fn assert_same(found: &[&String], expected: &[&String], what: &str) {
     let same = found.iter().zip(expected).take_while(|(one, other)| one == other).count();
     let name = |row: Option<&&String>| row.map(|row| row.chars().take(10).collect::<String>());

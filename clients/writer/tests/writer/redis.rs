@@ -1,5 +1,5 @@
-//! Rows in a real Redis: what a dead writer leaves, also one of an earlier release, and what a living one does whose
-//! lane was taken. A way that is cut stands for the end of a process: Redis hears nothing of it any more.
+//! Rows in a real Redis: left-overs of a dead writer, also one of an earlier release, and a living writer whose
+//! lane was taken. A connection that is cut stands for the end of a process: Redis hears nothing of it any more.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -39,7 +39,7 @@ impl Redis {
         redis
     }
 
-    /// One command; its answer as it came.
+    /// Sends one command, and returns its answer as it came.
     fn call(&self, words: &[&str]) -> String {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let mut out = String::new();
@@ -63,11 +63,11 @@ impl Drop for Redis {
     }
 }
 
-/// A way to Redis that can be cut, or stop for a while.
+/// A relay to Redis that can be cut, or stopped for a while.
 struct Relay {
     port: u16,
     connections: Arc<Mutex<Option<Vec<TcpStream>>>>,
-    /// Held while nothing passes.
+    /// A lock that is held while nothing passes.
     gate: Arc<Mutex<()>>,
 }
 
@@ -111,7 +111,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: &Mutex<()>) {
     }
 }
 
-/// A bucket, and a way to it that only the buffers of one process have.
+/// A bucket, and a relay to it that only the buffers of one process have.
 pub struct Bucket {
     redis: Arc<Redis>,
     name: String,
@@ -126,7 +126,7 @@ impl Bucket {
         Bucket { redis: redis.clone(), name, options: options.to_owned(), relay: Relay::start(redis.port) }
     }
 
-    /// The same one, for another process.
+    /// Returns the same bucket for another process.
     fn for_another(&self) -> Bucket {
         let (redis, name, options) = (self.redis.clone(), self.name.clone(), self.options.clone());
         Bucket { redis, name, options, relay: Relay::start(self.redis.port) }
@@ -138,14 +138,14 @@ impl Bucket {
         RedisBuffer::open(RedisAddress::parse(&url).unwrap(), destination, batch_rows, batch_bytes).unwrap()
     }
 
-    /// As whoever comes next finds it, if the process were killed now.
+    /// Leaves the bucket as the next writer finds it if the process were killed now.
     pub fn killed(&mut self) {
         self.relay.cut();
         self.end_leases();
         self.relay = Relay::start(self.redis.port);
     }
 
-    /// As if their owners had been silent for too long.
+    /// Ends all leases, as if their owners had been silent for too long.
     fn end_leases(&self) {
         let script = "for _, lane in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZADD', KEYS[1], 0, lane) end return 1";
         self.redis.call(&["EVAL", script, "1", &self.key("lanes")]);
@@ -155,7 +155,7 @@ impl Bucket {
         format!("{{windrow:{}}}:{rest}", self.name)
     }
 
-    /// Keys that hold anything of the bucket, but for the word that a lane was emptied.
+    /// Returns the keys that hold anything of the bucket, but for the word that a lane was emptied.
     pub fn left(&self) -> Vec<String> {
         let answer = self.redis.call(&["KEYS", &self.key("*")]);
         let keys = answer.lines().filter(|line| line.starts_with("{windrow:"));
@@ -214,7 +214,7 @@ fn now_ms() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
-/// Stores what a writer gives out, until it is through with what `is_through` asks for.
+/// Stores the batches that a writer gives out, until `is_through` says that all it asks for is stored.
 fn drive(gathering: &Gathering, stored: &mut Stored, mut is_through: impl FnMut(&Stored) -> bool) {
     let started = Instant::now();
     while !is_through(stored) {
@@ -259,7 +259,7 @@ fn calls_that_do_not_divide_the_batch_are_taken_over_whole() {
     assert_eq!(bucket.held_bytes(), "$1\r\n0");
 }
 
-/// Earlier releases sealed a part of an entry when a batch became full in it.
+/// Checks lanes whose entries were cut: earlier releases sealed a part of an entry when a batch became full in it.
 #[test]
 fn what_earlier_releases_have_cut_is_taken_over_whole() {
     let redis = Arc::new(Redis::start());
@@ -286,7 +286,7 @@ fn what_earlier_releases_have_cut_is_taken_over_whole() {
     }
 }
 
-/// It was stopped for longer than its lease. Both go on, each row is stored, and a flush ends.
+/// Checks a writer that was stopped for longer than its lease. Both go on, each row is stored, and a flush ends.
 #[test]
 fn who_was_thought_dead_hears_that_its_rows_are_stored() {
     let redis = Arc::new(Redis::start());
@@ -327,7 +327,7 @@ fn next_outgoing(gathering: &Gathering) -> Outgoing {
     }
 }
 
-/// A bucket of 2 MiB, and 25 MiB that come at once: what is stored makes room for the rest.
+/// Checks a bucket of 2 MiB, and 25 MiB that come at once: rows that are stored make room for the rest.
 #[test]
 fn nothing_is_refused_while_what_is_there_can_be_stored() {
     let redis = Arc::new(Redis::start());
@@ -358,7 +358,7 @@ fn nothing_is_refused_while_what_is_there_can_be_stored() {
     writer.abandon();
 }
 
-/// It was started again with the state of an earlier time.
+/// Checks a Redis that was started again with the state of an earlier time.
 #[test]
 fn redis_that_has_gone_back_is_told_again() {
     let redis = Arc::new(Redis::start());

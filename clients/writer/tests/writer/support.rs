@@ -22,7 +22,7 @@ impl Folder {
         &self.0
     }
 
-    /// All files in it and its sub-folders whose names end like this, in order.
+    /// Returns all files in the folder and its sub-folders whose names end with `end`, in order.
     pub fn files(&self, end: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.0.clone()];
@@ -54,7 +54,7 @@ impl Drop for Folder {
     }
 }
 
-/// `WINDROW_WRITER_SEEDS=10000` plays as many.
+/// Returns how many seeds to play; `WINDROW_WRITER_SEEDS=10000` plays as many.
 pub fn seeds(usual: u64) -> u64 {
     let more = std::env::var("WINDROW_WRITER_SEEDS").ok().and_then(|count| count.parse().ok());
     more.unwrap_or(usual)

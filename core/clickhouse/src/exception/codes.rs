@@ -1,4 +1,4 @@
-//! ClickHouse's error codes, as far as they are worded or told apart here.
+//! ClickHouse's error codes, as far as Windrow raises them or tells them apart.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -11,9 +11,9 @@ pub struct ErrorCode(i32);
 /// Meaning of a code for the request that ended with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
-    /// The server does not know who asks.
+    /// The server does not know the user.
     Identity,
-    /// The error comes of the values in some row: of reading, converting or computing them, or of a constraint. The
+    /// The values of some row caused the error: reading, converting or computing them, or a constraint. The
     /// server does all of that before it keeps any row.
     Values,
     /// The same request may succeed a little later, without anyone changing anything.
@@ -22,7 +22,7 @@ enum Meaning {
     OutcomeOpen,
 }
 
-/// All that is known of a code.
+/// All that is known about a code.
 struct CodeFacts {
     number: i32,
     name: &'static str,
@@ -37,7 +37,7 @@ macro_rules! error_codes {
             $(pub const $name: ErrorCode = ErrorCode($number);)*
         }
 
-        /// Ordered by number.
+        /// The listed codes, ordered by number.
         const KNOWN: &[CodeFacts] = &[$(CodeFacts {
             number: $number,
             name: stringify!($name),
@@ -176,17 +176,18 @@ impl ErrorCode {
         self.0
     }
 
-    /// Name that ClickHouse writes in parentheses behind an error's text. `None` for a code that is not listed here.
+    /// Returns the name that ClickHouse writes in parentheses after an error's text, or `None` for a code
+    /// that is not listed here.
     pub fn name(self) -> Option<&'static str> {
         self.known().map(|known| known.name)
     }
 
-    /// HTTP status of an answer with this error.
+    /// Returns the HTTP status of an answer with this error.
     pub fn http_status(self) -> u16 {
         self.known().map_or(500, |known| known.status)
     }
 
-    /// The server does not know who asks.
+    /// Says whether the code means that the server does not know the user.
     pub fn is_about_identity(self) -> bool {
         self.means(Meaning::Identity)
     }

@@ -1,6 +1,6 @@
-//! ClickHouse's errors: their texts read and written, and what their codes mean for whoever sent the request.
+//! ClickHouse's errors: their texts read and written, and what their codes mean for the sender of a request.
 //!
-//! Pure functions, for everything that speaks to ClickHouse, whatever it speaks through.
+//! All functions are pure, and serve every protocol that Windrow speaks to ClickHouse.
 
 mod codes;
 mod text;

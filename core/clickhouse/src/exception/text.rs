@@ -6,14 +6,15 @@ use super::ErrorCode;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
     pub code: ErrorCode,
-    /// The whole line as it came, without the line break: what is shown to clients, who match on it.
+    /// The whole line as it came, without the line break. Clients see it and match on it.
     pub line: String,
-    /// The server's summary came with it and says that no row had got as far as being written.
+    /// The server's summary came with the error and says that no row had been written yet.
     pub before_writing: bool,
 }
 
 impl Exception {
-    /// An error of our own in ClickHouse's form. `version` is the suffix that the backend puts behind its errors.
+    /// Makes an error of our own in ClickHouse's form. `version` is the suffix that the backend puts after
+    /// its errors.
     pub fn new(code: ErrorCode, text: &str, version: &str) -> Exception {
         let name = code.name().unwrap_or("UNKNOWN_EXCEPTION");
         let stop = if text.ends_with('.') { "" } else { "." };
@@ -22,22 +23,24 @@ impl Exception {
         Exception { code, line, before_writing: false }
     }
 
-    /// Reads an error body; bodies that aren't an exception give `None`.
+    /// Reads the body of an error answer. Returns `None` where the body is no exception.
     pub fn parse(body: &[u8]) -> Option<Exception> {
         let text = std::str::from_utf8(body).ok()?.trim_end_matches(['\n', '\r']);
         let digits = text.strip_prefix("Code: ")?.split('.').next()?;
         Some(Exception { code: digits.parse().ok()?, line: text.to_owned(), before_writing: false })
     }
 
-    /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). `None`: this is
-    /// no answer of ClickHouse's, but of something in between, and says nothing of what ClickHouse did.
+    /// Reads an error that may come with a code of its own (the `X-ClickHouse-Exception-Code` field). Returns
+    /// `None` where something between us and ClickHouse has answered: such an answer does not tell what
+    /// ClickHouse did.
     pub fn from_answer(code_field: Option<&str>, body: &[u8]) -> Option<Exception> {
         let text = || String::from_utf8_lossy(&body[..body.len().min(4096)]).trim_end().to_owned();
         let by_field = || Some(Exception { code: code_field?.parse().ok()?, line: text(), before_writing: false });
         Exception::parse(body).or_else(by_field)
     }
 
-    /// Takes note of the `X-ClickHouse-Summary` that the error came with. Rows are counted between reading and writing.
+    /// Notes the `X-ClickHouse-Summary` that came with the error. ClickHouse counts rows between reading and
+    /// writing them.
     pub fn with_summary(mut self, summary: Option<&str>) -> Exception {
         let counts_none = |summary: &str| {
             ["\"read_rows\":\"0\"", "\"written_rows\":\"0\""].iter().all(|count| summary.contains(count))
@@ -46,28 +49,30 @@ impl Exception {
         self
     }
 
-    /// Whether who asked was refused as such: an unknown user, a wrong password.
+    /// Says whether the user was refused: an unknown user, or a wrong password.
     pub fn is_about_identity(&self) -> bool {
         self.code.is_about_identity()
     }
 
-    /// Whether the same request may succeed a little later, without anyone changing anything.
+    /// Says whether the same request may succeed a little later, without anyone changing anything.
     pub fn is_passing(&self) -> bool {
         self.code.is_passing() && !self.is_about_partitions()
     }
 
-    /// A block that spreads over more partitions than one INSERT may write (`max_partitions_per_insert_block`). It has
-    /// the code of "too many parts", which passes; this doesn't.
+    /// Says whether a block had rows of more partitions than one INSERT may write
+    /// (`max_partitions_per_insert_block`). This error has the code of "too many parts", which passes with
+    /// time; this one doesn't.
     fn is_about_partitions(&self) -> bool {
         self.code == ErrorCode::TOO_MANY_PARTS && self.line.contains("partitions")
     }
 
-    /// Whether the error comes of the values in some row: of reading, converting or computing them, or of a constraint.
+    /// Says whether values of some row caused the error: reading, converting or computing them, or a constraint.
     pub fn comes_of_values(&self) -> bool {
         self.code.comes_of_values()
     }
 
-    /// Whether rows were refused that had been read: by what the table checks, by its views, or for want of room.
+    /// Says whether rows were refused after they had been read: by the table's checks, by its views, or for
+    /// lack of room.
     pub fn is_of_writing(&self) -> bool {
         // Of the Sign, or of what marks rows as deleted, in a table that collapses rows.
         let is_of_collapsing = self.line.contains(" (must be 1 or ");
@@ -76,25 +81,26 @@ impl Exception {
         by_code || self.is_of_a_view() || is_of_collapsing
     }
 
-    /// Whether a materialized view raised it, or a table that a view writes to. ClickHouse says so at the end of the
-    /// text, where only names follow. The same words in a value of a row have a closing quote behind them.
+    /// Says whether a materialized view raised the error, or a table that a view writes to. ClickHouse says
+    /// so at the end of the text, where only names follow. The same words in a value of a row have a closing
+    /// quote after them.
     pub fn is_of_a_view(&self) -> bool {
         let names = self.line.rsplit_once("while pushing to view").map(|(_, names)| names);
         names.is_some_and(|names| !names.contains('\'') || names.contains('`'))
     }
 
-    /// Whether another server raised it, to which this one had handed rows on.
+    /// Says whether another server raised the error, to which this server had passed rows on.
     pub fn is_of_another_server(&self) -> bool {
         self.line.contains("Received from ")
     }
 
-    /// Whether the server itself does not know what became of the request.
+    /// Says whether the server itself does not know what became of the request.
     pub fn leaves_outcome_open(&self) -> bool {
         self.code.leaves_outcome_open()
     }
 
-    /// The row, counted from 1, that the error is about, where it names one. A text may hold anything that a client
-    /// sent, so this is a hint.
+    /// Returns the row, counted from 1, that the error names, if it names one. The text may contain anything
+    /// that a client sent, so this is only a hint.
     pub fn row(&self) -> Option<u64> {
         let number_at = match self.code {
             // Constraint `c` for table d.t is violated at row 8. Expression: (a < 100). Column values: a = 500.
@@ -105,7 +111,8 @@ impl Exception {
         digits.parse().ok().filter(|&row| row > 0)
     }
 
-    /// What ClickHouse appends to each error: `(version 26.7.2.1)`, or with a second part for official builds.
+    /// Returns the suffix that ClickHouse appends to each error: `(version 26.7.2.1)`, or with a second part
+    /// for official builds.
     pub fn version_suffix(&self) -> &str {
         self.line.rfind("(version ").map_or("", |at| &self.line[at..])
     }

@@ -1,4 +1,4 @@
-//! What a server writes to a client, for one revision.
+//! Packets that a server writes to a client, for one revision of the protocol.
 
 use windrow_compression::{compress_clickhouse, ClickHouseMethod};
 
@@ -6,7 +6,7 @@ use crate::exception::ErrorCode;
 use crate::native::input::{write_string, write_varint};
 use crate::native::{revision, server};
 
-/// A value in ProfileEvents.
+/// One counter in a ProfileEvents packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter<'a> {
     pub name: &'a str,
@@ -17,7 +17,7 @@ pub struct Counter<'a> {
 pub struct Answer<'o> {
     pub out: &'o mut Vec<u8>,
     pub revision: u64,
-    /// As the client asked for with its query.
+    /// Says whether blocks are compressed, as the client asked with its query.
     pub is_compressed: bool,
 }
 
@@ -30,7 +30,8 @@ impl Answer<'_> {
         write_varint(self.out, server::END_OF_STREAM);
     }
 
-    /// `text` is what stands between the code and its name when an error is shown: `DB::Exception: Table t does not exist`.
+    /// Writes an exception. `text` is the part of a shown error between its code and its name:
+    /// `DB::Exception: Table t does not exist`.
     pub fn exception(&mut self, code: ErrorCode, text: &str) {
         write_varint(self.out, server::EXCEPTION);
         self.out.extend_from_slice(&code.number().to_le_bytes());
@@ -41,7 +42,7 @@ impl Answer<'_> {
         self.out.push(0);
     }
 
-    /// What has been written since the last packet of this kind.
+    /// Writes the counts of rows and bytes that were written since the last packet of this kind.
     pub fn progress(&mut self, written_rows: u64, written_bytes: u64, elapsed_ns: u64) {
         write_varint(self.out, server::PROGRESS);
         [0, 0, 0].into_iter().for_each(|number| write_varint(self.out, number));
@@ -54,7 +55,7 @@ impl Answer<'_> {
         }
     }
 
-    /// The columns of a table with their defaults, as ClickHouse writes them.
+    /// Writes the columns of a table with their defaults, as ClickHouse describes them.
     pub fn table_columns(&mut self, description: &str) {
         write_varint(self.out, server::TABLE_COLUMNS);
         let mut body = Vec::with_capacity(description.len() + 8);
@@ -64,7 +65,7 @@ impl Answer<'_> {
         self.append_body(&body, is_compressed);
     }
 
-    /// A block of no rows that says which columns an INSERT is to bring.
+    /// Writes a block without rows that names the columns which an INSERT has to bring.
     pub fn header<'c>(&mut self, columns: impl ExactSizeIterator<Item = (&'c str, &'c str)>) {
         write_varint(self.out, server::DATA);
         write_string(self.out, "");
@@ -74,7 +75,8 @@ impl Answer<'_> {
         self.append_body(&body, true);
     }
 
-    /// ClickHouse has always two gauges in it; a client that waits for the packet does not look at what it says.
+    /// Writes the ProfileEvents packet. ClickHouse's packet always has two gauges; a client that waits for it
+    /// does not look at them.
     pub fn profile_events(&mut self, host_name: &str, seconds: u32, counters: &[Counter<'_>]) {
         write_varint(self.out, server::PROFILE_EVENTS);
         write_string(self.out, "");

@@ -1,32 +1,36 @@
-//! Packets in chunks: a length of 4 bytes, least significant first, and so many bytes; a length of 0 ends a packet.
+//! Packets in chunks: a length of 4 bytes, least significant first, and the bytes; a length of 0 ends a packet.
 //!
-//! The setting `proto_caps` of ClickHouse and its clients, off unless somebody asks for it. The form is that of ClickHouse's
-//! `src/IO/WriteBufferFromPocoSocketChunked.h`.
+//! ClickHouse and its clients have the setting `proto_caps` for chunks; they are off unless one side asks for
+//! them. The form is that of ClickHouse's `src/IO/WriteBufferFromPocoSocketChunked.h`.
 
 use crate::native::input::Fault;
 
 const LENGTH_BYTES: usize = 4;
 
-/// In which directions a connection's packets come in chunks.
+/// The directions of a connection in which packets come in chunks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Chunked {
     pub from_client: bool,
     pub from_server: bool,
 }
 
-/// What has come of a direction whose packets are in chunks.
+/// State of reading one direction whose packets come in chunks.
 #[derive(Debug, Default)]
 pub struct ChunkReader {
     length: [u8; LENGTH_BYTES],
-    /// So much of the length has come.
+    /// Bytes of the length that have come.
     length_bytes: usize,
-    /// So much of the chunk is still to come.
+    /// Bytes of the chunk that are still to come.
     missing: usize,
     is_in_packet: bool,
 }
 
 impl ChunkReader {
-    /// Takes the lengths out of the bytes that came next. The packets' own bytes are moved to the start; tells how many they are.
+    /// Removes the lengths from the bytes that came next. The bytes of packets are moved to the start;
+    /// returns their count.
+    ///
+    /// # Errors
+    /// Fails where a packet has no bytes.
     pub fn strip(&mut self, bytes: &mut [u8]) -> Result<usize, Fault> {
         let (mut from, mut kept) = (0, 0);
         while from < bytes.len() {
@@ -51,7 +55,7 @@ impl ChunkReader {
     }
 }
 
-/// Writes whole packets, as one.
+/// Writes whole packets as if they were one packet.
 pub fn write_chunked(out: &mut Vec<u8>, packets: &[u8]) {
     if packets.is_empty() {
         return;

@@ -5,9 +5,9 @@ use windrow_compression::{clickhouse_block_bytes, decompress_clickhouse_block, D
 use crate::native::block::{BlockEnd, BlockReader, RowShape};
 use crate::native::input::{Fault, Input};
 
-/// Of the name of an external table.
+/// The most bytes of an external table's name.
 const MAX_NAME_BYTES: usize = 64 * 1024;
-/// What the header of a compressed block takes.
+/// Bytes of a compressed block's header.
 const FRAME_HEADER_BYTES: usize = 25;
 
 /// Reads the Data packets of one query, one after the other.
@@ -15,20 +15,20 @@ pub struct DataReader {
     blocks: BlockReader,
     is_compressed: bool,
     max_bytes: usize,
-    /// Behind the name.
+    /// Says whether the packet's name has been read, and its end has not.
     inside: bool,
     has_name: bool,
-    /// Decompressed, and not taken yet.
+    /// Bytes that were decompressed and are not taken yet.
     unpacked: Vec<u8>,
 }
 
-/// How far a packet has been read.
+/// Progress in reading a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadProgress {
     pub bytes: usize,
-    /// Set at the packet's end.
+    /// The size of the block, at the packet's end.
     pub end: Option<BlockEnd>,
-    /// It is of a table that goes along with the query.
+    /// Says whether the packet belongs to a table that was sent along with the query.
     pub has_name: bool,
 }
 
@@ -44,22 +44,27 @@ impl DataReader {
         }
     }
 
-    /// Of blocks whose rows are likely to be of this shape.
+    /// Sets the shape that rows of the blocks are likely to have.
     pub fn expecting(self, expected: RowShape) -> DataReader {
         DataReader { blocks: self.blocks.expecting(expected), ..self }
     }
 
-    /// For who only looks for the ends of packets, and clears `out` whenever he likes.
+    /// Makes the reader look for the ends of packets only. The caller may clear `out` at any time.
     pub fn discarding(self) -> DataReader {
         DataReader { blocks: self.blocks.discarding(), ..self }
     }
 
-    /// Whether a packet has begun and not ended.
+    /// Says whether a packet has begun and not ended.
     pub fn is_inside(&self) -> bool {
         self.inside
     }
 
-    /// Reads on in a packet, which begins with its type. What is not taken has to come again, with more behind it.
+    /// Reads on in a packet, which begins with its type. Bytes that were not taken have to come again, with
+    /// more after them.
+    ///
+    /// # Errors
+    /// Fails where the bytes are no such packet, a compressed block is damaged, or the block is too large or
+    /// can't be read here.
     pub fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<ReadProgress, Fault> {
         let mut taken = 0;
         if !self.inside {

@@ -1,22 +1,22 @@
-//! How a connection begins: the client's Hello, the server's, and what the client adds to its own.
+//! The beginning of a connection: the client's Hello, the server's Hello, and the addendum of the client.
 
 use crate::native::chunked::Chunked;
 use crate::native::input::{write_string, write_varint, Fault, Input};
 use crate::native::revision;
 use crate::native::{client, server, Setting};
 
-/// What ClickHouse takes at most for a text of somebody whom it doesn't know yet.
+/// The most bytes of a text that ClickHouse accepts from a client that it doesn't know yet.
 pub const MAX_HELLO_STRING_BYTES: usize = 64 * 1024;
-/// Packets one after the other, as both sides send them unless they are told otherwise.
+/// Name of plain packets, one after the other: both sides send them so unless they agreed on chunks.
 const NOT_CHUNKED: &str = "notchunked";
 const CHUNKED: &str = "chunked";
-/// What a server says that takes either, and leaves it to the client.
+/// Name by which a server says that it can do either, and that the client may choose.
 const EITHER: &str = "notchunked_optional";
 const MAX_FRAMING_BYTES: usize = 100;
 const MAX_RULES: usize = 256;
 const NAME: &str = "ClickHouse";
 
-/// What a connection begins with.
+/// The first thing on a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Startup {
     Hello(ClientHello),
@@ -38,7 +38,10 @@ pub struct ClientHello {
 }
 
 impl Startup {
-    /// Reads what came first on a connection; tells how many bytes it took.
+    /// Reads the first bytes of a connection, and returns how many it took.
+    ///
+    /// # Errors
+    /// Fails where the bytes are neither the beginning of HTTP or TLS nor a whole Hello.
     pub fn read(bytes: &[u8]) -> Result<(Startup, usize), Fault> {
         match bytes.first() {
             Some(b'G' | b'P') => return Ok((Startup::Http, 0)),
@@ -81,12 +84,12 @@ pub struct ServerHello {
     pub cluster_function_version: u64,
     pub password_rules: Vec<(String, String)>,
     pub settings: Vec<Setting>,
-    /// What the server insists on. Elsewhere the client chooses.
+    /// The directions in which the server insists on chunks. In the other directions the client chooses.
     pub chunked: Chunked,
 }
 
 impl ServerHello {
-    /// For a client with whom `revision` has been agreed.
+    /// Writes the Hello for a client with which `revision` has been agreed.
     pub fn write(&self, out: &mut Vec<u8>, revision: u64, nonce: u64) {
         write_varint(out, server::HELLO);
         write_string(out, NAME);
@@ -123,7 +126,10 @@ impl ServerHello {
         }
     }
 
-    /// Behind the packet's type. `announced` is what the client that reads has said of itself.
+    /// Reads the Hello after the packet's type. `announced` is the revision that the reading client has announced.
+    ///
+    /// # Errors
+    /// Fails where the Hello is incomplete or damaged, or the server's protocol is older than that of ClickHouse 20.
     pub fn read(input: &mut Input<'_>, announced: u64) -> Result<ServerHello, Fault> {
         const MOST: usize = MAX_HELLO_STRING_BYTES;
         let text = |input: &mut Input<'_>| Ok::<_, Fault>(input.text(MOST, "a text of the server")?.to_owned());
@@ -163,7 +169,8 @@ impl ServerHello {
     }
 }
 
-/// What a client adds when it knows the server's revision. It has no packet type, and may come as late as the first packet.
+/// A client's addition to its Hello, sent when it knows the server's revision. It has no packet type, and may
+/// come as late as the first packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Addendum {
     pub quota_key: String,
@@ -172,7 +179,10 @@ pub struct Addendum {
 }
 
 impl Addendum {
-    /// Nothing for a revision that has none.
+    /// Reads the addendum, and returns how many bytes it took: none for a revision without addendum.
+    ///
+    /// # Errors
+    /// Fails where the addendum is incomplete, or one of its texts is too long or not UTF-8.
     pub fn read(bytes: &[u8], revision: u64) -> Result<(Addendum, usize), Fault> {
         let (mut input, mut addendum) = (Input::new(bytes), Addendum::default());
         if revision >= revision::ADDENDUM {

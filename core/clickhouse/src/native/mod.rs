@@ -1,15 +1,17 @@
 //! ClickHouse's native protocol, which its own clients speak on port 9000: the packets of both sides as bytes.
 //!
-//! No I/O: whoever has a socket hands over what has come so far, and is told how much more it takes. A packet is a type and a
-//! body without a length, so one that is to be passed over has to be parsed to its last byte. What both sides may write
-//! depends on the revision that they have agreed on, the lesser of what the two know; `revision.rs` has each step.
+//! There is no I/O here: the owner of a socket hands over the bytes that have come so far, and learns how
+//! many more are needed. A packet is a type and a body without a length, so a packet that is to be skipped
+//! has to be parsed to its last byte. The form of packets depends on the revision that both sides have agreed
+//! on, the lesser of the two that they know; `revision.rs` has each step.
 //!
-//! - `input.rs`: bytes of which more may come.
-//! - `hello.rs`: how a connection begins. `query.rs`: what is asked. `block/`: columns, taken apart as they come in.
+//! - `input.rs`: input whose end may not have come yet.
+//! - `input.rs`: input whose end may not have come yet.
+//! - `hello.rs`: the beginning of a connection. `query.rs`: the client's query. `block/`: columns, as they come in.
 //!   `data.rs`: Data packets, compressed or not. `chunked.rs`: the lengths that may stand around packets.
-//! - `answer.rs`: what a server writes. `server_packet.rs`: the same, read, as far as answers to an INSERT have it.
+//! - `answer.rs`: packets that a server writes. `server_packet.rs`: the same packets, read, as far as answers to an
 //!
-//! The source of all of this is ClickHouse's specification of the protocol and its code (`src/Server/TCPHandler.cpp`,
+//! The sources are ClickHouse's specification of the protocol and its code (`src/Server/TCPHandler.cpp`,
 //! `src/Client/Connection.cpp`, `src/Formats/NativeReader.cpp`).
 
 mod answer;
@@ -31,7 +33,7 @@ pub use input::{write_string, write_varint, Fault, Input};
 pub use query::{Query, Setting, TraceContext, FLAG_CUSTOM, FLAG_IMPORTANT, STAGE_COMPLETE};
 pub use server_packet::{read_server_packet, ServerPacket};
 
-/// What a client sends.
+/// Types of the packets that a client sends.
 pub mod client {
     pub const HELLO: u64 = 0;
     pub const QUERY: u64 = 1;
@@ -39,16 +41,16 @@ pub mod client {
     pub const CANCEL: u64 = 3;
     pub const PING: u64 = 4;
     pub const TABLES_STATUS_REQUEST: u64 = 5;
-    /// It has a number, and no server knows it.
+    /// A type that has a number, but that no server knows.
     pub const KEEP_ALIVE: u64 = 6;
     pub const SCALAR: u64 = 7;
     pub const IGNORED_PART_UUIDS: u64 = 8;
     pub const SSH_CHALLENGE_REQUEST: u64 = 11;
-    /// Of those that there are: a server's answer to another.
+    /// The greatest type there is: a server's answer to another server.
     pub const LAST: u64 = 14;
 }
 
-/// What a server sends.
+/// Types of the packets that a server sends.
 pub mod server {
     pub const HELLO: u64 = 0;
     pub const DATA: u64 = 1;

@@ -1,23 +1,23 @@
-//! The Query packet: a statement, and all that a client says beside it.
+//! The Query packet: a statement, and everything that a client sends along with it.
 
 use std::ops::Range;
 
 use crate::native::input::{write_string, write_varint, Fault, Input};
 use crate::native::revision;
 
-/// The server has to know the setting.
+/// Flag: the server has to know the setting.
 pub const FLAG_IMPORTANT: u64 = 0x01;
-/// A setting that no server declares; its value is written as a literal.
+/// Flag: no server declares the setting, and its value is written as a literal.
 pub const FLAG_CUSTOM: u64 = 0x02;
 
 const MAX_NAME_BYTES: usize = 64 * 1024;
-/// Of a setting's value; a dedup token, a log comment.
+/// The most bytes of a setting's value, such as a deduplication token or a log comment.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_SETTINGS: usize = 10_000;
-/// Of the whole list.
+/// The most bytes of the whole list of settings.
 const MAX_LIST_BYTES: usize = 4 << 20;
 const MAX_ROLES: usize = 1000;
-/// Longer statements are not held in memory.
+/// The most bytes of a statement; a longer one is not held in memory.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 const OVER_HTTP: u8 = 2;
 
@@ -29,6 +29,10 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Reads a list of settings, up to the empty name that ends it.
+    ///
+    /// # Errors
+    /// Fails where the list has not all come, is too long, or has a text that is not UTF-8.
     pub fn read_all(input: &mut Input<'_>) -> Result<Vec<Setting>, Fault> {
         let (start, mut settings) = (input.at(), Vec::new());
         loop {
@@ -61,19 +65,19 @@ impl Setting {
     }
 }
 
-/// A Query packet, behind its type.
+/// A Query packet, without its type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     pub id: String,
-    /// By a client; else a server sends it for another query.
+    /// Says whether a client sent the query. If not, a server sends it on behalf of another query.
     pub is_initial: bool,
     pub quota_key: String,
     pub settings: Vec<Setting>,
-    /// The place of the list of settings in the packet, up to behind its end: another may be put in there.
+    /// The range of the packet that the list of settings takes, with its end: another list may be put in its place.
     pub settings_place: Range<usize>,
     pub stage: u64,
     pub is_compressed: bool,
-    /// The statement's place in the packet.
+    /// The range of the packet that the statement takes.
     pub text: Range<usize>,
     pub parameters: Vec<Setting>,
     pub trace: Option<TraceContext>,
@@ -89,17 +93,20 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// As HTTP's field `traceparent` has it.
+    /// Writes the context as HTTP's field `traceparent` has it.
     pub fn traceparent(&self, flags: u8) -> String {
         format!("00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.span_id)
     }
 }
 
-/// What ClickHouse runs a statement to for a client.
+/// The stage to which ClickHouse runs a statement for a client.
 pub const STAGE_COMPLETE: u64 = 2;
 
 impl Query {
-    /// `bytes` begin with the packet's type; tells also how many of them it took.
+    /// Reads a packet that begins with its type, and returns how many bytes it took.
+    ///
+    /// # Errors
+    /// Fails where the packet has not all come, is malformed, or has a text or list that is too long.
     pub fn read(bytes: &[u8], revision: u64) -> Result<(Query, usize), Fault> {
         let (mut input, mut query) = (Input::new(bytes), Query::default());
         input.varint()?;
@@ -206,7 +213,7 @@ mod tests {
     use super::*;
     use crate::native::client;
 
-    /// As clickhouse-client writes it.
+    /// Writes a Query packet like clickhouse-client.
     fn packet(revision: u64, settings: &[Setting], text: &str) -> Vec<u8> {
         let mut out = Vec::new();
         write_varint(&mut out, client::QUERY);

@@ -1,8 +1,10 @@
-//! From which revision on what is written. The names are those of ClickHouse's `ProtocolDefines.h`, without their prefix.
+//! Revisions of the protocol, each with the first that writes a certain thing. The names are those of
+//! ClickHouse's `ProtocolDefines.h`, without their prefix.
 
-/// The newest that is spoken here. The next step but three (54492) lays out every String column anew.
+/// The newest revision that is spoken here. The next step but three (54492) changes the layout of every
+/// String column.
 pub const NEWEST: u64 = 54_488;
-/// Older clients write their settings as binary values of types that only their server knows.
+/// The oldest revision. Older clients write their settings as binary values of types that only their server knows.
 pub const OLDEST: u64 = SETTINGS_SERIALIZED_AS_STRINGS;
 
 pub const VERSION_PATCH: u64 = 54_401;

@@ -1,5 +1,5 @@
-//! A server's packets, passed over one by one, as far as answers to an INSERT and to statements without a result have them:
-//! blocks of rows are in none but those of logs and counters, whose types are known.
+//! A server's packets, skipped one by one, as far as answers to an INSERT and to statements without a result
+//! have them. Such answers have no blocks of rows but those of logs and counters, whose types are known.
 
 use crate::exception::ErrorCode;
 use crate::native::data::DataReader;
@@ -7,19 +7,22 @@ use crate::native::input::{Fault, Input};
 use crate::native::{revision, server};
 
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// A block of a server's own, of logs or counters.
+/// The most bytes of a block that a server writes by itself, with logs or counters.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
-/// A packet that has been passed over.
+/// A packet that has been skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerPacket {
     pub kind: u64,
     pub bytes: usize,
-    /// Of an exception.
+    /// Code and text of an exception.
     pub error: Option<(ErrorCode, String)>,
 }
 
 /// Finds the end of the packet that `bytes` begin with.
+///
+/// # Errors
+/// Fails where the packet has not all come, is malformed, or is of a type that no answer to an INSERT has.
 pub fn read_server_packet(bytes: &[u8], revision: u64, is_compressed: bool) -> Result<ServerPacket, Fault> {
     let mut input = Input::new(bytes);
     let kind = input.varint()?;
@@ -75,7 +78,7 @@ fn block(bytes: &[u8], kind: u64, revision: u64, is_compressed: bool) -> Result<
     }
 }
 
-/// The columns of a table stand in a frame of their own; a long description takes several.
+/// Finds the end of a table's columns, which have a frame of their own; a long description takes several frames.
 fn end_of_frames(bytes: &[u8], start: usize) -> Result<usize, Fault> {
     let (mut at, mut unpacked) = (start, Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! What is known of how a replica does: by its pings, and by what it refuses.
+//! The state of a replica, as its pings and its refusals show it.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,40 +8,41 @@ use std::time::{Duration, Instant};
 use super::{Purpose, ReplicaId, Replicas};
 use crate::exception::{ErrorCode, Exception};
 
-/// Who has not answered for so long is not waited for any more: its answers are lost, or as good as lost.
+/// Time after which a replica that does not answer is gone: its answers are lost, or as good as lost, and
+/// nobody waits for them.
 pub(super) const GONE_AFTER: Duration = Duration::from_secs(5);
-/// How long a replica gets no inserts into a table that it has refused one into as read-only; twice as long each time.
+/// Time for which a replica gets no inserts into a table after it has refused one as read-only. It doubles each time.
 const FIRST_READ_ONLY: Duration = Duration::from_secs(1);
 const LONGEST_READ_ONLY: Duration = Duration::from_secs(30);
-/// How long a replica is passed over that has too much to do.
+/// Time for which a replica with too much to do is passed over.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// Tables that a replica is known to refuse inserts into: more are forgotten.
+/// The most tables that a replica is known to refuse inserts into. When there are more, all are forgotten.
 const MAX_READ_ONLY: usize = 20_000;
 
-/// How a replica does, for people.
+/// State of a replica, for people to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaHealth {
-    /// Its address, without the account.
+    /// Address of the replica, without the account.
     pub address: String,
     pub is_up: bool,
     pub is_drained: bool,
-    /// How many tables it has refused an insert into lately because they are read-only.
+    /// Count of tables that are passed over because the replica refused an insert into them as read-only.
     pub read_only_tables: usize,
-    /// Of the last ping that was answered.
+    /// Time of the last ping that was answered.
     pub ping: Option<Duration>,
-    /// Requests under way.
+    /// Count of requests under way.
     pub requests: usize,
-    /// Why it is not up.
+    /// The error of the last ping or request, while the replica is down.
     pub error: Option<String>,
 }
 
 #[derive(Default)]
 pub(super) struct Health {
-    /// Since when it has not answered, and why.
+    /// Time since when the replica has not answered, and the error.
     pub(super) down: Option<(Instant, String)>,
     pub(super) is_gone: bool,
-    /// Somebody pings it.
+    /// Says whether a task pings the replica.
     pub(super) is_watched: bool,
     pub(super) is_drained: bool,
     pub(super) ping: Option<Duration>,
@@ -49,7 +50,7 @@ pub(super) struct Health {
     read_only: HashMap<u64, ReadOnly>,
 }
 
-/// A table that is not to be written to.
+/// Time for which a table is not written to.
 struct ReadOnly {
     until: Instant,
     length: Duration,
@@ -80,7 +81,8 @@ impl Health {
 }
 
 impl Replicas {
-    /// It can't be connected to, or has not answered: others come before it until it answers a ping.
+    /// Notes that a replica can't be connected to, or has not answered. Others are asked before it until it
+    /// answers a ping.
     pub(crate) fn failed(&self, id: ReplicaId, error: &io::Error) {
         if self.are_several() {
             self.note_down(id, error);
@@ -113,7 +115,7 @@ impl Replicas {
         }
     }
 
-    /// What a replica's refusal says of itself: not of the rows, which another one may take.
+    /// Notes what a refusal tells about the replica itself, not about the rows: another replica may take these.
     pub fn refused(&self, id: ReplicaId, purpose: Purpose, exception: &Exception) {
         if !self.are_several() || !says_something_of_a_server(exception) {
             return;
@@ -132,7 +134,7 @@ impl Replicas {
         }
     }
 
-    /// It has done what it was asked.
+    /// Notes that the replica has done what it was asked for: the table of an insert is not read-only.
     pub fn did(&self, id: ReplicaId, purpose: Purpose) {
         if let (Purpose::Insert { table } | Purpose::Forwarded { table }, true) = (purpose, self.are_several()) {
             self.replica(id).lock().read_only.remove(&table);
@@ -158,7 +160,8 @@ impl Replicas {
     }
 }
 
-/// A replica's tables can't be written to: it has lost its Keeper, or has not found it yet.
+/// Says whether the error means that the replica's tables can't be written to: it has lost its Keeper, or has
+/// not found it yet.
 pub(crate) fn is_without_keeper(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -169,7 +172,8 @@ pub(crate) fn is_without_keeper(code: ErrorCode) -> bool {
     )
 }
 
-/// Not what another server has said, nor what a user makes it say.
+/// Says whether the error tells something about the server. It doesn't if another server raised it, or a
+/// function that a user called.
 fn says_something_of_a_server(exception: &Exception) -> bool {
     !exception.is_of_another_server() && !exception.line.contains("while executing 'FUNCTION")
 }

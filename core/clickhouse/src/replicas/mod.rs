@@ -1,10 +1,11 @@
-//! The servers of one ClickHouse, replicas of each other: which of them are there, and which is asked next.
+//! The servers of one ClickHouse, which are replicas of each other: which of them are there, and which is asked next.
 //!
-//! A replica is passed over while it can't be connected to, does not answer its pings, or is drained; for a moment when
-//! it says that it has too much to do; and for inserts into a table while it says that this table is read-only
-//! (`health.rs`). When all are passed over, all but those that are drained are tried all the same (`order.rs`).
+//! A replica is passed over while it can't be connected to, does not answer its pings, or is drained. It is
+//! passed over for a moment when it says that it has too much to do. For inserts into a table, it is passed
+//! over while it says that this table is read-only (`health.rs`). When all are passed over, all but the
+//! drained ones are tried all the same (`order.rs`).
 //!
-//! Nothing here repeats a request. What may have been executed is the caller's to decide.
+//! Nothing here repeats a request. The caller decides about a request that may have been executed.
 
 mod health;
 mod order;
@@ -33,12 +34,12 @@ use crate::endpoint::Endpoint;
 use crate::pool::ClientOptions;
 use crate::tls::TlsError;
 
-/// How long a connection to one of several replicas may take.
+/// Time limit for connecting to one of several replicas.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Replicas that may come and go while the gateway runs.
+/// The most replicas that may come and go while the gateway runs.
 const MAX_KNOWN: usize = 1024;
 
-/// Which replica is meant, as long as the gateway runs.
+/// Identity of a replica, which stays the same as long as the gateway runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplicaId(u16);
 
@@ -51,23 +52,23 @@ impl ReplicaId {
 }
 
 pub struct Replicas {
-    /// All that were ever named: an id stays what it is.
+    /// All replicas that were ever named. An id keeps its meaning.
     known: Vec<OnceLock<Replica>>,
-    /// Those that are named now, in their order.
+    /// The replicas that are named now, in their order.
     named: RwLock<Arc<[NamedReplica]>>,
-    /// How often they were named.
+    /// Count of lists that were named so far.
     lists: AtomicUsize,
-    /// The one that was named first of all.
+    /// The first replica of the first list.
     first: OnceLock<ReplicaId>,
     are_several: bool,
     choice: Choice,
     turn: AtomicUsize,
     options: ClientOptions,
-    /// One after the other: two drains at once could leave no replica.
+    /// A lock for changes, one after the other: two drains at once could leave no replica.
     changing: Mutex<()>,
 }
 
-/// A replica that may be asked, and how it stands to the others.
+/// A replica that may be asked, and its rank among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct NamedReplica {
     id: ReplicaId,
@@ -75,12 +76,13 @@ struct NamedReplica {
     weight: u16,
 }
 
-/// A replica as it is named: of higher priorities only those are asked that the lower ones leave.
+/// A replica as a list names it. Replicas of a higher priority number are asked only when none of a lower
+/// number is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub endpoint: Endpoint,
     pub priority: u16,
-    /// Its share of what is spread.
+    /// Share of the requests that are spread.
     pub weight: u16,
 }
 
@@ -89,7 +91,7 @@ struct Replica {
     dialer: Dialer,
     requests: AtomicUsize,
     health: Mutex<Health>,
-    /// It has not been heard of for a long time.
+    /// A signal that the replica has not answered for a long time.
     gone: Notify,
 }
 
@@ -106,7 +108,13 @@ impl Replica {
 }
 
 impl Replicas {
-    /// There has to be at least one. Whoever has several should [`watch`](Self::watch) them.
+    /// Makes the list of replicas, which never changes. A caller that has several should [`watch`](Self::watch) them.
+    ///
+    /// # Errors
+    /// Fails where the certificates can't be read, or the name of a server is not one that a certificate can have.
+    ///
+    /// # Panics
+    /// Panics where `endpoints` is empty.
     pub fn new(endpoints: Vec<Endpoint>, choice: Choice, options: &ClientOptions) -> Result<Replicas, TlsError> {
         assert!(!endpoints.is_empty(), "a ClickHouse has a server");
         let replicas = Replicas::with_room(endpoints.len(), endpoints.len() > 1, choice, options);
@@ -114,8 +122,11 @@ impl Replicas {
         Ok(replicas)
     }
 
-    /// Those that somebody else will [`name`](Self::name), now these and then others. `named_by` has the account of all;
-    /// nobody is asked there.
+    /// Makes an empty list of replicas that [`name`](Self::name) fills, again and again. `named_by` has the
+    /// account of all; no request goes there.
+    ///
+    /// # Errors
+    /// Fails where the certificates can't be read, or the name of a server is not one that a certificate can have.
     pub fn named_by(named_by: Endpoint, choice: Choice, options: &ClientOptions) -> Result<Replicas, TlsError> {
         let replicas = Replicas::with_room(MAX_KNOWN, true, choice, options);
         let _ = replicas.known[ReplicaId::FIRST.index()].set(Replica::new(named_by, options)?);
@@ -136,8 +147,11 @@ impl Replicas {
         }
     }
 
-    /// From now on these are the replicas, in this order. One that is not named any more gets nothing new, and ends what it
-    /// has begun; one that comes again is the one that it was.
+    /// Replaces the replicas by these, in this order. A replica that is not named any more gets nothing new,
+    /// and finishes what it has begun. A replica that is named again keeps its id.
+    ///
+    /// # Errors
+    /// Fails where the certificates can't be read, or the name of a server is not one that a certificate can have.
     pub fn name(&self, targets: Vec<Target>) -> Result<(), TlsError> {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut named = Vec::new();
@@ -155,7 +169,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// `None`: there is no room for one more.
+    /// Returns the id of the replica, a new one if it was never named. Returns `None` where there is no room
+    /// for one more.
     fn id_of(&self, endpoint: Endpoint) -> Result<Option<ReplicaId>, TlsError> {
         let known = self.known.iter().position(|known| known.get().is_some_and(|known| known.endpoint == endpoint));
         if let Some(index) = known {
@@ -174,17 +189,17 @@ impl Replicas {
         self.known[id.index()].get().expect("an id is that of a replica which is known")
     }
 
-    /// Those that are named now.
+    /// Returns the replicas that are named now.
     pub fn ids(&self) -> Vec<ReplicaId> {
         self.named().iter().map(|named| named.id).collect()
     }
 
-    /// How many there may ever be: all ids are below it.
+    /// Returns the most replicas that there may ever be: every id's index is below it.
     pub fn room(&self) -> usize {
         self.known.len()
     }
 
-    /// Another one when others may be named.
+    /// Returns the number of the list of replicas. It changes when others may be named.
     pub(crate) fn list_number(&self) -> usize {
         self.lists.load(Ordering::Relaxed)
     }
@@ -193,7 +208,7 @@ impl Replicas {
         self.named().iter().any(|named| named.id == id)
     }
 
-    /// Whether there may be more than one.
+    /// Says whether there may be more than one replica.
     pub fn are_several(&self) -> bool {
         self.are_several
     }
@@ -202,7 +217,7 @@ impl Replicas {
         &self.replica(id).endpoint
     }
 
-    /// The replica at this address.
+    /// Returns the named replica at this address.
     pub fn at(&self, address: &str) -> Option<ReplicaId> {
         let is_meant =
             |named: &str| named == address || named.split_once("://").is_some_and(|(_, named)| named == address);
@@ -214,7 +229,8 @@ impl Replicas {
         connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// How long one of several replicas may take to be connected to, for whoever is patient for so long.
+    /// Returns the time limit for connecting to a replica, for a caller that would wait for `patience`. One
+    /// of several replicas gets less.
     pub fn patience(&self, patience: Duration) -> Duration {
         if self.are_several() {
             patience.min(CONNECT_TIMEOUT)
@@ -223,8 +239,8 @@ impl Replicas {
         }
     }
 
-    /// Gives it nothing new, or gives it work again. What it has begun it brings to an end. False: it is the last one, and
-    /// stays as it is.
+    /// Drains a replica: it gets nothing new, and finishes what it has begun. Or gives a drained replica work
+    /// again. Returns false where it is the last one: it stays as it is.
     pub fn drain(&self, id: ReplicaId, is_drained: bool) -> bool {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_last =
@@ -237,7 +253,7 @@ impl Replicas {
     }
 }
 
-/// All addresses, in their order; before there are any, that of who names them.
+/// Text of all addresses, in their order. As long as there are none, it is the address that `named_by` gave.
 impl std::fmt::Display for Replicas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ids = self.ids();

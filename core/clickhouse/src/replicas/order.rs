@@ -1,4 +1,4 @@
-//! Which replicas are tried for a purpose, and in which order.
+//! The replicas that are tried for a purpose, and their order.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -8,11 +8,13 @@ use super::health::Health;
 use super::{Choice, NamedReplica, Purpose, ReplicaId, Replicas};
 use crate::pool::ConnectError;
 
-/// Replicas whose pings take less than twice as long are equally near, and so are all below this.
+/// Unit of distance for pings. Replicas are equally near if their pings take less than this, or less than
+/// twice as long as each other.
 pub(super) const NEAR: Duration = Duration::from_micros(500);
 
 impl Replicas {
-    /// The ones to be tried, the best first. Empty: all that could do it are drained.
+    /// Returns the replicas to be tried, the best first. The list is empty where all that could serve the
+    /// purpose are drained.
     pub fn order(&self, purpose: Purpose) -> Vec<ReplicaId> {
         if !self.are_several() {
             return vec![ReplicaId::FIRST];
@@ -38,7 +40,8 @@ impl Replicas {
         }
     }
 
-    /// Where a statement can go that this one is slow to answer: the best of the others that nothing speaks against.
+    /// Returns the replica for a hedged read that `slow` is slow to answer: the best of the others that are
+    /// not passed over.
     pub fn beside(&self, slow: ReplicaId) -> Option<ReplicaId> {
         // Looked up only: whose turn it is does not change.
         let (turn, named, now) = (self.turn.load(Ordering::Relaxed), self.named(), Instant::now());
@@ -82,7 +85,7 @@ impl Replicas {
         ConnectError { endpoint: self.names(purpose), cause }
     }
 
-    /// Of all that could serve the purpose.
+    /// Returns the addresses of all replicas that could serve the purpose.
     pub(crate) fn names(&self, purpose: Purpose) -> String {
         match purpose {
             Purpose::Only(id) | Purpose::InSession(id) => self.endpoint(id).to_string(),
@@ -91,7 +94,7 @@ impl Replicas {
         }
     }
 
-    /// Whether others of several replicas answer in place of the first.
+    /// Says whether other replicas answer in place of the first.
     pub fn is_first_passed_over(&self) -> bool {
         let Some(first) = self.first.get().filter(|_| self.are_several()) else { return false };
         let health = self.replica(*first).lock();
@@ -99,7 +102,7 @@ impl Replicas {
     }
 }
 
-/// What speaks against a replica, the worst first, and what for it. Smaller is better.
+/// Reasons for and against a replica, the most important first. The smaller is the better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     is_down: bool,
@@ -115,12 +118,13 @@ impl Rank {
     }
 }
 
-/// Smaller is nearer.
+/// Returns how far away a replica is, by its ping. The smaller is the nearer.
 fn distance(health: &Health) -> u32 {
     health.ping.map_or(u32::MAX, |ping| (ping.as_micros() / NEAR.as_micros()).checked_ilog2().map_or(0, |log| log + 1))
 }
 
-/// How many are before it in this turn. Of those of one priority, each begins as often as its weight says.
+/// Returns how many replicas come before this one in this turn. Within a priority, each is the first as often
+/// as its weight says.
 fn place_in_turn(one: &NamedReplica, named: &[NamedReplica], turn: usize) -> usize {
     let group: Vec<&NamedReplica> = named.iter().filter(|other| other.priority == one.priority).collect();
     let place = group.iter().position(|other| other.id == one.id).unwrap_or(0);
@@ -131,7 +135,8 @@ fn place_in_turn(one: &NamedReplica, named: &[NamedReplica], turn: usize) -> usi
     (place + group.len() - begins) % group.len()
 }
 
-/// Spread evenly over the turns, not in runs.
+/// Returns which replica of a group is the first in a turn, in proportion to the weights. Each replica's
+/// turns are spread evenly.
 fn begins_by_weight(group: &[&NamedReplica], turn: usize) -> usize {
     const GOLDEN: u32 = 0x9E37_79B9;
     let total: u64 = group.iter().map(|one| share(one.weight)).sum();
@@ -145,7 +150,7 @@ fn begins_by_weight(group: &[&NamedReplica], turn: usize) -> usize {
     0
 }
 
-/// What one more request would make of its load, in proportion to its weight.
+/// Returns the load that a replica would have with one more request, in proportion to its weight.
 fn load(requests: usize, weight: u16) -> usize {
     match weight {
         1 => requests,
@@ -153,7 +158,7 @@ fn load(requests: usize, weight: u16) -> usize {
     }
 }
 
-/// Weight 0 is a very small one.
+/// Returns a weight to divide by: weight 0 counts as 1.
 fn share(weight: u16) -> u64 {
     u64::from(weight.max(1))
 }

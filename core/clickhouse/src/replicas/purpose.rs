@@ -1,43 +1,45 @@
-//! What a connection is wanted for, and which of the replicas is chosen then.
+//! The purpose of a connection, and the choice of a replica for it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::ReplicaId;
 
-/// Which replica is asked, of those that are there.
+/// The rule that chooses a replica among those that are up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// The first in the list.
+    /// The first of the list.
     InOrder,
-    /// The one whose pings are fastest.
+    /// The replica with the fastest pings.
     Nearest,
-    /// Each in its turn.
+    /// Each replica in its turn.
     RoundRobin,
-    /// The one that has the fewest requests of ours.
+    /// The replica with the fewest requests of ours.
     LeastLoaded,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// One's own question. It goes to the first in the list that is there, whatever is chosen for others: answers
-    /// should agree with each other.
+    /// A query of our own. It goes to the first replica of the list that is up, whatever the choice for
+    /// others is: answers should agree with each other.
     Question,
     /// A client's statement.
     Statement,
-    /// What is better done where others of its kind were: like a question, to the first.
+    /// A statement that is better run where others of its kind ran. Like a query of our own, it goes to the
+    /// first replica.
     InOrder,
     /// A client's statement in a session that this replica has.
     InSession(ReplicaId),
-    /// Rows for a table, by a hash of its name.
+    /// Rows for a table, which is named by a hash of its name.
     Insert { table: u64 },
-    /// A client's own insert. In order, since the table may be one of the first replica alone.
+    /// A client's own insert. Replicas are tried in order, since the table may exist on the first replica alone.
     Forwarded { table: u64 },
-    /// Whether rows for a table would be taken. It does nothing, and may be asked twice.
+    /// A query whether rows for a table would be accepted. It changes nothing, and may be sent twice.
     Probe { table: u64 },
-    /// What only this replica can do.
+    /// A task that only this replica can do.
     Only(ReplicaId),
-    /// What only the first can do: tables that are not replicated are there. It is the same one until the gateway ends.
+    /// A task that only the first replica can do: tables that are not replicated are there. It is the same
+    /// replica until the gateway ends.
     First,
 }
 
@@ -54,12 +56,12 @@ impl Purpose {
         Purpose::Probe { table: hash_of(database, table) }
     }
 
-    /// Whether it does nothing, so that whoever has got no answer may ask another replica.
+    /// Says whether the request changes nothing, so that it may be sent to another replica if no answer came.
     pub(crate) fn may_be_repeated(self) -> bool {
         matches!(self, Purpose::Question | Purpose::Probe { .. })
     }
 
-    /// Whether the user's choice decides where it goes.
+    /// Says whether the user's choice decides to which replica the request goes.
     pub(super) fn is_of_choice(self) -> bool {
         matches!(self, Purpose::Statement | Purpose::Insert { .. })
     }

@@ -140,7 +140,7 @@ fn endpoint(port: u16) -> Endpoint {
     Endpoint::parse(&format!("http://localhost:{port}")).unwrap()
 }
 
-/// Replicas that somebody names, by their ports, priorities and weights.
+/// Makes replicas by their ports, priorities and weights, as an SRV record would name them.
 fn named(choice: Choice, targets: &[(u16, u16, u16)]) -> Replicas {
     let replicas = Replicas::named_by(endpoint(99), choice, &ClientOptions::default()).unwrap();
     name(&replicas, targets);

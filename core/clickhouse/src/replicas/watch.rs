@@ -1,4 +1,4 @@
-//! The pings, and who waits for a replica that is gone.
+//! Pings of replicas, and the wait for an answer of a replica that may be gone.
 
 use std::future::Future;
 use std::io;
@@ -10,16 +10,16 @@ use windrow_http::{ClientConnection, ClientError};
 
 use super::{ReplicaId, Replicas};
 
-/// From one ping of a replica to the next.
+/// Pause between two pings of a replica.
 const PING_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a ping may take.
+/// Time limit of a ping.
 const PING_TIMEOUT: Duration = Duration::from_millis(500);
-/// It says `Ok.`.
+/// The most bytes of an answer to a ping, which says `Ok.`.
 const MAX_PONG_BYTES: usize = 4096;
 
 impl Replicas {
-    /// Pings each of several replicas now and then, as long as somebody has them. Once more, when others were named: then
-    /// these are pinged too.
+    /// Pings each of several replicas again and again, as long as the list of replicas exists. It is called
+    /// again when other replicas were named, to ping these too.
     pub fn watch(self: &Arc<Self>) {
         if !self.are_several() {
             return;
@@ -31,7 +31,8 @@ impl Replicas {
         }
     }
 
-    /// Whether a replica is not pinged any more: it is not named, nobody waits for it, and no table is there alone.
+    /// Says whether a replica is not pinged any more: it is not named, no request on it is under way, and it
+    /// is not the first, which alone may have some tables.
     fn is_let_go(&self, id: ReplicaId) -> bool {
         let replica = self.replica(id);
         let mut health = replica.lock();
@@ -58,7 +59,7 @@ impl Replicas {
         }
     }
 
-    /// Ends when this replica is gone. Never, if it is the only one.
+    /// Ends when this replica is gone. It never ends if there is only one replica.
     pub(super) async fn wait_until_gone(&self, id: ReplicaId) {
         if !self.are_several() {
             return std::future::pending().await;
@@ -89,15 +90,16 @@ async fn watch(replicas: Weak<Replicas>, id: ReplicaId) {
     }
 }
 
-/// Knows whether a replica is there still.
+/// A watch on a replica, which tells when it is gone.
 pub(crate) struct There {
-    /// `None`: it is waited for, wherever it is.
+    /// The replica. `None`: an answer is waited for, even if the replica is gone.
     pub(crate) of: Option<(Arc<Replicas>, ReplicaId)>,
 }
 
 impl There {
-    /// Waits for an answer as long as its replica is there. `None`: it has not been heard of for so long that whoever
-    /// waits had better look elsewhere. A server alone is waited for, since there is nowhere else to look.
+    /// Waits for an answer as long as its replica is there. Returns `None` where the replica has not answered
+    /// for so long that the request had better go elsewhere. A single server is always waited for, since
+    /// there is nowhere else to go.
     pub(crate) async fn wait_for<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let Some((replicas, replica)) = &self.of else { return Some(answer.await) };
         tokio::select! {

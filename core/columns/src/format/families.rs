@@ -20,7 +20,7 @@ pub const PARQUET: Families = Families(1 << 10);
 pub const AVRO: Families = Families(1 << 11);
 pub const PROTOBUF: Families = Families(1 << 12);
 
-/// Text with delimiters.
+/// Formats of text with delimiters.
 pub const TEXT: Families = CSV.and(TSV).and(CUSTOM);
 pub const ALL: Families = Families(u32::MAX);
 

@@ -1,4 +1,4 @@
-//! JSON's formats, and those of one String.
+//! Formats of JSON, and formats for one String.
 
 use super::families::{HEADED, JSON, NONE};
 use super::{Format, Lines};

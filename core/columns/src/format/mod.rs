@@ -1,4 +1,4 @@
-//! The formats of payloads: what is known of each, in one table.
+//! The formats of payloads, in one table with all that is known of each.
 
 mod delimited;
 pub mod families;
@@ -15,26 +15,27 @@ use crate::read::{
 
 pub use families::Families;
 
-/// A format whose payloads are read here.
+/// A format whose payloads are parsed here.
 pub struct Format {
-    /// As `system.formats` has it.
+    /// The format's name as `system.formats` has it.
     pub name: &'static str,
     /// Other names of exactly the same format.
     pub aliases: &'static [&'static str],
-    /// Which groups of settings bear on reading it.
+    /// The groups of settings that change how the format is read.
     pub families: Families,
     pub lines: Lines,
     pub read: fn(&[u8], &ReadPlan) -> Result<Parsed, NotParsed>,
 }
 
-/// How rows may be told apart at line breaks, so that parts of a payload can be read side by side. A line break need
-/// not end a row: then the parts can't be read.
+/// The way in which rows can be told apart at line breaks, so that parts of a payload can be read side by
+/// side. A line break need not end a row: then the parts can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     Unknown,
-    /// Whatever they begin with.
+    /// Any line may begin a row.
     Any,
-    /// Rows begin so. What begins otherwise may be read on its own, but as something else: a whole array of rows.
+    /// Rows begin with this byte. A line that begins otherwise may be read on its own, but as something else:
+    /// a whole array of rows.
     BeginWith(u8),
 }
 
@@ -80,7 +81,7 @@ const FORMATS: &[Format] = &[
 ];
 
 impl Format {
-    /// The format of this name, in any case of its letters, as ClickHouse has it.
+    /// Returns the format of this name, in any case of its letters, as ClickHouse does.
     pub fn named(name: &str) -> Option<&'static Format> {
         Format::all().find(|format| format.is_named(name))
     }
@@ -89,7 +90,7 @@ impl Format {
         FORMATS.iter().chain(json::FORMATS).chain(delimited::FORMATS)
     }
 
-    /// Whether this is one of the format's names.
+    /// Says whether this is one of the format's names.
     pub fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name) || self.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name))
     }

@@ -1,5 +1,6 @@
-//! LowCardinality in a Native block: a version, then for every run of values a word of flags, the distinct values (a
-//! NULL is the first of them, whatever stands there), and for every row the position of its value.
+//! LowCardinality in a Native block: a version, then for every run of values a word of flags, the distinct
+//! values (the first of them stands for NULL, whatever its bytes are), and for every row the position of its
+//! value.
 //!
 //! Here each row gets its own copy, since blocks of many inserts would else need a dictionary in common.
 
@@ -72,14 +73,14 @@ struct ValueSpan {
     length: usize,
 }
 
-/// Where each of a dictionary's values lies; a string with its length before it.
+/// The places of a dictionary's values; a string's place includes its length before it.
 struct ValueSpans {
     spans: Vec<ValueSpan>,
     longest: usize,
 }
 
 impl ValueSpans {
-    /// What stands for NULL is stored as the type's zero.
+    /// Finds the places of all values. The value that stands for NULL becomes the type's zero.
     fn of(keys: &mut Column, first_is_null: bool) -> Result<Self, NativeError> {
         let spans = match keys {
             Column::Fixed { width, data } => {
@@ -146,8 +147,8 @@ impl ValueSpans {
         }
     }
 
-    /// Copies whole blocks of `SIZE` bytes, each over the end of the one before: a move of known size, where one of a
-    /// few bytes more or less would be a call.
+    /// Copies whole blocks of `SIZE` bytes, each over the end of the one before: a move of known size is
+    /// fast, and a copy of a few bytes more or less would be a call.
     fn copy_short<const SIZE: usize>(
         &self,
         keys: &[u8],

@@ -1,7 +1,7 @@
 use super::{NativeError, NativeLimits};
 use crate::wire::{parse_varint, Varint};
 
-/// A place in the bytes of a block. Nothing behind their end is ever handed out.
+/// A position in the bytes of a block. Bytes behind the end are never handed out.
 pub(crate) struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -30,17 +30,17 @@ impl<'a> Input<'a> {
         found
     }
 
-    /// How many columns a block has.
+    /// Reads the number of columns of a block.
     pub(crate) fn columns(&mut self) -> Result<usize, NativeError> {
         self.count(self.limits.max_columns, "columns")
     }
 
-    /// How many rows a block has.
+    /// Reads the number of rows of a block.
     pub(crate) fn rows(&mut self) -> Result<usize, NativeError> {
         self.count(self.limits.max_rows, "rows")
     }
 
-    /// A name, of a column or of a type.
+    /// Reads a name, of a column or of a type.
     pub(crate) fn text(&mut self) -> Result<&'a str, NativeError> {
         let length = self.count(self.limits.max_name_bytes, "bytes in a name")?;
         std::str::from_utf8(self.take(length)?).map_err(|_| NativeError::Malformed("a name that is not UTF-8"))
@@ -52,7 +52,7 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// `count` values of `width` bytes.
+    /// Takes `count` values of `width` bytes.
     pub(super) fn take_values(&mut self, count: usize, width: usize) -> Result<&'a [u8], NativeError> {
         self.take(count.checked_mul(width).ok_or(NativeError::Truncated)?)
     }
@@ -62,7 +62,7 @@ impl<'a> Input<'a> {
         Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
     }
 
-    /// So many strings, each behind its length.
+    /// Takes `count` strings, each behind its length.
     pub(super) fn take_strings(&mut self, count: usize) -> Result<&'a [u8], NativeError> {
         let start = self.at;
         for _ in 0..count {

@@ -1,5 +1,5 @@
-//! Native blocks read back. Everything comes from outside: lengths are checked against the bytes that are there before
-//! anything is allocated for them, and what dictionaries unfold to is bounded.
+//! Reads Native blocks. All bytes come from outside: lengths are checked against the bytes that are there
+//! before anything is allocated for them, and the memory that dictionaries unfold to is bounded.
 
 mod dictionary;
 mod input;
@@ -13,15 +13,15 @@ use crate::types::{DataType, TypeError};
 pub(crate) use input::Input;
 pub(crate) use streams::read_column;
 
-/// What a block may have at most.
+/// The limits of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeLimits {
     pub max_columns: usize,
     pub max_rows: usize,
-    /// Of a column's name or of its type.
+    /// Bytes of a column's name, or of its type.
     pub max_name_bytes: usize,
-    /// What the values of LowCardinality columns may take once each row has its own copy: a few bytes can stand for
-    /// any number of copies of a long string.
+    /// Bytes that the values of LowCardinality columns may take once each row has its own copy: a few bytes
+    /// can stand for any number of copies of a long string.
     pub max_unfolded_bytes: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct NativeBlock {
     pub names: Vec<String>,
     pub types: Vec<DataType>,
     pub block: Block,
-    /// How many bytes it took; another block may follow.
+    /// The number of bytes that the block took; another block may follow.
     pub consumed_bytes: usize,
 }
 
@@ -51,7 +51,7 @@ pub struct NativeBlock {
 pub enum NativeError {
     /// The bytes end within the block.
     Truncated,
-    /// More columns, rows or longer names than allowed.
+    /// The block has more columns, more rows or longer names than allowed.
     OverLimit(&'static str),
     /// The bytes are no Native block.
     Malformed(&'static str),
@@ -71,7 +71,7 @@ impl Display for NativeError {
 
 impl std::error::Error for NativeError {}
 
-/// How many rows the first block has, whatever its columns are. `None`: there is no block.
+/// Returns the number of rows of the first block, whatever its columns are. `None` where there is no block.
 pub fn block_rows(bytes: &[u8]) -> Option<usize> {
     let mut input = Input::new(bytes, NativeLimits::default());
     input.columns().ok().filter(|columns| *columns > 0)?;
@@ -79,6 +79,9 @@ pub fn block_rows(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads one block in the form of the HTTP interface, without BlockInfo.
+///
+/// # Errors
+/// Fails where the bytes end too early or are no Native block, a limit is exceeded, or a type is not known.
 pub fn decode_native(bytes: &[u8], limits: NativeLimits) -> Result<NativeBlock, NativeError> {
     let mut input = Input::new(bytes, limits);
     let columns = input.columns()?;
@@ -100,8 +103,11 @@ pub fn decode_native(bytes: &[u8], limits: NativeLimits) -> Result<NativeBlock, 
     Ok(decoded)
 }
 
-/// Reads what [`Block::write_columns`] has written, all of it. Values of LowCardinality types are their own, as in
-/// every block: [`DataType::native_name`] is the type to give.
+/// Reads all that [`Block::write_columns`] has written. Values of LowCardinality types have no dictionary, as
+/// in every block: [`DataType::native_name`] is the type to give.
+///
+/// # Errors
+/// Fails where the bytes end too early or too late, don't fit the types, or exceed a limit.
 pub fn decode_columns(bytes: &[u8], types: &[DataType], limits: NativeLimits) -> Result<Block, NativeError> {
     let mut input = Input::new(bytes, limits);
     let rows = input.rows()?;

@@ -1,7 +1,8 @@
-//! The streams of a column, as a Native block of revision 0 has them: first what every part of the type has to say
-//! about its serialization, depth first, then the values. A column of no rows has neither.
+//! The streams of a column, as a Native block of revision 0 has them: first the serialization of every part
+//! of the type, depth first, then the values. A column of no rows has neither.
 //!
-//! Values go straight behind those that a column already has, so that many blocks become one without another copy.
+//! Values go straight behind those that a column already has, so that many blocks become one without another
+//! copy.
 
 use super::dictionary::{read_dictionary_version, read_low_cardinality};
 use super::{Input, NativeError};
@@ -9,7 +10,7 @@ use crate::column::Column;
 use crate::types::DataType;
 use crate::wire::{NULL_DISCRIMINATOR, PLAIN_DISCRIMINATORS};
 
-/// Appends so many rows to a column in the type's layout. After an error the column is of no use.
+/// Appends `rows` rows to a column in the type's layout. After an error the column is of no use.
 pub(crate) fn read_column(
     input: &mut Input<'_>,
     data_type: &DataType,
@@ -42,7 +43,7 @@ fn read_prefixes(input: &mut Input<'_>, data_type: &DataType) -> Result<(), Nati
     }
 }
 
-/// The values of a part of a type, of which there may be none.
+/// Reads the values of a part of a type, of which there may be none.
 pub(super) fn read_values(
     input: &mut Input<'_>,
     data_type: &DataType,
@@ -101,7 +102,7 @@ fn read_null_marks(input: &mut Input<'_>, rows: usize, nulls: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Appends the offsets of so many lists; tells how many values they have together.
+/// Appends the offsets of `rows` lists; returns the number of values that they have together.
 fn read_offsets(input: &mut Input<'_>, rows: usize, offsets: &mut Vec<u64>) -> Result<usize, NativeError> {
     let bytes = input.take_values(rows, 8)?;
     let base = offsets.last().copied().unwrap_or(0);
@@ -118,7 +119,7 @@ fn read_offsets(input: &mut Input<'_>, rows: usize, offsets: &mut Vec<u64>) -> R
     usize::try_from(last).map_err(|_| NativeError::Truncated)
 }
 
-/// Appends the discriminators of so many rows; tells how many rows each alternative has.
+/// Appends the discriminators of `rows` rows; returns the number of rows of each alternative.
 fn read_discriminators(
     input: &mut Input<'_>,
     rows: usize,

@@ -78,7 +78,7 @@ fn mix_bytes(key: &mut u64, bytes: &[u8]) {
     }
 }
 
-/// The integer that a type's values are stored as.
+/// Returns the integer that a type's values are stored as.
 fn as_number(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
         DataType::Date => DataType::UInt16,
@@ -108,7 +108,7 @@ fn mix_numbers(
     Some(())
 }
 
-/// `None` for what is no `i64`.
+/// Reads an integer; `None` where it does not fit into an `i64`.
 fn integer(bytes: &[u8], is_signed: bool) -> Option<i64> {
     let fill = if is_signed && bytes.last()? & 0x80 != 0 { 0xff } else { 0 };
     let mut word = [fill; 8];
@@ -117,7 +117,7 @@ fn integer(bytes: &[u8], is_signed: bool) -> Option<i64> {
     (is_signed || number >= 0).then_some(number)
 }
 
-/// Turns what is stored into seconds of local time.
+/// Returns a function that turns stored values into seconds of local time.
 fn local_seconds(
     data_type: &DataType,
     said: Option<&str>,

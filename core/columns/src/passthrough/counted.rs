@@ -1,7 +1,8 @@
-//! Values that ClickHouse reads by counting bytes. A separator may be any byte to it, the end of the line too: `2020`
-//! in one line and `1,5` in the next are one date. So only what is complete is taken for a field of its own.
+//! Values that ClickHouse reads by counting bytes. ClickHouse takes any byte for a separator, the end of the
+//! line too: `2020` in one line and `1,5` in the next are one date. So only complete values are taken for
+//! fields of their own.
 
-/// What such a value looks like.
+/// The kind of such a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
     Date,
@@ -12,7 +13,7 @@ pub(super) enum Counted {
 }
 
 impl Counted {
-    /// Whether it is a whole value, in the form in which everybody writes it.
+    /// Says whether the text is a whole value, in the form in which everybody writes it.
     pub(super) fn is_whole(self, text: &[u8]) -> bool {
         match self {
             Counted::Date => is_date(text),
@@ -48,13 +49,13 @@ fn is_uuid(text: &[u8]) -> bool {
     text.len() == 36 && text.iter().enumerate().all(is_digit_or_dash)
 }
 
-/// Any digit stands for any other.
+/// Compares a text with a form in which a digit stands for any digit.
 fn is_like(form: &[u8], text: &[u8]) -> bool {
     form.len() == text.len()
         && form.iter().zip(text).all(|(form, byte)| form == if byte.is_ascii_digit() { &b'0' } else { byte })
 }
 
-/// The text before a point with digits behind it.
+/// Returns the text before a point that has only digits behind it.
 fn without_fraction(text: &[u8]) -> &[u8] {
     match memchr::memrchr(b'.', text) {
         Some(point) if point + 1 < text.len() && text[point + 1..].iter().all(u8::is_ascii_digit) => &text[..point],

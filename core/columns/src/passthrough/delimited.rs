@@ -1,4 +1,4 @@
-//! Where the rows of a payload of lines are: CSV and TSV.
+//! The places of rows in a payload of lines: CSV and TSV.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::format::Dialect;
 use super::header::{columns_of, looks_like_names, FirstField};
 use super::plan::{NotJoinable, PassthroughColumn};
 
-/// Whole rows, and how many. The last line may lack its end.
+/// Whole rows, and their number. The last line may lack its end.
 pub(super) struct LineRows<'a> {
     pub(super) header: &'a [u8],
     pub(super) text: &'a [u8],
     pub(super) count: usize,
 }
 
-/// Lines with fields.
+/// The form of lines with fields.
 pub(super) struct Table<'p> {
     pub(super) dialect: Dialect,
     pub(super) delimiter: u8,
@@ -69,7 +69,7 @@ impl Table<'_> {
         }
     }
 
-    /// Whether ClickHouse reads a value of the field that ends where the field does.
+    /// Says whether ClickHouse reads a value of the field that ends where the field does.
     fn ends_itself(&self, field: &[u8], kind: FieldKind) -> bool {
         match (self.dialect, kind) {
             (Dialect::TsvRaw, _) | (_, FieldKind::Token) => true,
@@ -84,7 +84,7 @@ impl Table<'_> {
         }
     }
 
-    /// Reads the row that begins at `at`; returns where the next one does.
+    /// Reads the row that begins at `at`; returns the beginning of the next one.
     fn row(&self, payload: &[u8], mut at: usize, fields: &mut Vec<Range<usize>>) -> Result<usize, NotJoinable> {
         fields.clear();
         loop {
@@ -152,7 +152,7 @@ impl Table<'_> {
         FirstField { plain: &text[..escape.unwrap_or(text.len())], goes_on: escape.is_some() }
     }
 
-    /// A field that stands for itself, without escapes.
+    /// Returns the text of a field, if it has no escapes.
     fn plain_text<'a>(&self, text: &'a [u8]) -> Result<&'a [u8], NotJoinable> {
         let plain = match self.dialect {
             Dialect::Csv => unquoted(text.trim_ascii_end()),
@@ -165,7 +165,7 @@ impl Table<'_> {
     }
 }
 
-/// A field's text, quotes and all, and where its delimiter or its line's end stands.
+/// A field's text with its quotes, and the place of its delimiter or of its line's end.
 struct Field {
     text: Range<usize>,
     end: usize,
@@ -196,7 +196,7 @@ fn count_blanks(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Behind the closing quote of what begins at `at`.
+/// Returns the place behind the closing quote of the text that begins at `at`.
 fn end_of_csv_quoted(payload: &[u8], mut at: usize) -> Result<usize, NotJoinable> {
     loop {
         at += memchr(b'"', &payload[at..]).ok_or(NotJoinable)? + 1;

@@ -1,18 +1,19 @@
-//! How ClickHouse reads a field of CSV or TSV, as far as it concerns where the field ends.
+//! The way in which ClickHouse reads a field of CSV or TSV, as far as it decides where the field ends.
 
 use super::counted::Counted;
 
-/// Types by how their values are read.
+/// Kinds of types, by the way in which their values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldKind {
-    /// To the end of the field, and never beyond it.
+    /// Values that are read to the end of the field, and never beyond it.
     Token,
-    /// By the number of their bytes, whichever those are. But in TSVRaw, a value that is cut off goes on in the next
-    /// line.
+    /// Values that are read by the number of their bytes, whichever those are. Except in TSVRaw, a value that
+    /// is cut off goes on in the next line.
     Counted(Counted),
-    /// In TSV as they stand, quotes and all: over line breaks, too. In CSV as one text.
+    /// Values in brackets. In TSV they are read as they stand, quotes and all, also over line breaks. In CSV
+    /// they are read as one text.
     Brackets,
-    /// As `Brackets`; in CSV also over several fields.
+    /// Values like `Brackets`, which in CSV may also take several fields.
     Tuple,
     Unknown,
 }
@@ -50,11 +51,11 @@ const TOKENS: &[&str] = &[
 /// Types whose values are read by the number of their bytes.
 const COUNTED: &[&str] = &["Date", "Date32", "DateTime", "DateTime64", "Time", "Time64", "UUID"];
 
-/// Types within types; far more than anybody writes.
+/// Depth of types within types; far more than anybody writes.
 const MAX_DEPTH: usize = 16;
 
 impl FieldKind {
-    /// Of a type's name, as DESCRIBE has it.
+    /// Returns the kind of a type that is named as DESCRIBE names it.
     pub(super) fn of(type_name: &str) -> FieldKind {
         FieldKind::within(type_name, 0)
     }
@@ -90,10 +91,10 @@ fn names_in(arguments: &str) -> impl Iterator<Item = &str> {
     arguments.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
 }
 
-/// Brackets that a field may have open at a time.
+/// The number of brackets that a field may have open at a time.
 const MAX_OPEN: usize = 64;
 
-/// Whether a field of TSV is a value in brackets that ends where the field does.
+/// Says whether a field of TSV is a value in brackets that ends where the field does.
 pub(super) fn is_balanced(field: &[u8]) -> bool {
     if field == b"\\N" {
         return true;
@@ -131,7 +132,7 @@ pub(super) fn is_balanced(field: &[u8]) -> bool {
     false
 }
 
-/// The length of what stands behind an opening quote, up to and with the closing one.
+/// Returns the length of a text behind an opening quote, up to and with the closing quote.
 fn end_of_quoted(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

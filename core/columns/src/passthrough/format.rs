@@ -3,16 +3,16 @@ use crate::format::families::{self, Families};
 /// A format whose payloads may be joined.
 #[derive(Debug)]
 pub struct PassthroughFormat {
-    /// As `system.formats` has it.
+    /// The format's name as `system.formats` has it.
     pub name: &'static str,
     aliases: &'static [&'static str],
     pub(super) families: Families,
     pub(super) layout: Layout,
-    /// Rows of names, and of types, before the rows of values.
+    /// Number of header rows, which name columns and types before the rows of values.
     pub(super) header_rows: usize,
 }
 
-/// What its rows look like.
+/// The form of the format's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// JSON objects.
@@ -77,14 +77,14 @@ const FORMATS: &[PassthroughFormat] = &[
 ];
 
 impl PassthroughFormat {
-    /// The format of this name, in any case of its letters, as ClickHouse has it.
+    /// Returns the format of this name, in any case of its letters, as ClickHouse does.
     pub fn named(name: &str) -> Option<&'static PassthroughFormat> {
         let is_named = |known: &&str| known.eq_ignore_ascii_case(name);
         FORMATS.iter().find(|format| is_named(&format.name) || format.aliases.iter().any(is_named))
     }
 
-    /// The name of a format that rows passed through may be in: one whose payloads may be joined, or Native, in whose
-    /// blocks ClickHouse itself has answered.
+    /// Returns the name of a format that rows passed through may be in: a format whose payloads may be
+    /// joined, or Native, the format of the blocks in which ClickHouse itself has answered.
     pub fn name_of_rows(name: &str) -> Option<&'static str> {
         if name == PassthroughFormat::BLOCKS {
             return Some(PassthroughFormat::BLOCKS);

@@ -1,9 +1,9 @@
-//! Rows of names, and first rows that could be taken for one.
+//! Header rows, and first rows that could be taken for a header.
 
 use super::plan::{NotJoinable, PassthroughColumn};
 
-/// The columns of a header, by their positions in the table's. Only names that are exactly those of columns, each once:
-/// for others ClickHouse has rules.
+/// Returns the columns of a header, as positions among the table's columns. Every name must be exactly that
+/// of a column, and occur once: ClickHouse has rules for others.
 pub(super) fn columns_of<'n>(
     names: impl Iterator<Item = &'n [u8]>,
     columns: &[PassthroughColumn],
@@ -19,7 +19,7 @@ pub(super) fn columns_of<'n>(
     Ok(found)
 }
 
-/// The texts of an array of plain strings, as JSON has it; the array is known to be JSON.
+/// Returns the texts of an array of plain strings, as JSON has it; the array is known to be JSON.
 pub(super) fn plain_strings(array: &[u8]) -> Result<Vec<&[u8]>, NotJoinable> {
     let inner = array.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).ok_or(NotJoinable)?;
     let mut strings = Vec::new();
@@ -34,17 +34,17 @@ pub(super) fn plain_strings(array: &[u8]) -> Result<Vec<&[u8]>, NotJoinable> {
     Ok(strings)
 }
 
-/// Whether ClickHouse could take a row for names of columns: if all its fields are names, or if all names are fields.
-/// In a row of as many fields as there are columns the one follows from the other.
+/// Says whether ClickHouse could take a row for names of columns: if all its fields are names, or if all
+/// names are fields. In a row of as many fields as there are columns the one follows from the other.
 pub(super) fn looks_like_names(fields: &[FirstField<'_>], columns: &[PassthroughColumn]) -> bool {
     fields.iter().all(|field| columns.iter().any(|column| field.could_be(&column.name)))
 }
 
 /// A field of the first row.
 pub(super) struct FirstField<'a> {
-    /// Its text, as far as it is plain.
+    /// The field's text, as far as it is plain.
     pub(super) plain: &'a [u8],
-    /// Whether more follows, behind an escape.
+    /// Says whether more text follows, behind an escape.
     pub(super) goes_on: bool,
 }
 

@@ -1,18 +1,18 @@
-//! Where the rows of a payload of JSON are.
+//! The places of rows in a payload of JSON.
 
 use super::plan::NotJoinable;
 use crate::read::end_of_json;
 
-/// Whole rows, without what stands around them.
+/// Whole rows, without the brackets and commas around them.
 pub(super) struct JsonRows<'a> {
-    /// The first ones, which say what is in the others.
+    /// The header rows, which name the columns of the others.
     pub(super) header: Vec<&'a [u8]>,
-    /// From the first row's first byte to the last one's last; empty if there are none.
+    /// The text from the first row's first byte to the last one's last; empty if there are no rows.
     pub(super) text: &'a [u8],
     pub(super) count: usize,
 }
 
-/// Rows of objects: one after the other, with or without commas between them, or an array of them.
+/// Finds rows of objects: one after the other, with or without commas between them, or an array of them.
 pub(super) fn objects(payload: &[u8]) -> Result<JsonRows<'_>, NotJoinable> {
     let mut walk = Walk::new(payload);
     if walk.eat(b'[') {
@@ -26,7 +26,7 @@ pub(super) fn objects(payload: &[u8]) -> Result<JsonRows<'_>, NotJoinable> {
     Ok(walk.rows(0))
 }
 
-/// Rows of arrays, one after the other.
+/// Finds rows of arrays, one after the other, with or without commas between them.
 pub(super) fn arrays(payload: &[u8], header_rows: usize) -> Result<JsonRows<'_>, NotJoinable> {
     let mut walk = Walk::new(payload);
     while !walk.at_end() {
@@ -42,7 +42,7 @@ pub(super) fn arrays(payload: &[u8], header_rows: usize) -> Result<JsonRows<'_>,
 struct Walk<'a> {
     payload: &'a [u8],
     at: usize,
-    /// Where the first rows begin and end, and how many there are in all.
+    /// The places of the first rows; `count` is the number of all rows.
     ends: Vec<Span>,
     count: usize,
     last_end: usize,
@@ -55,11 +55,11 @@ struct Span {
     end: usize,
 }
 
-/// Rows whose place is kept: those of a header, and the first behind it.
+/// The number of rows whose place is kept: those of a header, and the first one behind it.
 const KEPT: usize = 3;
 
 impl<'a> Walk<'a> {
-    /// At the first byte that matters.
+    /// Starts at the first byte that is no space.
     fn new(payload: &'a [u8]) -> Self {
         let mut walk =
             Walk { payload, at: 0, ends: Vec::with_capacity(KEPT), count: 0, last_end: 0, scratch: Vec::new() };
@@ -77,7 +77,7 @@ impl<'a> Walk<'a> {
         self.at == self.payload.len()
     }
 
-    /// Eats a byte, and the space behind it.
+    /// Takes a byte, and the space behind it.
     fn eat(&mut self, wanted: u8) -> bool {
         let found = self.payload.get(self.at) == Some(&wanted);
         if found {
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
         found
     }
 
-    /// A row that begins so, and the space behind it.
+    /// Takes a row that begins with the byte `opening`, and the space behind it.
     fn row(&mut self, opening: u8) -> Result<(), NotJoinable> {
         if self.payload.get(self.at) != Some(&opening) {
             return Err(NotJoinable);

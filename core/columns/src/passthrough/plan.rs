@@ -6,7 +6,8 @@ use super::json::{arrays, objects, JsonRows};
 use super::rows::PassthroughRows;
 use super::settings::PassthroughSettings;
 
-/// How the payloads of one statement are told to be joinable. Built once for a table, column list and settings.
+/// The rules by which payloads of one statement can be joined. Built once for a table, column list and
+/// settings.
 pub struct PassthroughPlan {
     format: &'static PassthroughFormat,
     csv_delimiter: u8,
@@ -21,18 +22,24 @@ pub(super) struct PassthroughColumn {
 /// A payload that may be joined with others that have the same header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joinable {
-    /// What stands before the rows, ended so that they may follow.
+    /// The header before the rows, ended so that rows may follow.
     pub header: Vec<u8>,
-    /// At least one.
+    /// The rows, at least one.
     pub rows: PassthroughRows,
 }
 
-/// It isn't certain that ClickHouse would read the payload among others as it reads it alone.
+/// The error that it isn't certain whether ClickHouse would read the payload among others as it reads it
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJoinable;
 
 impl PassthroughPlan {
-    /// `columns`: the names and types of all columns that the statement writes, in its order.
+    /// Makes a plan. `columns` are the names and types of all columns that the statement writes, in its
+    /// order.
+    ///
+    /// # Errors
+    /// Fails where the settings rule joining out, or it is unclear how a column's type ends a field of the
+    /// format.
     pub fn new<'c>(
         columns: impl IntoIterator<Item = (&'c str, &'c str)>,
         settings: &PassthroughSettings,
@@ -57,6 +64,10 @@ impl PassthroughPlan {
     }
 
     /// Walks through a whole payload.
+    ///
+    /// # Errors
+    /// Fails where the payload has no rows, or it isn't certain where its rows end, or which columns they
+    /// have.
     pub fn join(&self, payload: &[u8]) -> Result<Joinable, NotJoinable> {
         // Some formats skip it at the very beginning, and only there.
         if payload.starts_with(b"\xEF\xBB\xBF") {

@@ -2,11 +2,11 @@ use std::ops::Range;
 
 /// Rows as the text that their senders wrote, one piece per insert, joined into one text.
 ///
-/// Nothing is known of a piece but its bytes and how many rows it has: it can be taken out whole, not cut.
+/// Of a piece only its bytes and the number of its rows are known: it can be taken out whole, not cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PassthroughRows {
     text: Vec<u8>,
-    /// Where each piece ends. Ascending in both.
+    /// The end of each piece, in bytes and in rows, both ascending.
     ends: Vec<End>,
 }
 
@@ -17,7 +17,7 @@ struct End {
 }
 
 impl PassthroughRows {
-    /// One piece: whole rows, ended so that others may follow.
+    /// Makes one piece: whole rows, ended so that others may follow.
     pub fn piece(text: Vec<u8>, rows: usize) -> Self {
         let end = End { byte: text.len(), row: rows };
         PassthroughRows { text, ends: if rows == 0 { Vec::new() } else { vec![end] } }
@@ -27,7 +27,7 @@ impl PassthroughRows {
         self.end().row
     }
 
-    /// All rows, one behind the other.
+    /// Returns all rows, one behind the other.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -40,6 +40,8 @@ impl PassthroughRows {
         self.append_pieces(other, 0..other.ends.len());
     }
 
+    /// Appends the pieces that make up a range of rows.
+    ///
     /// # Panics
     /// If the range begins or ends within a piece.
     pub(crate) fn append_range(&mut self, other: &PassthroughRows, rows: Range<usize>) {
@@ -59,7 +61,7 @@ impl PassthroughRows {
         );
     }
 
-    /// How many pieces make up the first `row` rows.
+    /// Returns the number of pieces that make up the first `row` rows.
     fn pieces_before(&self, row: usize) -> usize {
         if row == 0 {
             return 0;

@@ -1,8 +1,8 @@
 use super::format::{Dialect, Layout, PassthroughFormat};
 use crate::settings::{known_default, KnownDefault};
 
-/// What the settings of an insert mean for joining its payload with others. They go along with the text, and ClickHouse
-/// applies them; here it only counts whether rows stay what they are.
+/// The effect of an insert's settings on joining its payload with others. Settings go along with the text,
+/// and ClickHouse applies them; here the only question is whether the rows stay the same.
 #[derive(Clone, Debug)]
 pub struct PassthroughSettings {
     format: &'static PassthroughFormat,
@@ -10,7 +10,7 @@ pub struct PassthroughSettings {
     pub(super) may_join: bool,
 }
 
-/// Settings that bear on what a value means, or on names, but not on where it ends.
+/// Settings that change what a value means, or names, but not where a value ends.
 const ABOUT_VALUES: &[&str] = &[
     "cast_ipv4_ipv6_default_on_conversion_error",
     "cast_keep_nullable",
@@ -50,7 +50,7 @@ const ABOUT_VALUES: &[&str] = &[
     "session_timezone",
 ];
 
-/// Settings that could make several blocks of one text, by what keeps them from it.
+/// Settings that could make several blocks of one text, with the value that keeps them from it.
 const ABOUT_BLOCKS: &[(&str, &str)] = &[("max_insert_block_size_bytes", "0"), ("use_strict_insert_block_limits", "0")];
 
 impl PassthroughSettings {
@@ -87,7 +87,8 @@ impl PassthroughSettings {
         }
     }
 
-    /// Not those that values have in them without quotes, such as `:`.
+    /// Sets the delimiter. Characters such as `:`, which values have in them without quotes, are not
+    /// accepted.
     fn set_csv_delimiter(&mut self, value: &str) {
         match value.as_bytes() {
             [delimiter @ (b',' | b';' | b'|' | b'^' | b'~' | b'#')] => self.csv_delimiter = *delimiter,

@@ -1,12 +1,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// An IPv4 address as ClickHouse stores it.
+/// Reads an IPv4 address into the bytes that ClickHouse stores.
 pub(super) fn ipv4(text: &[u8]) -> Option<[u8; 4]> {
     let address: Ipv4Addr = std::str::from_utf8(text).ok()?.parse().ok()?;
     Some(u32::from(address).to_le_bytes())
 }
 
-/// An IPv6 address, or an IPv4 one mapped into it, in network order.
+/// Reads an IPv6 address, or an IPv4 one mapped into it, in network order.
 pub(super) fn ipv6(text: &[u8]) -> Option<[u8; 16]> {
     let text = std::str::from_utf8(text).ok()?;
     if let Ok(address) = text.parse::<Ipv4Addr>() {
@@ -15,7 +15,7 @@ pub(super) fn ipv6(text: &[u8]) -> Option<[u8; 16]> {
     Some(text.parse::<Ipv6Addr>().ok()?.octets())
 }
 
-/// A UUID with its hyphens: two 64-bit halves, each little-endian.
+/// Reads a UUID with its hyphens into two 64-bit halves, each little-endian.
 pub(super) fn uuid(text: &[u8]) -> Option<[u8; 16]> {
     let &[_, _, _, _, _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', _, _, _, _, b'-', ..] = text else {
         return None;

@@ -1,6 +1,7 @@
-//! What a payload may have made out of nothing: values that rows leave out, NULLs of wide types, copies of what a
-//! dictionary holds once. A few bytes can stand for any number of them, and they are made before anybody has asked for
-//! the room. So there is enough for every small insert, and beyond that in proportion to what was sent.
+//! The limit of bytes that a payload may have made out of nothing: values that rows leave out, NULLs of wide
+//! types, copies of a value that a dictionary holds once. A few bytes can stand for any number of them, and
+//! they are made before anybody has asked for the room. So there is enough for every small insert, and beyond
+//! that in proportion to the payload.
 
 use super::outcome::NotParsedReason;
 
@@ -22,7 +23,7 @@ impl Allowance {
         self.left_bytes
     }
 
-    /// To be asked before the bytes are made.
+    /// Takes bytes off the allowance, before they are made.
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), NotParsedReason> {
         self.left_bytes = self.left_bytes.checked_sub(bytes).ok_or(NotParsedReason::Value)?;

@@ -1,8 +1,9 @@
-//! Columns that are built elsewhere: the door for readers outside of this crate.
+//! Columns that are built elsewhere: the entrance for readers outside of this crate.
 //!
-//! A reader hands over whole columns in ClickHouse's Native layout, as many rows at a time as it likes. They are
-//! checked against the plan here, so that a mistake out there can't make a block whose columns disagree; and what is
-//! left out, wanted as default or given only now and then is settled by the same rules as for every other format.
+//! A reader hands over whole columns in ClickHouse's Native layout, as many rows at a time as it likes. They
+//! are checked against the plan here, so that a mistake out there can't make a block whose columns disagree.
+//! Columns that are left out, wanted as default or given only now and then are handled by the same rules as
+//! for every other format.
 
 use super::outcome::{NotParsed, NotParsedReason, Parsed};
 use super::rows::Rows;
@@ -11,8 +12,8 @@ use crate::plan::ReadPlan;
 use crate::types::DataType;
 use crate::wire::write_varint;
 
-/// Values of one column, or of a part of a nested one. LowCardinality is as its inner type, a Map as an Array of
-/// Tuples.
+/// Values of one column, or of a part of a nested one. A LowCardinality is its inner type, a Map is an Array
+/// of Tuples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
     /// Little-endian values, all of the type's width.
@@ -23,7 +24,7 @@ pub enum ColumnData {
         nulls: Vec<u8>,
         inner: Box<ColumnData>,
     },
-    /// For every row the number of inner values up to its end.
+    /// Arrays: for every row the number of inner values up to its end.
     Array {
         offsets: Vec<u64>,
         inner: Box<ColumnData>,
@@ -50,7 +51,7 @@ impl StringData {
         self.rows += 1;
     }
 
-    /// Repeats all strings behind a noted end, so many times more.
+    /// Repeats all strings behind a noted end, `times` times more.
     pub fn repeat_from(&mut self, end: StringsEnd, times: usize) {
         let (rows, bytes) = (self.rows - end.rows(), end.bytes()..self.data.len());
         self.data.reserve(bytes.len() * times);
@@ -62,12 +63,12 @@ impl StringData {
         self.rows
     }
 
-    /// To be noted, so that strings can be taken back.
+    /// Returns the end of the strings, to be noted so that strings can be taken back.
     pub fn end(&self) -> StringsEnd {
         StringsEnd::of(self.rows, &self.data)
     }
 
-    /// Drops all but the first strings. `known` is an end from when there were no more than these.
+    /// Drops all but the first strings. `known` is an end that was noted when there were no more than these.
     pub fn truncate(&mut self, rows: usize, known: StringsEnd) {
         if self.rows > rows {
             self.data.truncate(strings_end(&self.data, known, rows));
@@ -75,14 +76,14 @@ impl StringData {
         }
     }
 
-    /// Of all values with their lengths.
+    /// Returns the bytes of all values with their lengths.
     pub fn bytes(&self) -> usize {
         self.data.len()
     }
 }
 
 impl ColumnData {
-    /// No rows yet, in the layout of a type.
+    /// Returns values without rows, in the layout of a type.
     pub fn empty(data_type: &DataType) -> Self {
         match data_type {
             DataType::LowCardinality(inner) => ColumnData::empty(inner),
@@ -110,13 +111,19 @@ pub struct BlockBuilder<'p> {
 }
 
 impl<'p> BlockBuilder<'p> {
-    /// Fails where the plan takes no payload at all. The longer the payload is, the more may be put in for what it
-    /// leaves out.
+    /// Makes a builder. The longer the payload is, the more bytes may be made for values that it leaves out.
+    ///
+    /// # Errors
+    /// Fails where the plan takes no payload at all.
     pub fn new(plan: &'p ReadPlan, payload_bytes: usize) -> Result<Self, NotParsed> {
         Ok(BlockBuilder { rows: Rows::new(plan, payload_bytes)? })
     }
 
-    /// The next `count` values of a column.
+    /// Appends the next `count` values of a column.
+    ///
+    /// # Errors
+    /// Fails where the data does not have the column's layout or `count` rows, the rows gave the column
+    /// twice, or earlier rows left it out for its DEFAULT expression.
     pub fn put(&mut self, column: usize, data: ColumnData, count: usize) -> Result<(), NotParsedReason> {
         self.rows.see(column)?;
         if count == 0 {
@@ -133,13 +140,21 @@ impl<'p> BlockBuilder<'p> {
         Ok(())
     }
 
-    /// The next `count` values of a column that can't hold NULL are all NULL.
+    /// Appends `count` NULLs to a column that can't hold NULL.
+    ///
+    /// # Errors
+    /// Fails where the rows gave the column twice, NULL may not stand for its default, or the values would
+    /// take too much memory.
     pub fn put_nulls(&mut self, column: usize, count: usize) -> Result<(), NotParsedReason> {
         self.rows.see(column)?;
         (0..count).try_for_each(|_| self.rows.give_null(column))
     }
 
-    /// So many rows are complete; the columns that got nothing for them are left out by them.
+    /// Ends `count` rows. Columns that got nothing for these rows are left out by them.
+    ///
+    /// # Errors
+    /// Fails where a column may not be left out, since earlier rows gave it, its default is not certain, or
+    /// the values would take too much memory.
     pub fn end_rows(&mut self, count: usize) -> Result<(), NotParsedReason> {
         self.rows.end_rows(count)
     }
@@ -148,12 +163,16 @@ impl<'p> BlockBuilder<'p> {
         self.rows.not_parsed(reason)
     }
 
+    /// Returns the block with all rows.
+    ///
+    /// # Errors
+    /// Fails where columns of one nested structure have arrays of different lengths.
     pub fn finish(self) -> Result<Parsed, NotParsed> {
         self.rows.finish()
     }
 }
 
-/// `data` as a column of the same layout as `like`, if it is one of `count` rows.
+/// Returns `data` as a column of the same layout as `like`, if it has that layout and `count` rows.
 fn checked(data: ColumnData, like: &Column, count: usize) -> Result<Column, NotParsedReason> {
     let column = match (data, like) {
         (ColumnData::Fixed(data), Column::Fixed { width, .. }) if data.len() == count.saturating_mul(*width) => {

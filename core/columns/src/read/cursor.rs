@@ -1,6 +1,6 @@
 use super::outcome::NotParsedReason;
 
-/// A place in the payload.
+/// A position in the payload.
 pub(super) struct Cursor<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
@@ -26,13 +26,13 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// A semicolon may end the whole payload.
+    /// Takes a semicolon, which may end the whole payload, and expects nothing behind it.
     pub(super) fn eat_final_semicolon(&mut self) -> Result<(), NotParsedReason> {
         self.eat(b';');
         self.expect_end()
     }
 
-    /// Nothing but whitespace may follow.
+    /// Fails if anything but whitespace follows.
     pub(super) fn expect_end(&mut self) -> Result<(), NotParsedReason> {
         self.skip_space();
         if self.at_end() {
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Eats a word as it stands, in any case of its letters.
+    /// Takes a word as it stands, in any case of its letters.
     pub(super) fn eat_word(&mut self, word: &[u8]) -> bool {
         let found = self.rest().get(..word.len()).is_some_and(|next| next.eq_ignore_ascii_case(word));
         if found {
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// What ClickHouse takes for whitespace between values.
+    /// Skips the bytes that ClickHouse takes for whitespace between values.
     #[inline]
     pub(super) fn skip_space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C) = self.peek() {

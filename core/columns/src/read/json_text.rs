@@ -6,10 +6,10 @@ use super::cursor::Cursor;
 use super::number::read_number_text;
 use super::outcome::NotParsedReason;
 
-/// Nesting of a value that no column reads; far below ClickHouse's own limit of 1000.
+/// Deepest nesting of a value that no column reads; far below ClickHouse's own limit of 1000.
 const MAX_SKIPPED_DEPTH: usize = 64;
 
-/// A string's bytes: where they stand in the payload, or in the scratch buffer where escapes were resolved.
+/// A string's bytes: a part of the payload, or the scratch buffer where escapes were resolved.
 pub(super) enum Text<'a> {
     Plain(&'a [u8]),
     Unescaped,
@@ -28,18 +28,20 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Which escapes are read.
+/// The escapes that are read.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Escapes {
     /// JSON's own.
     Proper,
-    /// Of a value also the second half of a surrogate pair without its first, which ClickHouse writes as it stands.
+    /// The escapes of a value: JSON's own, and the second half of a surrogate pair without its first, which
+    /// ClickHouse writes as it stands.
     OfValue,
-    /// Of a value all that ClickHouse takes with `input_format_json_throw_on_bad_escape_sequence=0`.
+    /// The escapes of a value that ClickHouse takes with `input_format_json_throw_on_bad_escape_sequence=0`:
+    /// any.
     AnyOfValue,
 }
 
-/// A string from behind its opening quote; the cursor is left behind the closing one.
+/// Reads a string from behind its opening quote; the cursor is left behind the closing one.
 #[inline]
 pub(super) fn read_string<'a>(cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason> {
     read_string_with(cursor, scratch, Escapes::Proper)
@@ -61,7 +63,8 @@ pub(super) fn read_string_with<'a>(
     Ok(Text::Unescaped)
 }
 
-/// Most strings are short: eight bytes at a time until it pays to call a vectorised search.
+/// Returns the place of the first quote or backslash. Most strings are short: the search takes eight bytes at
+/// a time until it pays to call a vectorised search.
 #[inline]
 fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -109,7 +112,7 @@ fn unescape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, escapes: Escapes) ->
 
 const ESCAPED_UNIT_BYTES: usize = "\\uXXXX".len();
 
-/// What follows `\u`: one code unit, or the two of a surrogate pair.
+/// Reads the character behind `\u`: one code unit, or the two of a surrogate pair.
 fn push_character(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, escapes: Escapes) -> Result<(), NotParsedReason> {
     let start = cursor.at - 2;
     let first = read_code_unit(cursor)?;
@@ -137,7 +140,7 @@ fn push_character(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>, escapes: Escap
     Ok(())
 }
 
-/// ClickHouse stores the text of the escape.
+/// Keeps the text of a bad escape, as ClickHouse stores it.
 fn keep_bad_escape(
     cursor: &Cursor<'_>,
     start: usize,

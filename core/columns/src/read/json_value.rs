@@ -17,7 +17,7 @@ use crate::settings::ReadSettings;
 
 pub(super) struct JsonValues<'a, 'p> {
     pub(super) cursor: Cursor<'a>,
-    /// Where a string's escapes are resolved.
+    /// Buffer in which a string's escapes are resolved.
     pub(super) scratch: Vec<u8>,
     pub(super) settings: &'p ReadSettings,
 }
@@ -56,7 +56,7 @@ impl<'a> JsonValues<'a, '_> {
         self.cursor.expect(b'"')
     }
 
-    /// With a sign, or in a word.
+    /// Reads a number in quotes that has a sign, or is written as a word.
     #[cold]
     fn read_quoted_number(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let rest = self.cursor.rest();
@@ -95,7 +95,7 @@ impl<'a> JsonValues<'a, '_> {
         Ok(())
     }
 
-    /// The text of a value that is no string, where a String takes it.
+    /// Reads the text of a value that is no string, where a String takes it.
     fn read_other_text(&mut self) -> Result<&'a [u8], NotParsedReason> {
         let json = &self.settings.json;
         let is_taken = match self.cursor.peek() {
@@ -149,7 +149,7 @@ impl<'a> JsonValues<'a, '_> {
         Ok(())
     }
 
-    /// A key without escapes: with them, ClickHouse's readers do not all agree.
+    /// Reads a key without escapes: with escapes, ClickHouse's readers do not all agree.
     pub(super) fn read_plain_key(&mut self) -> Result<&'a [u8], NotParsedReason> {
         self.cursor.expect(b'"')?;
         match read_string(&mut self.cursor, &mut self.scratch)? {
@@ -158,7 +158,7 @@ impl<'a> JsonValues<'a, '_> {
         }
     }
 
-    /// Behind a member of an object: whether that was the last.
+    /// Reads on behind a member of an object, and says whether that was the last.
     #[inline]
     pub(super) fn ends_object(&mut self) -> Result<bool, NotParsedReason> {
         self.ends_list(b'}')
@@ -184,7 +184,7 @@ impl<'a> ValueReader<'a> for JsonValues<'a, '_> {
         Ok(true)
     }
 
-    /// A String takes a string, and of every other value its text.
+    /// Reads the text of a String: a string, or the text of any other value.
     #[inline]
     fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if self.cursor.eat(b'"') {

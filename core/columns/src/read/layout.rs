@@ -1,23 +1,23 @@
-//! Which columns a row's fields belong to, where a header says so.
+//! The columns that a row's fields belong to, where a header says so.
 
 use super::outcome::NotParsedReason;
 use crate::plan::ReadPlan;
 use crate::present::Present;
 
 pub(super) struct Layout {
-    /// The column of each field; none for a field that is skipped.
+    /// The column of each field; `None` for a field that is skipped.
     pub(super) fields: Vec<Option<usize>>,
-    /// Columns of no field.
+    /// The columns that have no field.
     pub(super) missing: Vec<usize>,
 }
 
 impl Layout {
-    /// A field for each column, in order.
+    /// Returns the layout without a header: a field for each column, in order.
     pub(super) fn of_table(plan: &ReadPlan) -> Self {
         Layout { fields: (0..plan.columns().len()).map(Some).collect(), missing: Vec::new() }
     }
 
-    /// The fields as a header names them.
+    /// Returns the layout that a header gives by its names.
     pub(super) fn of_names<'n>(
         names: impl Iterator<Item = &'n [u8]>,
         plan: &ReadPlan,

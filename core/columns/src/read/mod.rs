@@ -1,9 +1,10 @@
 //! Payloads as blocks.
 //!
-//! A reader accepts what ClickHouse is certain to store in exactly the same way, and gives everything else back as
-//! `NotParsed`: the insert is then forwarded, and ClickHouse answers with its own error or its own leniency. So a
-//! reader never produces an error text, and never needs to be as lenient as ClickHouse is; it has to be right about
-//! what it takes. What it takes was tried on a real ClickHouse, type by type.
+//! A reader accepts what ClickHouse is certain to store in exactly the same way, and gives everything else
+//! back as `NotParsed`: the insert is then forwarded, and ClickHouse answers with its own error or its own
+//! leniency. So a reader never produces an error text, and never needs to be as lenient as ClickHouse is; a
+//! reader has to be right about every value that it accepts. Each accepted spelling was tried on a real
+//! ClickHouse, type by type.
 
 mod address;
 mod allowance;

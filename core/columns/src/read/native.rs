@@ -48,7 +48,8 @@ fn read_block(input: &mut Input<'_>, rows: &mut Rows<'_>) -> Result<(), NotParse
     rows.end_rows(row_count)
 }
 
-/// Reads a column with its name and type. Mostly it is `expected`; tells which it was.
+/// Reads a column with its name and type. Returns the column, which is mostly `expected`; `None` for one that
+/// is skipped.
 fn read_column_of_block(
     input: &mut Input<'_>,
     rows: &mut Rows<'_>,
@@ -81,7 +82,7 @@ fn read_column_of_block(
     Ok(Some(column))
 }
 
-/// Of a type whose values are laid out as those of the column's.
+/// Reads values of a type whose values are laid out as those of the column's type.
 fn read_known_type(
     input: &mut Input<'_>,
     rows: &mut Rows<'_>,

@@ -5,7 +5,7 @@ use super::outcome::NotParsedReason;
 use crate::column::Column;
 use crate::types::{DataType, TupleType};
 
-/// The values as the table's type has them.
+/// Returns the values as the table's type has them.
 pub(super) fn convert(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotParsedReason> {
     use DataType::*;
     match (sent.plain(), wanted.plain()) {
@@ -43,7 +43,7 @@ pub(super) fn convert(values: Column, sent: &DataType, wanted: &DataType) -> Res
     }
 }
 
-/// Elements of other names would be matched by them.
+/// Says whether elements correspond by their place. Elements of other names would be matched by their names.
 fn elements_correspond(sent: &TupleType, wanted: &TupleType) -> bool {
     sent.elements.len() == wanted.elements.len() && (sent.names.is_none() || sent.names == wanted.names)
 }
@@ -72,7 +72,7 @@ struct Integer {
     signed: bool,
 }
 
-/// An integer in a wider one that has room for all its values.
+/// Turns integers into wider ones that have room for all their values.
 fn widen(values: Column, sent: &DataType, wanted: &DataType) -> Result<Column, NotParsedReason> {
     let (Some(from), Some(to)) = (integer(sent), integer(wanted)) else { return Err(NotParsedReason::Value) };
     let Column::Fixed { data, .. } = values else { return Err(NotParsedReason::Value) };

@@ -1,5 +1,6 @@
-//! What JSON and SQL have in common: which type asks for which value, and how arrays, maps, tuples and NULLs are made
-//! of others. They differ in quotes, brackets, and the spelling of scalars.
+//! The part of reading values that JSON and SQL share: which type asks for which value, and how arrays, maps,
+//! tuples and NULLs are made of other values. JSON and SQL differ in quotes, brackets, and the spelling of
+//! scalars.
 
 use super::cursor::Cursor;
 use super::outcome::NotParsedReason;
@@ -7,19 +8,19 @@ use crate::column::Column;
 use crate::reader::{MapReader, Reader, TupleReader};
 use crate::settings::ReadSettings;
 
-/// A language of values, at a place in a payload.
+/// A reader of one language of values, at a position in a payload.
 pub(super) trait ValueReader<'a> {
     fn cursor(&mut self) -> &mut Cursor<'a>;
 
     fn settings(&self) -> &ReadSettings;
 
-    /// Whether there is a NULL, which is read then.
+    /// Reads NULL if there is one, and says whether there was.
     fn eat_null(&mut self) -> Result<bool, NotParsedReason>;
 
-    /// A value for a String.
+    /// Reads a value for a String.
     fn read_text(&mut self, rows: &mut usize, out: &mut Vec<u8>) -> Result<(), NotParsedReason>;
 
-    /// A value for a type of fixed width.
+    /// Reads a value for a type of fixed width.
     fn read_fixed(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason>;
 
     fn read_tuple(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotParsedReason>;
@@ -61,7 +62,7 @@ pub(super) trait ValueReader<'a> {
         Ok(())
     }
 
-    /// NULL inside of another value, for a type that has none: it becomes zero.
+    /// Stores a NULL inside of another value, for a type that has none: the NULL becomes zero.
     fn push_null(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         let is_empty = self.settings().is_for_sql() && reader.holds_others();
         if !is_empty && !self.settings().null_as_default || reader.zero_is_doubtful() || column.zero_is_large() {
@@ -114,7 +115,7 @@ pub(super) trait ValueReader<'a> {
         Ok(())
     }
 
-    /// The elements of a Tuple, each in its place.
+    /// Reads the elements of a Tuple, each in its place.
     fn read_elements(
         &mut self,
         elements: &[Reader],
@@ -149,7 +150,7 @@ pub(super) trait ValueReader<'a> {
     }
 }
 
-/// Behind an item of a list: whether that was the last.
+/// Reads on behind an item of a list, and says whether that was the last.
 #[inline]
 pub(super) fn ends_list(cursor: &mut Cursor<'_>, closing: u8) -> Result<bool, NotParsedReason> {
     cursor.skip_space();

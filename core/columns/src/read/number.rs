@@ -4,13 +4,15 @@
 use super::cursor::Cursor;
 use super::outcome::NotParsedReason;
 
-/// 2^53 and below are exact as a double, so are the powers of ten up to 22: one division rounds once, correctly.
+/// The largest exact mantissa: 2^53 and below are exact as a double, so are the powers of ten up to 22: one
+/// division rounds once, correctly.
 const EXACT_MANTISSA: u64 = 1 << 53;
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
     1e21, 1e22,
 ];
-/// A double has no more than 767 significant digits; longer ones are somebody's mistake.
+/// The longest text of a float: a double has no more than 767 significant digits; longer ones are somebody's
+/// mistake.
 const MAX_FLOAT_BYTES: usize = 800;
 
 pub(super) struct Digits<'a> {
@@ -18,7 +20,7 @@ pub(super) struct Digits<'a> {
     pub(super) digits: &'a [u8],
 }
 
-/// An integer's sign and digits, with no leading zero and no `-0`.
+/// Reads an integer's sign and digits, with no leading zero and no `-0`.
 pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, NotParsedReason> {
     let negative = cursor.eat(b'-');
     let rest = cursor.rest();
@@ -31,7 +33,7 @@ pub(super) fn read_digits<'a>(cursor: &mut Cursor<'a>) -> Result<Digits<'a>, Not
     Ok(Digits { negative, digits })
 }
 
-/// An integer that fits into 64 bits with its sign aside.
+/// Reads an integer that fits into 64 bits with its sign aside.
 #[inline]
 pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotParsedReason> {
     let rest = cursor.rest();
@@ -54,7 +56,7 @@ pub(super) fn read_magnitude(cursor: &mut Cursor<'_>) -> Result<u64, NotParsedRe
     Ok(value)
 }
 
-/// An integer of 64 bits, whose lowest is left out.
+/// Reads an integer of 64 bits, except for the lowest one.
 pub(super) fn read_signed(cursor: &mut Cursor<'_>) -> Result<i64, NotParsedReason> {
     let negative = cursor.eat(b'-');
     let magnitude = i64::try_from(read_magnitude(cursor)?).map_err(|_| NotParsedReason::Value)?;
@@ -142,7 +144,7 @@ impl Wide {
         (carry == 0).then_some(Wide(words))
     }
 
-    /// `exponent` is below 256.
+    /// Returns a power of two. `exponent` is below 256.
     fn power_of_two(exponent: u32) -> Self {
         let mut words = [0; 4];
         words[exponent as usize / 64] = 1 << (exponent % 64);
@@ -154,7 +156,7 @@ impl Wide {
         top.map_or(0, |word| 64 * word as u32 + 64 - self.0[word].leading_zeros())
     }
 
-    /// Two's complement of the value with its sign.
+    /// Returns the two's complement of the value with its sign.
     pub(super) fn signed(self, negative: bool) -> Self {
         if !negative {
             return self;
@@ -179,7 +181,7 @@ impl Wide {
     }
 }
 
-/// A number in JSON's grammar, as text.
+/// Reads a number in JSON's grammar, as text.
 pub(super) fn read_number_text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], NotParsedReason> {
     let start = cursor.at;
     cursor.eat(b'-');
@@ -211,7 +213,7 @@ fn eat_digits(cursor: &mut Cursor<'_>) -> usize {
     cursor.at - start
 }
 
-/// Appends a Float64, rounded correctly, which is what `precise_float_parsing` means.
+/// Appends a Float64, rounded correctly, as `precise_float_parsing` asks for.
 #[inline]
 pub(super) fn push_float64(cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     let value = match read_short_decimal(cursor) {
@@ -246,7 +248,8 @@ fn parse_text<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Reads a number of few digits and no exponent, which most are; the cursor stays where it is in front of any other.
+/// Reads a number of few digits and no exponent, as most numbers are. In front of any other number the cursor
+/// stays where it is.
 #[inline]
 fn read_short_decimal(cursor: &mut Cursor<'_>) -> Option<f64> {
     let rest = cursor.rest();
@@ -284,7 +287,7 @@ fn read_short_decimal(cursor: &mut Cursor<'_>) -> Option<f64> {
     Some(if start == 1 { -value } else { value })
 }
 
-/// Exponents beyond this are somebody's mistake.
+/// The most digits of an exponent: longer exponents are somebody's mistake.
 const MAX_EXPONENT_DIGITS: usize = 6;
 
 /// Appends a Decimal. Digits beyond the scale are cut off, as ClickHouse does.
@@ -319,7 +322,7 @@ pub(super) fn push_decimal(
     Ok(())
 }
 
-/// Of what stands behind a mantissa: nothing, or `e-7`.
+/// Reads the exponent behind a mantissa: nothing, or `e-7`.
 fn read_exponent(text: &[u8]) -> Result<i64, NotParsedReason> {
     let Some((_, text)) = text.split_first() else { return Ok(0) };
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);

@@ -6,39 +6,39 @@ use crate::present::Present;
 /// A payload that was read whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// Only the columns in `present`, in the plan's order.
+    /// The rows, with only the columns in `present`, in the plan's order.
     pub block: Block,
-    /// Which of the plan's columns the block carries. A column with a DEFAULT expression that no row gave is left
+    /// The plan's columns that the block carries. A column with a DEFAULT expression that no row gave is left
     /// out, so that ClickHouse computes it.
     pub present: Present,
 }
 
-/// The payload is left to ClickHouse. That does not make it wrong: ClickHouse may well accept it.
+/// A payload that is left to ClickHouse. That does not make the payload wrong: ClickHouse may well accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotParsed {
     pub reason: NotParsedReason,
-    /// Rows that were read before, so the place is in row `row + 1`.
+    /// The number of rows that were read before: the place is in row `row + 1`.
     pub row: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotParsedReason {
-    /// The text between the values, or a value cut off.
+    /// The text between the values is wrong, or a value is cut off.
     Syntax,
-    /// A value whose reading is not certain: out of range, lenient spelling, another type.
+    /// The reading of a value is not certain: it is out of range, spelled leniently, or of another type.
     Value,
-    /// Expressions, comments and other SQL in VALUES.
+    /// VALUES has expressions, comments or other SQL.
     Expression,
-    /// A key that is no column's exact name, where that matters.
+    /// A key is no column's exact name, where that matters.
     UnknownField,
     DuplicateField,
     /// Some rows give a column with a DEFAULT expression and others leave it out.
     MixedDefaults,
-    /// NULL where the type has no certain default.
+    /// NULL stands where the type has no certain default.
     Null,
-    /// A column that may not be inserted into, or of a kind that is computed.
+    /// A column may not be inserted into, or is of a kind that is computed.
     ColumnKind,
-    /// A local time that its zone has not, has twice, or whose zone is not known.
+    /// A local time does not exist in its zone, exists twice, or its zone is not known.
     TimeZone,
     /// A setting asks for another way of reading.
     Setting,
@@ -46,7 +46,7 @@ pub enum NotParsedReason {
 }
 
 impl NotParsedReason {
-    /// As a label of a metric.
+    /// Returns the reason as a label of a metric.
     pub fn as_str(self) -> &'static str {
         match self {
             NotParsedReason::Syntax => "syntax",

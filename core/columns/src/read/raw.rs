@@ -58,7 +58,8 @@ fn objects(payload: &[u8], values: &mut Values<'_, '_>) -> Result<(), NotParsedR
     cursor.eat_final_semicolon()
 }
 
-/// The rows of one payload more, for formats whose payloads may follow each other.
+/// Returns the function that appends the rows of one more payload, for formats whose payloads may follow each
+/// other.
 pub(super) fn appender(format: &str) -> Option<Append> {
     Some(match format {
         "LineAsString" => |payload, rows, _| append(payload, rows, lines),

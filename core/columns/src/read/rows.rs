@@ -5,7 +5,7 @@ use crate::column::{Column, StringsEnd};
 use crate::plan::ReadPlan;
 use crate::present::Present;
 
-/// The rows read so far and what the current row has given.
+/// The rows read so far, and the columns that the current row has given.
 pub(super) struct Rows<'p> {
     pub(super) plan: &'p ReadPlan,
     pub(super) columns: Vec<Column>,
@@ -13,7 +13,8 @@ pub(super) struct Rows<'p> {
     /// Columns that the current row has given or left out explicitly.
     seen: Present,
     seen_count: usize,
-    /// Columns with a DEFAULT expression that were left out so far; what one row leaves out, all have to.
+    /// Columns with a DEFAULT expression that were left out so far. A column that one row leaves out has to
+    /// be left out by all rows.
     left_out: Present,
     allowance: Allowance,
     /// The column whose value could not be read.
@@ -37,7 +38,7 @@ impl<'p> Rows<'p> {
         }
     }
 
-    /// Whether the current row is the second.
+    /// Says whether the current row is the second.
     pub(super) fn is_second(&self) -> bool {
         self.rows == 1
     }
@@ -46,7 +47,7 @@ impl<'p> Rows<'p> {
         self.rows
     }
 
-    /// The value at hand, of this column, can't be read.
+    /// Notes that the current value, of this column, can't be read.
     #[cold]
     pub(super) fn fail(&mut self, column: usize) {
         self.failed = Some(column);
@@ -56,13 +57,13 @@ impl<'p> Rows<'p> {
         self.failed
     }
 
-    /// Another payload begins, whose rows are put to those that are there.
+    /// Begins another payload, whose rows are put to those that are there.
     #[inline]
     pub(super) fn begin(&mut self, payload_bytes: usize) {
         self.allowance = Allowance::of(payload_bytes);
     }
 
-    /// Drops all rows but the first ones, and what was begun of another.
+    /// Drops all rows but the first ones, and the values that were begun of another row.
     pub(super) fn truncate(&mut self, rows: usize, ends: &[StringsEnd]) {
         let mut ends = ends.iter();
         self.columns.iter_mut().for_each(|column| column.truncate(rows, &mut ends));
@@ -75,7 +76,7 @@ impl<'p> Rows<'p> {
         }
     }
 
-    /// The current row has a key for `column`.
+    /// Notes that the current row has a key for `column`. Fails where it had one before.
     #[inline]
     pub(super) fn see(&mut self, column: usize) -> Result<(), NotParsedReason> {
         if self.seen.contains(column) {
@@ -86,7 +87,7 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    /// The current row has a value for `column`.
+    /// Checks that the current row may have a value for `column`.
     #[inline]
     pub(super) fn give(&self, column: usize) -> Result<(), NotParsedReason> {
         if !self.left_out.is_empty() && self.left_out.contains(column) {
@@ -95,7 +96,7 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    /// The current row wants the default of `column`.
+    /// Leaves `column` to its default in the current row.
     pub(super) fn leave_out(&mut self, column: usize) -> Result<(), NotParsedReason> {
         let reader = &self.plan.rules.readers[column];
         if !reader.has_default {
@@ -112,7 +113,7 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    /// The current row has NULL for a column that can't hold it.
+    /// Takes NULL in the current row, for a column that can't hold it.
     pub(super) fn give_null(&mut self, column: usize) -> Result<(), NotParsedReason> {
         let rules = &self.plan.rules;
         if rules.settings.is_for_sql() && rules.readers[column].reader.holds_others() {
@@ -127,8 +128,8 @@ impl<'p> Rows<'p> {
         self.give_default(column)
     }
 
-    /// The current row asks for the default of `column` in so many words. Without a DEFAULT expression ClickHouse
-    /// stores the column's zero here, not the type's default as for a column that is left out.
+    /// Gives `column` its default, which the current row asks for explicitly. Without a DEFAULT expression
+    /// ClickHouse stores the column's zero here, not the type's default as for a column that is left out.
     pub(super) fn give_default(&mut self, column: usize) -> Result<(), NotParsedReason> {
         let reader = &self.plan.rules.readers[column];
         if !reader.has_default && reader.reader.zero_is_doubtful() {
@@ -152,8 +153,8 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    /// So many rows are over, each of which gave the columns seen. ClickHouse stores the others' zeros here, not their
-    /// types' defaults.
+    /// Ends `count` rows, each of which gave the columns seen. ClickHouse stores the others' zeros here, not
+    /// their types' defaults.
     pub(super) fn end_rows(&mut self, count: usize) -> Result<(), NotParsedReason> {
         if count > 0 && self.seen_count != self.columns.len() {
             for column in (0..self.columns.len()).filter(|column| !self.seen.contains(*column)).collect::<Vec<_>>() {
@@ -179,14 +180,15 @@ impl<'p> Rows<'p> {
         Ok(())
     }
 
-    /// Values that no bytes of the payload stand for, before they are made.
+    /// Accounts for values that no bytes of the payload stand for, before they are made.
     #[inline]
     fn account_for(&mut self, column: usize, count: usize) -> Result<(), NotParsedReason> {
         let bytes = self.columns[column].zero_bytes().saturating_mul(count);
         self.allowance.take(bytes)
     }
 
-    /// So many rows of the payload at hand came before the one that can't be read, though none of them was ended.
+    /// Counts the rows of the current payload that came before the one that can't be read, though none of
+    /// them was ended.
     #[cold]
     pub(super) fn skip_to(&mut self, count: usize) {
         self.rows += count;
@@ -209,7 +211,7 @@ impl<'p> Rows<'p> {
         }
     }
 
-    /// Hands out the rows and goes on without any.
+    /// Hands out the rows, and continues without any.
     pub(super) fn take(&mut self) -> Parsed {
         let empty = self.columns.iter().map(Column::like).collect();
         let mut columns = std::mem::replace(&mut self.columns, empty);
@@ -229,8 +231,8 @@ impl<'p> Rows<'p> {
         Parsed { block: Block { rows, columns }, present }
     }
 
-    /// Whether the columns of each nested structure have equally many elements in every row from this one on. Before it
-    /// they have.
+    /// Says whether the columns of each nested structure have equally many elements in every row from `from`
+    /// on. In the rows before they have.
     pub(super) fn nested_lengths_agree(&self, from: usize) -> bool {
         self.plan.rules.nested.iter().all(|group| {
             let mut lengths = group.iter().filter(|column| !self.left_out.contains(**column)).map(|column| match &self

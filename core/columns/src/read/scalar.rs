@@ -1,4 +1,4 @@
-//! Values that JSON and VALUES write alike, apart from their quotes.
+//! Values that JSON and VALUES write in the same way, apart from their quotes.
 
 use memchr::memchr;
 
@@ -13,10 +13,11 @@ use crate::reader::Reader;
 use crate::settings::ReadSettings;
 use crate::wire::write_varint;
 
-/// No date, address or UUID is longer.
+/// The longest text in quotes: no date, address or UUID is longer.
 const MAX_QUOTED_BYTES: usize = 64;
 
-/// The text up to the closing quote, which the cursor is left behind. Only for types whose values need no escapes.
+/// Reads the text up to the closing quote, which the cursor is left behind. Only for types whose values need
+/// no escapes.
 #[inline]
 pub(super) fn quoted<'a>(cursor: &mut Cursor<'a>, quote: u8) -> Result<&'a [u8], NotParsedReason> {
     let rest = cursor.rest();
@@ -47,7 +48,7 @@ pub(super) fn push_number(reader: &Reader, cursor: &mut Cursor<'_>, out: &mut Ve
     }
 }
 
-/// Appends a float that has no digits; whether the text is one.
+/// Appends a float that has no digits, and says whether the text is one.
 pub(super) fn push_special_float(reader: &Reader, text: &[u8], out: &mut Vec<u8>) -> bool {
     let value = match text {
         b"nan" => f32::NAN,

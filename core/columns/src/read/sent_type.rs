@@ -4,12 +4,13 @@
 use super::outcome::NotParsedReason;
 use crate::types::DataType;
 
-/// A type that ClickHouse surely takes.
+/// Reads a type that ClickHouse surely takes.
 pub(super) fn parse(text: &str) -> Result<DataType, NotParsedReason> {
     DataType::parse(text).ok().filter(is_surely_valid).ok_or(NotParsedReason::Value)
 }
 
-/// A type for a column of type `known`: that one in any spelling, or another that ClickHouse surely takes.
+/// Reads a type for a column of type `known`: that one in any spelling, or another that ClickHouse surely
+/// takes.
 pub(super) fn parse_for(known: &DataType, text: &str) -> Result<DataType, NotParsedReason> {
     match DataType::parse(text) {
         Ok(sent) if sent == *known || is_surely_valid(&sent) => Ok(sent),

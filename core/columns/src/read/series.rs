@@ -1,9 +1,9 @@
-//! Payload after payload into the same columns: what follows each other in a topic, rather than what one request
-//! brings.
+//! Reads payload after payload into the same columns, as payloads follow each other in a topic; other readers
+//! take the one payload of a request.
 //!
-//! A payload is read whole or leaves nothing behind. Nothing is allocated for it: what its reading needs is kept for
-//! the next one. So that this costs as little as possible, only now and then is it noted where the columns' strings
-//! end; a payload that fails is taken back from there on.
+//! A payload is read whole or leaves nothing behind. Nothing is allocated for a payload: the memory that
+//! reading needs is kept for the next one. To keep this cheap, the ends of the columns' strings are noted
+//! only now and then; a payload that fails is taken back from there on.
 
 use super::binary::{self, Target};
 use super::layout::Layout;
@@ -17,61 +17,66 @@ use crate::plan::ReadPlan;
 /// Reads payloads of one format, one after the other.
 pub struct Series<'p> {
     format: &'static Format,
-    /// None for formats whose payloads are read one by one and then put together.
+    /// The function that appends a payload; `None` for formats whose payloads are read one by one and then
+    /// put together.
     append: Option<Append>,
     rows: Rows<'p>,
     kept: Kept,
     noted: Noted,
-    /// What was read payload by payload.
+    /// The rows that were read payload by payload.
     whole: Option<Parsed>,
 }
 
-/// Why a payload can't be read.
+/// The reason why a payload can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeriesError {
     pub reason: NotParsedReason,
-    /// Rows of this payload that were read before.
+    /// The number of rows of this payload that were read before.
     pub row: u64,
-    /// Of the plan, where one value is to blame.
+    /// The column of the plan, where one value is to blame.
     pub column: Option<usize>,
-    /// How far reading has come, in bytes; `None` if that isn't known.
+    /// The place that reading has come to, in bytes; `None` if that isn't known.
     pub at: Option<usize>,
-    /// ClickHouse is known to refuse it as well.
+    /// Says that ClickHouse is known to refuse the payload as well.
     pub is_refused: bool,
 }
 
-/// What is kept from payload to payload to save its making.
+/// Memory that is kept from payload to payload.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// Where escapes are resolved.
+    /// Buffer in which escapes are resolved.
     pub(super) scratch: Vec<u8>,
-    /// Of the columns in JSON's objects.
+    /// The order of the columns in JSON's objects.
     pub(super) order: Vec<usize>,
-    /// Of rows without a header.
+    /// The layout of rows without a header.
     pub(super) table_layout: Option<Layout>,
     pub(super) targets: Vec<Target>,
 }
 
-/// Where and why reading has stopped.
+/// The place and the reason where reading has stopped.
 pub(super) struct Stopped {
     pub(super) reason: NotParsedReason,
     pub(super) at: usize,
 }
 
-/// Reads the rows of one payload more.
+/// A function that appends the rows of one more payload.
 pub(super) type Append = fn(&[u8], &mut Rows<'_>, &mut Kept) -> Result<(), Stopped>;
 
-/// Where the strings of all columns ended after so many rows.
+/// The ends of the strings of all columns after `rows` rows.
 #[derive(Default)]
 struct Noted {
     rows: usize,
     ends: Vec<StringsEnd>,
 }
 
-/// Noting costs more than a short row, taking back walks these rows.
+/// The number of rows between two notes: noting costs more than a short row, and taking back walks these
+/// rows.
 const ROWS_BETWEEN_NOTES: usize = 64;
 
 impl<'p> Series<'p> {
+    /// Makes a series without rows.
+    ///
+    /// # Errors
     /// Fails where the plan takes no payload at all.
     pub fn new(format: &'static Format, plan: &'p ReadPlan) -> Result<Self, NotParsed> {
         let rows = Rows::new(plan, 0)?;
@@ -87,11 +92,12 @@ impl<'p> Series<'p> {
         Ok(series)
     }
 
-    /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such
-    /// payload.
+    /// Reads all rows of a payload and returns their number.
     ///
-    /// With [`NotParsedReason::MixedDefaults`] the payload may leave out other columns than those before it: it can be
-    /// read once these are [taken](Series::take).
+    /// # Errors
+    /// Fails where the payload can't be parsed with certainty: it is then as if there had been no such
+    /// payload. With [`NotParsedReason::MixedDefaults`] the payload may leave out other columns than those
+    /// before it: it can be read once these are [taken](Series::take).
     pub fn read(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
         let Some(append) = self.append else { return self.read_whole(payload) };
         let before = self.rows.count();
@@ -129,12 +135,12 @@ impl<'p> Series<'p> {
         Ok(rows)
     }
 
-    /// The rows that were read and not taken.
+    /// Returns the number of rows that were read and not taken.
     pub fn rows(&self) -> usize {
         self.rows.count() + self.whole.as_ref().map_or(0, |whole| whole.block.rows())
     }
 
-    /// What they take.
+    /// Returns the bytes that these rows take.
     pub fn bytes(&self) -> usize {
         self.rows.bytes() + self.whole.as_ref().map_or(0, |whole| whole.block.bytes())
     }

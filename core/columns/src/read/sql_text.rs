@@ -5,7 +5,7 @@ use super::json_text::Text;
 use super::outcome::NotParsedReason;
 use crate::settings::ReadSettings;
 
-/// A string literal from behind its opening quote; the cursor is left behind the closing one.
+/// Reads a string literal from behind its opening quote; the cursor is left behind the closing one.
 pub(super) fn read_literal<'a>(
     cursor: &mut Cursor<'a>,
     scratch: &mut Vec<u8>,

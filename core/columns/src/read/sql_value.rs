@@ -1,8 +1,9 @@
-//! One literal of VALUES into one column, and what is nested in the values of text formats.
+//! One literal of VALUES into one column, and the nested values of text formats.
 //!
-//! ClickHouse reads VALUES with two parsers: a fast one for literals in the column's own spelling, and the SQL parser
-//! for the rest, which rounds and converts in its own ways and stays in charge of the column from then on. Only what
-//! the fast one takes is read here, and the few other literals that come out the same in either.
+//! ClickHouse reads VALUES with two parsers: a fast one for literals in the column's own spelling, and the
+//! SQL parser for the rest, which rounds and converts in its own ways and stays in charge of the column from
+//! then on. Only literals that the fast parser takes are read here, and the few others that come out the same
+//! in either parser.
 
 use super::cursor::Cursor;
 use super::nested::ValueReader;
@@ -15,7 +16,7 @@ use crate::settings::ReadSettings;
 
 pub(super) struct SqlValues<'a, 'p> {
     pub(super) cursor: Cursor<'a>,
-    /// Where a string's escapes are resolved.
+    /// Buffer in which a string's escapes are resolved.
     pub(super) scratch: Vec<u8>,
     pub(super) settings: &'p ReadSettings,
 }

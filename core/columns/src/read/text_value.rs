@@ -16,7 +16,7 @@ pub struct TextValues {
 }
 
 impl TextValues {
-    /// Nothing for types that are not read from texts this way.
+    /// Makes a reader; `None` for types that are not read from texts this way.
     pub fn new(data_type: &DataType, settings: &ReadSettings) -> Option<Self> {
         let mut settings = settings.clone();
         settings.time_spelling = TimeSpelling::Basic;
@@ -39,6 +39,10 @@ impl TextValues {
         is_read.then(|| TextValues { reader: std::sync::Arc::new(reader), settings })
     }
 
+    /// Appends the value that a text stands for.
+    ///
+    /// # Errors
+    /// Fails where the text is not the plainest spelling of a value of the type.
     pub fn push(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         match &*self.reader {
             Reader::Enum(names) => names.push_named(text, out).ok_or(NotParsedReason::Value),

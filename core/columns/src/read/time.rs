@@ -12,16 +12,16 @@ const SECONDS_PER_DAY: i64 = 86_400;
 
 /// A date and time as it was written.
 pub(super) struct Written {
-    /// Seconds since 1970, as if it were UTC.
+    /// Seconds since 1970, as if the text were in UTC.
     seconds: i64,
     nanoseconds: u32,
     /// Seconds ahead of UTC, if the text says so.
     offset: Option<i64>,
-    /// Only the spelling that every `date_time_input_format` reads alike.
+    /// Says whether the spelling is one that every `date_time_input_format` reads alike.
     plain: bool,
 }
 
-/// How `date_time_input_format` bears on what is accepted.
+/// The spellings that are accepted under a value of `date_time_input_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeSpelling {
     /// `YYYY-MM-DD hh:mm:ss` with a fraction where the type has one.
@@ -29,7 +29,7 @@ pub(crate) enum TimeSpelling {
     BestEffort,
 }
 
-/// Days since 1970 of `YYYY-MM-DD`.
+/// Returns the days since 1970 of `YYYY-MM-DD`.
 #[inline]
 pub(super) fn read_date(text: &[u8]) -> Option<i64> {
     let &[a, b, c, d, b'-', e, f, b'-', g, h] = text else { return None };
@@ -42,7 +42,7 @@ pub(super) fn read_date(text: &[u8]) -> Option<i64> {
     Some(days_from_civil(year, month, day))
 }
 
-/// The values of digits, if all are.
+/// Returns the values of digits, if all bytes are digits.
 #[inline]
 fn digits<const N: usize>(text: [u8; N]) -> Option<[u32; N]> {
     let values = text.map(|byte| u32::from(byte.wrapping_sub(b'0')));
@@ -65,7 +65,7 @@ fn days_of_month(year: u32, month: u32) -> u32 {
     }
 }
 
-/// Counts from March, so that the leap day ends the year.
+/// Returns the days since 1970 of a date. Years are counted from March, so that the leap day ends the year.
 #[inline]
 fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     // 400 years later, where nothing is negative: their days are always the same number.
@@ -153,7 +153,7 @@ fn read_offset(text: &[u8], written: &mut Written) -> Option<()> {
 }
 
 impl Written {
-    /// Seconds since 1970 in UTC.
+    /// Returns the seconds since 1970 in UTC.
     #[inline]
     fn moment(&self, zone: &Zone) -> Result<i64, NotParsedReason> {
         match self.offset {
@@ -169,7 +169,7 @@ impl Written {
         Ok(())
     }
 
-    /// A DateTime; a fraction is dropped, as ClickHouse does.
+    /// Returns a DateTime. A fraction is dropped, as ClickHouse does; the basic spelling may not have one.
     #[inline]
     pub(super) fn date_time(&self, zone: &Zone, spelling: TimeSpelling) -> Result<u32, NotParsedReason> {
         self.check_spelling(spelling)?;
@@ -179,7 +179,7 @@ impl Written {
         u32::try_from(self.moment(zone)?).map_err(|_| NotParsedReason::Value)
     }
 
-    /// A DateTime64 of `precision` digits; further ones are dropped, as ClickHouse does.
+    /// Returns a DateTime64 of `precision` digits; further digits are dropped, as ClickHouse does.
     pub(super) fn date_time64(
         &self,
         precision: u8,
@@ -199,12 +199,12 @@ impl Written {
     }
 }
 
-/// A Date: days since 1970 in 16 bits.
+/// Returns a Date: days since 1970 in 16 bits.
 pub(super) fn date(days: i64) -> Result<u16, NotParsedReason> {
     u16::try_from(days).map_err(|_| NotParsedReason::Value)
 }
 
-/// A Date32: 1900-01-01 to 2299-12-31 for ClickHouse.
+/// Returns a Date32: from 1900-01-01 to 2299-12-31 for ClickHouse, any for a database that takes SQL.
 pub(super) fn date32(days: i64, settings: &ReadSettings) -> Result<i32, NotParsedReason> {
     match i32::try_from(days) {
         Ok(days @ -25_567..=120_529) => Ok(days),

@@ -1,7 +1,8 @@
 //! Time and Time64: an amount of hours, minutes and seconds, of up to 999 hours in both directions.
 //!
-//! Of the spellings that ClickHouse takes, `[-]h:mm:ss` with one to three digits of hours, and a fraction for a Time64.
-//! A minute or second beyond 59, which it would carry over, is left to it.
+//! Of the spellings that ClickHouse takes, `[-]h:mm:ss` is read with one to three digits of hours, and a
+//! fraction for a Time64. A minute or second beyond 59, which ClickHouse would carry over, is left to
+//! ClickHouse.
 
 use super::time::two_digits;
 
@@ -13,14 +14,14 @@ struct Written {
     nanoseconds: i64,
 }
 
-/// Seconds of a Time.
+/// Returns the seconds of a Time.
 pub(super) fn time(text: &[u8]) -> Option<i32> {
     let written = read_written(text)?;
     let has_fraction = text.contains(&b'.');
     seconds(if written.negative { -written.seconds } else { written.seconds }).filter(|_| !has_fraction)
 }
 
-/// Ticks of a Time64 of `precision` digits; further ones are dropped, as ClickHouse does.
+/// Returns the ticks of a Time64 of `precision` digits; further digits are dropped, as ClickHouse does.
 pub(super) fn time64(text: &[u8], precision: u8) -> Option<i64> {
     let written = read_written(text)?;
     let fraction = written.nanoseconds / 10i64.pow(9 - u32::from(precision));
@@ -28,12 +29,12 @@ pub(super) fn time64(text: &[u8], precision: u8) -> Option<i64> {
     Some(if written.negative { -ticks } else { ticks })
 }
 
-/// A Time from its number of seconds.
+/// Returns a Time from its number of seconds.
 pub(super) fn seconds(seconds: i64) -> Option<i32> {
     i32::try_from(seconds).ok().filter(|_| seconds.abs() <= LAST_SECOND)
 }
 
-/// A Time64 from its number of ticks.
+/// Returns a Time64 from its number of ticks.
 pub(super) fn ticks(ticks: i64, precision: u8) -> Option<i64> {
     let end = (LAST_SECOND + 1) * 10i64.pow(precision.into());
     (-end < ticks && ticks < end).then_some(ticks)

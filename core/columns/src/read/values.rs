@@ -5,7 +5,10 @@ use super::rows::Rows;
 use super::sql_value::SqlValues;
 use crate::plan::ReadPlan;
 
-/// Reads what follows VALUES, as far as it is made of literals: `(1, 'a'), (2, DEFAULT)`.
+/// Reads the rows behind VALUES, as far as they are made of literals: `(1, 'a'), (2, DEFAULT)`.
+///
+/// # Errors
+/// Fails where the payload can't be parsed with certainty: it is then left to ClickHouse.
 pub fn read_values(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     let mut rows = Rows::new(plan, payload.len())?;
     let mut values = SqlValues { cursor: Cursor::new(payload), scratch: Vec::new(), settings: &plan.rules.settings };

@@ -8,12 +8,12 @@ pub(crate) struct DelimitedSettings {
     pub(crate) csv_null: String,
     pub(crate) csv_empty_as_default: bool,
     pub(crate) csv_detect_header: bool,
-    /// `'` quotes as well.
+    /// Says whether `'` quotes as well.
     pub(crate) csv_single_quotes: bool,
     pub(crate) csv_skip_first_lines: u64,
     pub(crate) csv_skip_trailing_empty_lines: bool,
     pub(crate) csv_variable_columns: bool,
-    /// A Tuple is spread over as many fields as it has elements.
+    /// Says whether a Tuple is spread over as many fields as it has elements.
     pub(crate) csv_spread_tuples: bool,
     pub(crate) tsv_null: String,
     pub(crate) tsv_empty_as_default: bool,
@@ -24,7 +24,7 @@ pub(crate) struct DelimitedSettings {
     pub(crate) tsv_variable_columns: bool,
 }
 
-/// Which of them a setting is.
+/// The settings of this file, by name.
 #[derive(Clone, Copy)]
 pub(super) enum Delimited {
     CsvDelimiter,
@@ -90,8 +90,8 @@ impl DelimitedSettings {
         }
     }
 
-    /// Only characters that no value without quotes is written with: ClickHouse reads some values on past the
-    /// delimiter.
+    /// Sets the delimiter. Only characters are accepted that no value without quotes is written with:
+    /// ClickHouse reads some values on past the delimiter.
     fn set_csv_delimiter(&mut self, value: &str) -> SettingEffect {
         match value.as_bytes() {
             [delimiter @ (b',' | b';' | b'|')] => self.csv_delimiter = *delimiter,
@@ -101,7 +101,8 @@ impl DelimitedSettings {
     }
 }
 
-/// Words only: what holds a delimiter, or begins like a value, is read by rules of its own.
+/// Sets the text of NULL. Only words are accepted: a text that holds a delimiter, or begins like a value, is
+/// read by rules of its own.
 fn set_null(target: &mut String, value: &str) -> SettingEffect {
     let is_word = value.starts_with(|first: char| first.is_ascii_alphabetic())
         && value.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -2,11 +2,11 @@
 
 use super::{applied_if, SettingEffect};
 
-/// As they were set.
+/// The settings of the schema, as they were set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FormatSchema {
     schema: String,
-    /// Empty for the default, which is a file of the server's.
+    /// The kind of the schema's source; empty for the default, which is a file of the server's.
     source: String,
     message_name: String,
 }

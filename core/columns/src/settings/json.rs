@@ -5,10 +5,11 @@ use crate::read::Escapes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonSettings {
-    /// An object is taken for the columns whose names begin with its key and a dot.
+    /// Says whether an object is taken for the columns whose names begin with its key and a dot.
     pub(crate) import_nested: bool,
     pub(crate) bools_as_numbers: bool,
-    /// What a String takes besides strings: the value's text.
+    /// Says whether a String takes a Bool besides strings, as its text. The next three say so of other
+    /// values.
     pub(crate) bools_as_strings: bool,
     pub(crate) numbers_as_strings: bool,
     pub(crate) arrays_as_strings: bool,
@@ -16,7 +17,7 @@ pub(crate) struct JsonSettings {
     throws_on_bad_escape: bool,
 }
 
-/// Which of them a setting is.
+/// The settings of this file, by name.
 #[derive(Clone, Copy)]
 pub(super) enum Json {
     ImportNested,
@@ -56,7 +57,7 @@ impl JsonSettings {
         assign(target, value)
     }
 
-    /// Of a String's values.
+    /// Returns the escapes that are read in a String's values.
     #[inline]
     pub(crate) fn escapes(&self) -> Escapes {
         match self.throws_on_bad_escape {

@@ -17,35 +17,37 @@ pub use format_schema::InlineSchema;
 use json::JsonSettings;
 use table::{find, Effect, Known, Row};
 
-/// How to read, with ClickHouse's own defaults where nothing was set.
+/// The settings of reading, with ClickHouse's own defaults where nothing was set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadSettings {
-    /// Which settings matter.
+    /// The groups of settings that matter.
     families: Families,
     pub(crate) skip_unknown_fields: bool,
     pub(crate) null_as_default: bool,
-    /// Whether columns of a Native block may come in other types than their own.
+    /// Says whether columns of a Native block may come in other types than their own.
     pub(crate) native_casts: bool,
-    /// Values that ClickHouse would round or cut are not read.
+    /// Says that values which ClickHouse would round or cut are not read.
     is_exact: bool,
     pub(crate) time_spelling: TimeSpelling,
-    /// A database that takes SQL is behind, and no ClickHouse.
+    /// Says whether the backend is a database that takes SQL, and no ClickHouse.
     is_for_sql: bool,
     literals_are_sql: bool,
-    /// Without it ClickHouse may be off in the last bit, so floats are not read.
+    /// Says whether floats are rounded correctly. Otherwise ClickHouse may be off in the last bit, so floats
+    /// are not read.
     pub(crate) floats_are_precise: bool,
     pub(crate) delimited: DelimitedSettings,
     pub(crate) json: JsonSettings,
     format_schema: FormatSchema,
-    /// What an integer means for a DateTime64, if it was said.
+    /// Says whether an integer for a DateTime64 is the raw number of ticks, if that was set.
     datetime_number_is_raw: Option<bool>,
     version: ServerVersion,
     server_timezone: Option<String>,
     /// Zones whose rules the server has told.
     told_zones: Vec<(String, Arc<Zone>)>,
-    /// ClickHouse applies it to some readings and not to others, so another one than the server's reads no local time.
+    /// The session's zone. ClickHouse applies it to some readings and not to others, so with another zone
+    /// than the server's no local time is read.
     session_timezone: Option<String>,
-    /// Some setting has a value that the readers do not implement.
+    /// Says whether some setting has a value that the readers do not implement.
     refused: bool,
 }
 
@@ -55,15 +57,16 @@ struct ServerVersion {
     minor: u32,
 }
 
-/// From here on an integer for a DateTime64 is Unix seconds; before, it was the raw number of ticks.
+/// The version from which on an integer for a DateTime64 is Unix seconds; before, it was the raw number of
+/// ticks.
 const DATETIME64_NUMBERS_ARE_SECONDS: ServerVersion = ServerVersion { major: 26, minor: 8 };
 
-/// What a setting does to reading.
+/// The effect of a setting on reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingEffect {
-    /// The readers do as it says, or it concerns other formats.
+    /// The readers do as the setting says, or it concerns other formats.
     Applied,
-    /// It has nothing to do with reading.
+    /// The setting has nothing to do with reading.
     Irrelevant,
     /// The readers do not implement this value: forward the insert.
     NotParsed,
@@ -95,8 +98,8 @@ impl Default for ReadSettings {
 }
 
 impl ReadSettings {
-    /// For payloads of one format: settings of others have no effect, but for those of Native, since what was read goes
-    /// on as Native and under the same settings. The default is for any format.
+    /// Makes settings for payloads of one format. Settings of other formats have no effect, except for those
+    /// of Native, since the rows go on as Native and under the same settings. The default is for any format.
     pub fn of(format: &Format) -> Self {
         ReadSettings { families: format.families.and(families::NATIVE), ..ReadSettings::default() }
     }
@@ -139,26 +142,26 @@ impl ReadSettings {
         }
     }
 
-    /// The server's `timezone()`, which reads the times of columns that name no zone. Without it such times are not
-    /// read.
+    /// Sets the server's `timezone()`, in which the times of columns are read that name no zone. Without it
+    /// such times are not read.
     pub fn set_server_timezone(&mut self, name: &str) {
         self.server_timezone = Some(name.to_string());
     }
 
-    /// The rules of a zone as the server has them: its offset at the first of `changes` and from each change on, until
-    /// `end_utc_second`. Without them only zones are read whose rules are beyond doubt.
+    /// Sets the rules of a zone as the server has them: its offset at the first of `changes` and from each
+    /// change on, until `end_utc_second`. Without them only zones are read whose rules are beyond doubt.
     pub fn set_zone(&mut self, name: &str, changes: &[ZoneChange], end_utc_second: i64) {
         self.told_zones.retain(|(known, _)| known != name);
         self.told_zones.push((name.to_string(), Arc::new(Zone::told(changes, end_utc_second))));
     }
 
-    /// The schema that the insert itself carries.
+    /// Returns the schema that the insert itself carries.
     pub fn inline_schema(&self) -> Option<InlineSchema<'_>> {
         self.format_schema.inline()
     }
 
-    /// From now on nothing is read that the column's type can't hold as it is: ClickHouse would cut fractions of
-    /// seconds and round floats.
+    /// Refuses values from now on that the column's type can't hold as they are: ClickHouse would cut
+    /// fractions of seconds and round floats.
     pub fn keep_exact(&mut self) {
         self.is_exact = true;
     }
@@ -167,12 +170,12 @@ impl ReadSettings {
         self.is_exact
     }
 
-    /// From now on what is read is for a database that takes SQL:
+    /// Reads from now on for a database that takes SQL:
     ///
     /// - A date is any of the years 0000 to 9999, of which ClickHouse has some.
     /// - NULL in place of an array, a map or a tuple is the empty one.
-    /// - Where `literals_are_sql`, a backslash in one is not read: what it means is the database's to say. They are
-    ///   behind VALUES, and not behind FORMAT Values.
+    /// - Where `literals_are_sql`, a literal with a backslash is not read: its meaning is the database's to
+    ///   say. Literals are SQL behind VALUES, and not behind FORMAT Values.
     pub fn read_for_sql(&mut self, literals_are_sql: bool) {
         (self.is_for_sql, self.literals_are_sql) = (true, literals_are_sql);
     }
@@ -193,7 +196,7 @@ impl ReadSettings {
         self.skip_unknown_fields
     }
 
-    /// The first two numbers of the server's `version()`. Taken as 26.7 if never told.
+    /// Sets the first two numbers of the server's `version()`. They are taken as 26.7 if never told.
     pub fn set_server_version(&mut self, major: u32, minor: u32) {
         self.version = ServerVersion { major, minor };
     }
@@ -207,7 +210,7 @@ impl ReadSettings {
         SettingEffect::Applied
     }
 
-    /// Whether local times mean something else for the session than for the server.
+    /// Says whether local times mean something else for the session than for the server.
     pub fn is_in_another_zone(&self) -> bool {
         let (session, server) = (self.session_timezone.as_deref(), self.server_timezone.as_deref());
         session.is_some_and(|session| !server.is_some_and(|server| is_same_zone(session, server)))
@@ -217,7 +220,7 @@ impl ReadSettings {
         self.refused
     }
 
-    /// Whether an integer for a DateTime64 is stored as it is.
+    /// Says whether an integer for a DateTime64 is stored as it is.
     pub(crate) fn numbers_are_ticks(&self) -> bool {
         self.datetime_number_is_raw.unwrap_or(self.version < DATETIME64_NUMBERS_ARE_SECONDS)
     }
@@ -232,20 +235,20 @@ impl ReadSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadingSetting {
     pub name: &'static str,
-    /// As ClickHouse 26.7 has it.
+    /// The default of ClickHouse 26.7.
     pub default: &'static str,
 }
 
-/// All settings that are known here.
+/// Returns all settings that are known here.
 pub fn reading_settings() -> impl Iterator<Item = ReadingSetting> {
     table::rows().map(|row| ReadingSetting { name: row.name, default: row.default })
 }
 
-/// What the table says of a setting where payloads of some formats stay text.
+/// The entry of the table for a setting, where payloads of some formats stay text.
 pub(crate) enum KnownDefault {
-    /// It does not bear on reading them.
+    /// The setting does not change how these formats are read.
     Irrelevant,
-    /// By its name it may bear on reading them, but it isn't in the table.
+    /// The setting may change how they are read, going by its name, but it isn't in the table.
     Unknown,
     Is(&'static str),
 }
@@ -275,7 +278,7 @@ fn assign(target: &mut bool, value: &str) -> SettingEffect {
     SettingEffect::Applied
 }
 
-/// ClickHouse takes `true` for `1`.
+/// Returns `1` and `0` for `true` and `false`, as ClickHouse takes one for the other.
 fn normalized(value: &str) -> &str {
     match value {
         value if value.eq_ignore_ascii_case("true") => "1",

@@ -2,7 +2,7 @@
 
 use super::integer::Integer;
 
-/// Two operands that both may be anything.
+/// An operation on two operands that both may be anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Operation {
     Plus,
@@ -13,16 +13,16 @@ pub(super) enum Operation {
     BitXor,
 }
 
-/// By a constant.
+/// A division by a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Division {
     Quotient,
-    /// As signed as the dividend.
+    /// The remainder, which has a sign if the dividend has one.
     Remainder,
     PositiveRemainder,
 }
 
-/// Beyond it ClickHouse divides signed numbers as unsigned ones.
+/// The largest divisor of signed numbers: beyond it ClickHouse divides them as unsigned ones.
 const MAX_DIVISOR: u64 = u16::MAX as u64;
 
 impl Operation {
@@ -69,7 +69,7 @@ impl Division {
         })
     }
 
-    /// The type of the results, if it is understood how ClickHouse divides such numbers by this one.
+    /// Returns the type of the results, if it is understood how ClickHouse divides such numbers by this one.
     pub(super) fn result(self, dividend: Integer, divisor: u64) -> Option<Integer> {
         let of_divisor = Integer::of_literal(divisor.into());
         match self {
@@ -81,7 +81,7 @@ impl Division {
         }
     }
 
-    /// `divisor` is not 0, and one that `result` understands.
+    /// Divides. `divisor` is not 0, and one that `result` understands.
     pub(super) fn apply(self, dividend: Integer, number: u64, divisor: u64) -> u64 {
         let (signed, signed_divisor) = (number as i64, divisor as i64);
         match (self, dividend.is_signed) {

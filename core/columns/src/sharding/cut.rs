@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::block::Block;
 use crate::rows::Rows;
 
-/// The rows of each shard that gets any, in their order, by the shards' positions. Nothing is copied where all rows are
-/// of one shard.
+/// Returns the rows of each shard that gets any, in their order, by the shards' positions. Nothing is copied
+/// where all rows are of one shard.
 ///
 /// # Panics
 /// If the rows are not parsed, if there is not one shard for each row, or if one is not below `count`.

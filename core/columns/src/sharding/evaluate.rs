@@ -1,4 +1,5 @@
-//! Evaluates a sharding key on a block. `None` anywhere: it isn't sure what ClickHouse would make of it.
+//! Evaluates a sharding key on a block. `None` anywhere means that it isn't sure what ClickHouse would make
+//! of the key.
 
 use super::hash::Algorithm;
 use super::integer::Integer;
@@ -16,7 +17,7 @@ pub(super) struct Input<'a, N> {
     pub(super) server_timezone: &'a str,
 }
 
-/// What a Date32 can be: from 1900 to 2299. Where it says something else ClickHouse takes the nearest day, or none.
+/// The days of a Date32: from 1900 to 2299. For other numbers ClickHouse takes the nearest day, or none.
 const DATE32_DAYS: std::ops::RangeInclusive<i64> = -25_567..=120_529;
 
 impl<'a, N: AsRef<str>> Input<'a, N> {
@@ -106,18 +107,18 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
         Some(Values::Numbers(algorithm.result(), hashes))
     }
 
-    /// What `intHash32` and `intHash64` take. An Enum is none of it.
+    /// Returns the numbers that `intHash32` and `intHash64` take. An Enum is none of them.
     fn hashable_numbers(&self, node: &'a Node) -> Option<Vec<u64>> {
         let values = self.not_of(node, |of| matches!(of, DataType::Enum8(_) | DataType::Enum16(_)))?;
         Some(values.into_stored()?.1)
     }
 
-    /// Values that are not a column's of some types.
+    /// Returns values that are not a column's of some types.
     fn not_of(&self, node: &'a Node, without: impl Fn(&DataType) -> bool) -> Option<Values<'a>> {
         self.evaluate(node).filter(|values| !matches!(values, Values::Fixed { data_type, .. } if without(data_type)))
     }
 
-    /// Of Bool the text is another one.
+    /// Returns the values as texts. Bool is not understood, since its text is another one.
     fn texts(&self, node: &'a Node) -> Option<Values<'a>> {
         let (integer, numbers) = match self.not_of(node, |of| *of == DataType::Bool)? {
             strings @ Values::Strings(_) => return Some(strings),
@@ -155,7 +156,7 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
         Some(Values::Numbers(Integer::unsigned(bytes), days.into_iter().map(|number| number as u64).collect()))
     }
 
-    /// The days of dates or moments, since 1970.
+    /// Returns the days of dates or moments, since 1970.
     fn days(&self, node: &'a Node, timezone: Option<&str>) -> Option<Vec<i64>> {
         let values = self.evaluate(node)?;
         let own_timezone = match &values {
@@ -174,7 +175,7 @@ impl<'a, N: AsRef<str>> Input<'a, N> {
     }
 }
 
-/// Of other zones the server may know other rules than are known here.
+/// Says whether a zone is UTC. The server may have other rules for other zones than are known here.
 fn is_utc(timezone: &str) -> bool {
     matches!(timezone, "UTC" | "Etc/UTC" | "UCT" | "Etc/UCT" | "GMT" | "Etc/GMT")
 }

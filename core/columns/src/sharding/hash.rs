@@ -76,7 +76,7 @@ impl Algorithm {
         Some(())
     }
 
-    /// `bits`: what is stored, with zeros above it.
+    /// Hashes a number. `bits` are the stored bits, with zeros above them.
     fn number(self, bits: u64, bytes: usize) -> u64 {
         match self {
             Algorithm::City64 => int_hash64(bits),
@@ -110,9 +110,9 @@ impl Algorithm {
     }
 }
 
-/// What ClickHouse takes a type's values for.
+/// The kind of values that ClickHouse takes a type's values for.
 enum Kind {
-    /// Of up to eight bytes. `cityHash64` has a way of its own for them.
+    /// A number of up to eight bytes, which `cityHash64` hashes in a way of its own.
     Number,
     Bytes,
 }

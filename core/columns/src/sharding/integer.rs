@@ -1,5 +1,5 @@
-//! ClickHouse's whole numbers of up to 64 bits. They are handed about as 64 bits, in two's complement: a signed one has
-//! its sign in all the upper bits.
+//! ClickHouse's whole numbers of up to 64 bits. They are passed around as 64 bits, in two's complement: a
+//! signed number has its sign in all the upper bits.
 
 use crate::types::DataType;
 
@@ -18,7 +18,8 @@ impl Integer {
         Integer { bytes, is_signed: true }
     }
 
-    /// How a type's values are stored, if they are such numbers, whatever they stand for.
+    /// Returns the integer that a type's values are stored as, whatever they stand for; `None` for other
+    /// types.
     pub(super) fn stored(data_type: &DataType) -> Option<Integer> {
         use DataType::*;
         Some(match data_type {
@@ -34,7 +35,7 @@ impl Integer {
         })
     }
 
-    /// The type of a literal: the smallest one that holds it.
+    /// Returns the type of a literal: the smallest one that holds it.
     pub(super) fn of_literal(number: i128) -> Integer {
         let fits = |integer: &Integer| {
             let bits = 8 * integer.bytes as u32;
@@ -47,7 +48,8 @@ impl Integer {
         all.into_iter().find(fits).unwrap_or(all[3])
     }
 
-    /// The type into which ClickHouse takes the results of most operations, so that they seldom overflow.
+    /// Returns the type of the results of most operations, which ClickHouse widens so that they seldom
+    /// overflow.
     pub(super) fn wider(self) -> Integer {
         Integer { bytes: (2 * self.bytes).min(8), ..self }
     }
@@ -56,7 +58,7 @@ impl Integer {
         u64::MAX >> (64 - 8 * self.bytes + usize::from(self.is_signed))
     }
 
-    /// As the type holds it: what doesn't fit is cut off.
+    /// Returns the number as the type holds it: bits that don't fit are cut off.
     pub(super) fn wrap(self, number: u64) -> u64 {
         let unused = 64 - 8 * self.bytes as u32;
         match self.is_signed {
@@ -65,7 +67,7 @@ impl Integer {
         }
     }
 
-    /// The stored bytes as a number, with zeros above whatever the sign is.
+    /// Returns the stored bytes as a number, with zeros above whatever the sign is.
     pub(super) fn bits(self, number: u64) -> u64 {
         Integer::unsigned(self.bytes).wrap(number)
     }

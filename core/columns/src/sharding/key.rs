@@ -1,4 +1,4 @@
-//! Reads a sharding key into what is evaluated.
+//! Reads a sharding key into the tree that is evaluated.
 
 use super::arithmetic::{Division, Operation};
 use super::hash::Algorithm;
@@ -18,7 +18,7 @@ pub(super) enum Node {
     IntHash64(Box<Node>),
     Operation(Operation, Box<[Node; 2]>),
     Negate(Box<Node>),
-    /// The divisor is not 0.
+    /// A division by a number that is not 0.
     Division(Division, Box<Node>, u64),
     Number64(Integer, Box<Node>),
     Decimal(Box<Node>),
@@ -110,7 +110,7 @@ fn call(function: &str, arguments: &[Expression]) -> Option<Node> {
     })
 }
 
-/// `UInt8` and so on, by no other names.
+/// Returns the integer type of a name: `UInt8` and so on, by no other names.
 fn integer(name: &str) -> Option<Integer> {
     use DataType::*;
     [UInt8, UInt16, UInt32, UInt64, Int8, Int16, Int32, Int64]

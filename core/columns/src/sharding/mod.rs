@@ -1,15 +1,17 @@
-//! On which shard ClickHouse's engine Distributed would store each row.
+//! The shard on which ClickHouse's engine Distributed would store each row.
 //!
-//! A row on another shard than ClickHouse's own is found by no query that relies on the sharding key, and a repeat of it
-//! is not recognised there. So a key is understood exactly or not at all: what functions, types and constants there are
-//! was compared with a real ClickHouse, and of all others nothing is said, as of rows that ClickHouse would refuse.
+//! A row on another shard than ClickHouse's own is found by no query that relies on the sharding key, and a
+//! repeat of it is not recognised there. So a key is understood exactly or not at all: the functions, types
+//! and constants that are understood were compared with a real ClickHouse. No shard is named for any other
+//! key, nor for rows that ClickHouse would refuse.
 //!
-//! The rule (`createBlockSelector` in ClickHouse): the key's value, if it is a whole number of up to 64 bits, is taken as
-//! an unsigned one, of 64 bits if it has 64, else of 32. Its remainder by the sum of all weights says the shard: the
-//! first one has as many remainders as its weight, the next one those that follow.
+//! The rule (`createBlockSelector` in ClickHouse): the key's value, if it is a whole number of up to 64 bits,
+//! is taken as an unsigned one, of 64 bits if it has 64, else of 32. Its remainder by the sum of all weights
+//! says the shard: the first one has as many remainders as its weight, the next one those that follow.
 //!
-//! Not understood, though ClickHouse takes it: keys of constants alone, whose sign it handles otherwise; values that can
-//! be NULL, whose hash inside a tuple depends on ClickHouse's version; divisors that are no small positive constants.
+//! Not understood, though ClickHouse takes it: keys of constants alone, whose sign it handles otherwise;
+//! values that can be NULL, whose hash inside a tuple depends on ClickHouse's version; divisors that are no
+//! small positive constants.
 
 mod arithmetic;
 mod cut;
@@ -29,10 +31,11 @@ use key::Node;
 /// A sharding key: the last argument of a table's `Distributed(cluster, database, table, key)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShardingKey {
-    /// As it was given, so that it can be written down.
+    /// The key as it was given, so that it can be written down.
     expression: String,
     kind: Kind,
-    /// For moments whose column names no time zone. ClickHouse takes the server's, whatever `session_timezone` is.
+    /// The zone of moments whose column names no time zone. ClickHouse takes the server's, whatever
+    /// `session_timezone` is.
     server_timezone: String,
 }
 
@@ -43,7 +46,7 @@ enum Kind {
 }
 
 impl ShardingKey {
-    /// A key as `engine_full` of `system.tables` shows it. `None`: it isn't understood.
+    /// Reads a key as `engine_full` of `system.tables` shows it. `None` where the key isn't understood.
     pub fn parse(expression: &str, server_timezone: &str) -> Option<ShardingKey> {
         Some(ShardingKey {
             expression: expression.to_owned(),
@@ -52,7 +55,7 @@ impl ShardingKey {
         })
     }
 
-    /// What [`ShardingKey::parse`] made it of.
+    /// Returns the text that [`ShardingKey::parse`] read the key from.
     pub fn expression(&self) -> &str {
         &self.expression
     }
@@ -61,7 +64,7 @@ impl ShardingKey {
         &self.server_timezone
     }
 
-    /// The columns that it needs; one that occurs twice is named twice.
+    /// Returns the columns that the key needs; a column that occurs twice is named twice.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         let mut names = Vec::new();
         if let Kind::Of(node) = &self.kind {
@@ -70,17 +73,19 @@ impl ShardingKey {
         names.into_iter()
     }
 
-    /// Whether any shard is right for any row, as long as each gets its share.
+    /// Says whether any shard is right for any row, as long as each gets its share.
     pub fn is_random(&self) -> bool {
         self.kind == Kind::Random
     }
 
-    /// For every row the position of its shard. `weights` are those of all shards, by their number. If the key is random,
-    /// all rows go to the shard that `draw` hits, a number of which every one is equally likely.
+    /// Returns for every row the position of its shard. `weights` are those of all shards, by their number.
+    /// If the key is random, all rows go to the shard that `draw` hits, a number of which every one is
+    /// equally likely.
     ///
-    /// `None`: it isn't sure what ClickHouse would do. A column isn't in the block (ClickHouse takes its default), or has
-    /// a type for which the key isn't understood. `names` and `types` are those of the block's columns, in order; the
-    /// types are the Distributed table's, which may be others than those of its shards.
+    /// `None` where it isn't sure what ClickHouse would do: a column isn't in the block (ClickHouse takes its
+    /// default), or has a type for which the key isn't understood. `names` and `types` are those of the
+    /// block's columns, in order; the types are the Distributed table's, which may be others than those of
+    /// its shards.
     pub fn shards_of_rows<N: AsRef<str>>(
         &self,
         names: &[N],
@@ -106,15 +111,16 @@ impl ShardingKey {
     }
 }
 
-/// Which remainders are whose.
+/// The shares of the remainders that belong to each shard.
 struct Shares {
-    /// For every shard the first remainder that isn't its own any more.
+    /// The end of each shard's remainders: the first remainder that isn't its own any more.
     ends: Vec<u64>,
     total: u64,
 }
 
 impl Shares {
-    /// `None`: there is no shard that takes rows, or more than ClickHouse reckons with for a key of 32 bits.
+    /// Returns the shares of shards with these weights. `None` where no shard takes rows, or the weights are
+    /// more than ClickHouse reckons with for a key of 32 bits.
     fn of(weights: &[u32]) -> Option<Shares> {
         let mut total = 0;
         let ends = weights.iter().map(|weight| {

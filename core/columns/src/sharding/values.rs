@@ -5,7 +5,7 @@ use crate::types::DataType;
 use crate::view::Strings;
 
 pub(super) enum Values<'a> {
-    /// Of a column, all of `width` bytes.
+    /// Values of a column, all of `width` bytes.
     Fixed {
         data_type: &'a DataType,
         width: usize,
@@ -18,14 +18,15 @@ pub(super) enum Values<'a> {
     Dates(Vec<u64>),
     /// Texts that were computed.
     Texts(Vec<String>),
-    /// The same for every row.
+    /// The same text for every row.
     Text(&'a str),
     Tuple(Vec<Values<'a>>),
 }
 
 impl Values<'_> {
-    /// Those that ClickHouse's arithmetic takes, and Distributed as a key: whole numbers and Bool. It takes others only
-    /// when a table is made with them as its key, and refuses every insert.
+    /// Returns the values that ClickHouse's arithmetic takes, and Distributed as a key: whole numbers and
+    /// Bool. Distributed accepts others only when a table is made with them as its key, and refuses every
+    /// insert.
     pub(super) fn into_numbers(self) -> Option<(Integer, Vec<u64>)> {
         match self {
             Values::Numbers(integer, numbers) => Some((integer, numbers)),
@@ -37,7 +38,7 @@ impl Values<'_> {
         }
     }
 
-    /// Those and what else is stored as a whole number.
+    /// Returns those values, and any others that are stored as whole numbers.
     pub(super) fn into_stored(self) -> Option<(Integer, Vec<u64>)> {
         match self {
             Values::Fixed { data_type, data, .. } => {

@@ -9,7 +9,8 @@ impl Display for DataType {
 }
 
 impl DataType {
-    /// The name without what is in its brackets; of a type with another name, that of the type that it stands for.
+    /// Returns the name without the part in brackets; for a type with another name, that of the type that it
+    /// stands for.
     pub fn family(&self) -> &'static str {
         use DataType::*;
         match self {
@@ -59,9 +60,9 @@ impl DataType {
         }
     }
 
-    /// The name to write in a Native block. LowCardinality is left out at every depth: the values are sent as they
-    /// are and ClickHouse builds its dictionaries itself. So names that may have it inside are left out as well. A
-    /// Dynamic is sent as the String that its values are written as.
+    /// Returns the name to write in a Native block. LowCardinality is left out at every depth: the values are
+    /// sent as they are and ClickHouse builds its dictionaries itself. So names that may have it inside are
+    /// left out as well. A Dynamic is sent as the String that its values are written as.
     pub fn native_name(&self) -> String {
         let mut name = String::new();
         write_type(&mut name, self, Spelling::Native).expect("writing to a String cannot fail");
@@ -105,7 +106,8 @@ fn write_type(out: &mut impl Write, data_type: &DataType, spelling: Spelling) ->
     }
 }
 
-/// A JSON's documents are sent as they are, whatever types its paths have.
+/// Says whether the type's name may have LowCardinality inside. A JSON's documents are sent as they are,
+/// whatever types its paths have.
 fn may_hold_low_cardinality(custom: &CustomType) -> bool {
     custom.name.ends_with(')') && !matches!(*custom.inner, DataType::Json { .. })
 }
@@ -193,6 +195,10 @@ fn write_qbit(out: &mut impl Write, dimension: usize, array: &DataType, spelling
 /// Words that ClickHouse puts in back-quotes although they look like plain identifiers.
 const QUOTED_WORDS: [&str; 5] = ["NULL", "DISTINCT", "ALL", "TABLE", "SELECT"];
 
+/// Writes a name as ClickHouse writes it in a type, in back-quotes where it needs them.
+///
+/// # Errors
+/// Fails where `out` can't be written to.
 pub fn write_identifier(out: &mut impl Write, name: &str) -> fmt::Result {
     let plain = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

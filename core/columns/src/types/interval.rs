@@ -1,4 +1,4 @@
-/// What an Interval counts.
+/// The unit of time that an Interval counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntervalUnit {
     Nanosecond,
@@ -29,7 +29,7 @@ impl IntervalUnit {
         IntervalUnit::Year,
     ];
 
-    /// The unit of a type as ClickHouse spells it, `IntervalSecond` and so on.
+    /// Returns the unit of a type as ClickHouse spells it, `IntervalSecond` and so on.
     pub(super) fn of_type(name: &str) -> Option<Self> {
         IntervalUnit::ALL.into_iter().find(|unit| unit.type_name() == name)
     }

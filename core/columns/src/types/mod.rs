@@ -27,11 +27,11 @@ pub enum DataType {
     Int256,
     Float32,
     Float64,
-    /// The upper half of a Float32.
+    /// A float of 16 bits: the upper half of a Float32.
     BFloat16,
     Bool,
     String,
-    /// Length in bytes.
+    /// A string of fixed length, in bytes.
     FixedString(usize),
     Date,
     Date32,
@@ -42,7 +42,7 @@ pub enum DataType {
         precision: u8,
         timezone: Option<String>,
     },
-    /// Seconds, negative ones included.
+    /// A time of day or an amount of time, in seconds, negative ones included.
     Time,
     Time64 {
         precision: u8,
@@ -56,7 +56,7 @@ pub enum DataType {
     Uuid,
     Ipv4,
     Ipv6,
-    /// Sorted by value, as ClickHouse prints them.
+    /// Names and numbers of an Enum, sorted by number, as ClickHouse prints them.
     Enum8(Vec<EnumValue>),
     Enum16(Vec<EnumValue>),
     Nullable(Box<DataType>),
@@ -64,9 +64,9 @@ pub enum DataType {
     Array(Box<DataType>),
     Map(Box<DataType>, Box<DataType>),
     Tuple(TupleType),
-    /// Sorted by name, which is the order of their discriminators.
+    /// The alternatives, sorted by name, which is the order of their discriminators.
     Variant(Vec<DataType>),
-    /// Only in results, as all that follow but `Custom`.
+    /// A type that occurs only in results, as all that follow except `Custom`.
     Dynamic,
     /// `JSON` with the paths whose types were declared, sorted by path.
     Json {
@@ -83,12 +83,12 @@ pub enum DataType {
     Custom(CustomType),
 }
 
-/// `AggregateFunction(quantileIf(0.5), UInt64, UInt8)`.
+/// An aggregate function, as in `AggregateFunction(quantileIf(0.5), UInt64, UInt8)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AggregateFunction {
-    /// All of it, as it was spelled.
+    /// The whole type, as it was spelled.
     pub spelled: String,
-    /// Without its parameters. Nothing, if its states have versions.
+    /// The function's name without its parameters; `None` if its states have versions.
     pub name: Option<String>,
     pub arguments: Vec<DataType>,
 }
@@ -116,7 +116,7 @@ pub struct TupleType {
 }
 
 impl DataType {
-    /// Bytes of one value in a Native block, for the types where all values have the same.
+    /// Returns the bytes of one value in a Native block, for the types where all values have the same width.
     pub fn fixed_width(&self) -> Option<usize> {
         use DataType::*;
         Some(match self {
@@ -134,7 +134,7 @@ impl DataType {
         })
     }
 
-    /// Bytes of a Decimal of so many digits.
+    /// Returns the bytes of a Decimal of `precision` digits.
     pub fn decimal_width(precision: u8) -> usize {
         match precision {
             0..=9 => 4,
@@ -144,7 +144,7 @@ impl DataType {
         }
     }
 
-    /// Whether it has no types inside and is no other name of one.
+    /// Says whether the type has no types inside and is no other name of a type.
     pub fn is_scalar(&self) -> bool {
         match self {
             DataType::String => true,
@@ -167,7 +167,8 @@ impl DataType {
         }
     }
 
-    /// The type that its values are laid out as: what another name stands for, and the `Array` of a `QBit`.
+    /// Returns the type that the values are laid out as: the one that another name stands for, and the
+    /// `Array` of a `QBit`.
     pub fn plain(&self) -> &DataType {
         match self {
             DataType::Custom(custom) => custom.inner.plain(),
@@ -176,7 +177,8 @@ impl DataType {
         }
     }
 
-    /// Whether NULL is a value of the type, for one that can be inserted; a Variant's NULL is not a Nullable's.
+    /// Says whether NULL is a value of the type, for a type that can be inserted; a Variant's NULL is not a
+    /// Nullable's.
     pub(crate) fn is_nullable(&self) -> bool {
         match self.plain() {
             DataType::Nullable(_) => true,

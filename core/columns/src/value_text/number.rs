@@ -24,7 +24,8 @@ pub fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     }
 }
 
-/// `scientific` is the shortest form that means the number, as Rust writes it with an exponent.
+/// Writes a float. `scientific` is the shortest form that means the number, as Rust writes it with an
+/// exponent.
 pub fn float(out: &mut Vec<u8>, scientific: &str) {
     let (sign, magnitude) = match scientific.strip_prefix('-') {
         Some(magnitude) => ("-", magnitude),
@@ -50,13 +51,13 @@ pub fn float(out: &mut Vec<u8>, scientific: &str) {
     }
 }
 
-/// Without the zeros at the end of the fraction.
+/// Writes a decimal without the zeros at the end of its fraction.
 pub fn decimal(out: &mut Vec<u8>, value: i128, scale: usize) {
     decimal_of(out, value < 0, value.unsigned_abs(), scale);
 }
 
-/// A decimal of any size: its sign, and all of its digits.
-pub(crate) fn decimal_of(out: &mut Vec<u8>, negative: bool, digits: impl fmt::Display, scale: usize) {
+/// Writes a decimal of any size, given its sign and all of its digits.
+pub fn decimal_of(out: &mut Vec<u8>, negative: bool, digits: impl fmt::Display, scale: usize) {
     if negative {
         out.push(b'-');
     }

@@ -4,7 +4,7 @@ use super::append;
 
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// `day` counts from 1970-01-01.
+/// Writes a day, which is counted from 1970-01-01.
 pub fn day(out: &mut Vec<u8>, day: i64) {
     // Eras of 400 years begin on the first of March, so that leap days come last.
     let shifted = day + 719_468;
@@ -18,14 +18,14 @@ pub fn day(out: &mut Vec<u8>, day: i64) {
     append(out, format_args!("{year:04}-{month:02}-{day_of_month:02}"));
 }
 
-/// A moment in ticks since 1970, each of `10^-precision` seconds.
+/// Writes a moment in ticks since 1970, each of `10^-precision` seconds.
 pub fn moment(out: &mut Vec<u8>, ticks: i64, precision: u8) {
     let per_second = ticks_per_second(precision);
     moment_of(out, ticks.div_euclid(per_second), ticks.rem_euclid(per_second), precision);
 }
 
-/// A moment in whole seconds since 1970 and the ticks above them.
-pub(crate) fn moment_of(out: &mut Vec<u8>, second: i64, fraction: i64, precision: u8) {
+/// Writes a moment in whole seconds since 1970 and the ticks above them.
+pub fn moment_of(out: &mut Vec<u8>, second: i64, fraction: i64, precision: u8) {
     day(out, second.div_euclid(SECONDS_A_DAY));
     out.push(b' ');
     clock(out, second.rem_euclid(SECONDS_A_DAY));
@@ -41,7 +41,7 @@ pub fn of_day(out: &mut Vec<u8>, ticks: i64, precision: u8) {
     write_fraction(out, (ticks % per_second) as i64, precision);
 }
 
-/// Seconds as hours, minutes and seconds; hours go on past 24.
+/// Writes seconds as hours, minutes and seconds; hours go on past 24.
 pub fn clock(out: &mut Vec<u8>, second: i64) {
     append(out, format_args!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60));
 }
@@ -52,7 +52,7 @@ fn write_fraction(out: &mut Vec<u8>, fraction: i64, precision: u8) {
     }
 }
 
-pub(crate) fn ticks_per_second(precision: u8) -> i64 {
+pub fn ticks_per_second(precision: u8) -> i64 {
     10_i64.pow(u32::from(precision.min(9)))
 }
 

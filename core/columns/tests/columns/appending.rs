@@ -6,7 +6,7 @@ use crate::render::{render_native, render_rows};
 use crate::samples::{random_json_row, COLUMNS};
 use crate::support::plan;
 
-/// Blocks are joined, cut, cleared and taken at random, and have to hold the same rows as a list of texts.
+/// Joins, cuts, clears and takes blocks at random; they have to hold the same rows as a list of texts.
 #[test]
 fn blocks_behave_like_lists_of_rows() {
     let plan = plan(COLUMNS);
@@ -89,7 +89,7 @@ fn blocks_behave_like_lists_of_rows() {
     }
 }
 
-/// Some ranges of `rows` rows, ascending, some of them empty.
+/// Returns some ranges of `rows` rows, ascending, some of them empty.
 fn random_ranges(random: &mut fastrand::Rng, rows: usize) -> Vec<Range<usize>> {
     let (mut ranges, mut at) = (Vec::new(), 0);
     for _ in 0..random.usize(..4) {

@@ -1,4 +1,4 @@
-//! Columns that are handed over whole: what fits makes a block, what doesn't is refused.
+//! Columns that are handed over whole: those that fit make a block, others are refused.
 
 use windrow_columns::{
     BlockBuilder, ColumnData, ColumnSpec, DataType, DefaultKind, NotParsedReason, ReadPlan, ReadSettings, StringData,

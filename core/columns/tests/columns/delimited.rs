@@ -1,4 +1,5 @@
-//! CSV and TabSeparated: values, quotes and escapes, empty fields, headers, and what is left to ClickHouse.
+//! CSV and TabSeparated: values, quotes and escapes, empty fields, headers, and payloads that are left to
+//! ClickHouse.
 
 use windrow_columns::{Format, NotParsedReason, ReadPlan, ReadSettings};
 
@@ -29,7 +30,8 @@ fn raw(type_text: &str, field: &str) -> Result<String, NotParsedReason> {
     value("TSVRaw", type_text, field)
 }
 
-/// The rows joined by `;`, or the reason, of payloads for `a UInt8, s String, n Nullable(String), d= UInt8`.
+/// Checks the rows joined by `;`, or the reason, of payloads for
+/// `a UInt8, s String, n Nullable(String), d= UInt8`.
 fn check_rows(format: &str, settings: &ReadSettings, cases: &[(&str, &str)]) {
     let columns = columns(&["a UInt8", "s String", "n Nullable(String)", "d= UInt8"]);
     let plan = ReadPlan::new(columns, settings.clone());
@@ -392,7 +394,7 @@ fn every_truncation_is_whole_rows_or_refused() {
     }
 }
 
-/// The row in TSKV.
+/// Returns the row in TSKV.
 fn tskv_row() -> String {
     let names = COLUMNS.iter().map(|column| column.split([' ', '=']).next().expect("a column has a name"));
     names.zip(TSV_ROW.split('\t')).map(|(name, field)| format!("{name}={field}")).collect::<Vec<_>>().join("\t")

@@ -12,7 +12,7 @@ const NOT_IN_MSGPACK: &[&str] = &["ti Time", "iv IntervalDay", "va Variant(Strin
 struct Golden {
     format: &'static str,
     payload: &'static [u8],
-    /// How many shorter payloads are whole ones: none, if the first bytes say how much follows.
+    /// The number of shorter payloads that are whole ones: none, if the first bytes say how much follows.
     whole_cuts: usize,
 }
 

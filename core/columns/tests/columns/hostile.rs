@@ -40,7 +40,7 @@ fn mutated_payloads_do_no_harm() {
     }
 }
 
-/// Whether the mutated payload was read; if so, its block is whole.
+/// Says whether the mutated payload was read; if so, its block is whole.
 fn survives(reader: Reader, plan: &ReadPlan, payload: &[u8], seed: u64) -> bool {
     let mutated = mutate(payload, &mut fastrand::Rng::with_seed(seed));
     let outcome = std::panic::catch_unwind(|| {
@@ -77,7 +77,7 @@ fn mutated_types_do_no_harm() {
     assert!(parsed > 100, "{parsed} of 20,000 mutations were types");
 }
 
-/// Else ten megabytes of `null` could become gigabytes of zeros.
+/// Tests a limit: without it, ten megabytes of `null` could become gigabytes of zeros.
 #[test]
 fn a_few_bytes_do_not_stand_for_very_many() {
     let plan = plan(&["a UInt8", "long FixedString(5000)"]);

@@ -219,7 +219,7 @@ fn a_single_string_takes_pieces_of_the_payload() {
     }
 }
 
-/// For every format a payload of two rows for `WIDE`.
+/// Returns for every format a payload of two rows for `WIDE`.
 fn samples() -> Vec<(&'static str, String)> {
     let arrays = r#"[1,"x\n",[null,"y"]][2,"z",[]]"#;
     let strings = r#"["1","x\n","[NULL,'y']"]["2","z","[]"]"#;

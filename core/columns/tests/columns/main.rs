@@ -1,4 +1,5 @@
-//! The crate from outside: what the readers take, what they leave, and that hostile bytes do no harm.
+//! The crate from outside: payloads that the readers take, payloads that they leave, and hostile bytes that
+//! do no harm.
 
 mod appending;
 mod building;
@@ -15,11 +16,12 @@ mod other_types;
 mod partition;
 mod passthrough;
 mod render;
-mod results;
+
 mod row_binary;
 mod samples;
 mod settings;
 mod sharding;
 mod support;
+mod type_names;
 mod types;
 mod values;

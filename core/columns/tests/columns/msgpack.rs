@@ -1,4 +1,4 @@
-//! MsgPack: which items are stored as they are in which types.
+//! MsgPack: the items that are stored as they are, for each type.
 
 use windrow_columns::{Format, NotParsedReason, ReadPlan};
 

@@ -4,7 +4,7 @@ use crate::render::render_native;
 use crate::samples::{mutate, COLUMNS, JSON};
 use crate::support::{data_type, plan};
 
-/// The sample as Native bytes with the types that they carry.
+/// Returns the sample as Native bytes with the types that they carry.
 fn sample() -> (Vec<u8>, Vec<DataType>) {
     let plan: ReadPlan = plan(COLUMNS);
     let parsed = read_json_each_row(JSON.as_bytes(), &plan).unwrap();

@@ -30,7 +30,7 @@ fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A dictionary of strings with positions of a byte each, behind the version.
+/// Encodes a dictionary of strings with positions of a byte each, behind the version.
 fn dictionary(keys: &[&str], positions: &[u8]) -> Vec<u8> {
     let keys_bytes = keys.iter().flat_map(|key| [&[key.len() as u8], key.as_bytes()].concat());
     let mut bytes = words(&[1 << 9 | 1 << 10, keys.len() as u64]);
@@ -45,7 +45,7 @@ fn read(plan: &ReadPlan, payload: &[u8]) -> Result<String, NotParsedReason> {
     rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_parsed| not_parsed.reason)
 }
 
-/// One column, one block.
+/// Reads one column in one block.
 fn single(wanted: &str, type_text: &str, rows: u8, data: &[u8]) -> Result<String, NotParsedReason> {
     read(&plan(&[&format!("a {wanted}")]), &block(rows, &[sent("a", type_text, data)]))
 }

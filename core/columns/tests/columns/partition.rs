@@ -1,4 +1,4 @@
-//! Which rows of a block share a partition.
+//! The rows of a block that share a partition.
 
 use windrow_columns::{Block, ColumnSpec, DataType, DefaultKind, Format, PartitionKey, ReadPlan, ReadSettings};
 
@@ -28,7 +28,7 @@ fn block(rows: &[&str]) -> Block {
     block_of(&COLUMNS, rows)
 }
 
-/// For each row the first that shares its partition.
+/// Returns for each row the first one that shares its partition.
 fn groups(expression: &str, rows: &[&str]) -> Option<Vec<usize>> {
     let keys = PartitionKey::parse(expression, "UTC")?.of_rows(&names(), &types(), &block(rows))?;
     Some(keys.iter().map(|key| keys.iter().position(|other| other == key).unwrap()).collect())
@@ -72,7 +72,8 @@ fn days_and_moments_fall_into_units_of_the_calendar() {
     assert_eq!(groups("toYYYYMM(a)", &rows), None);
 }
 
-/// Binary formats bring any number for a moment or a day. A mistaken partition costs an attempt, a panic the batch.
+/// Tests numbers of any size: binary formats bring them for a moment or a day. A mistaken partition costs an
+/// attempt, a panic the batch.
 #[test]
 fn the_ends_of_each_type_have_a_partition() {
     const UNITS: [&str; 14] = [

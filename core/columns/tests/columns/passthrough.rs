@@ -2,7 +2,8 @@ use windrow_columns::{Joinable, NotJoinable, PassthroughFormat, PassthroughPlan,
 
 use crate::samples::mutate;
 
-/// Columns of every kind that matters to where a field ends. CSV has no tuples: they may go over several fields.
+/// Columns of every kind that matters to the end of a field. CSV has no tuples: they may go over several
+/// fields.
 const COLUMNS: &[(&str, &str)] =
     &[("id", "UInt64"), ("tags", "Array(String)"), ("data", "JSON"), ("note", "Nullable(String)")];
 
@@ -15,7 +16,7 @@ fn plan(format: &str) -> PassthroughPlan {
     plan_of(format, COLUMNS).expect("the columns are known")
 }
 
-/// A payload of each format, and how many rows it has.
+/// A payload of each format, with the number of its rows.
 const SAMPLES: &[(&str, &str, usize)] = &[
     (
         "JSONEachRow",
@@ -159,7 +160,7 @@ fn columns_that_are_read_over_line_breaks_are_known() {
     assert!(is_joined("JSONEachRow", "InventedTomorrow"));
 }
 
-/// `2020`, a line break, and `1,5` are one date to ClickHouse.
+/// Tests `2020`, a line break, and `1,5`, which are one date to ClickHouse.
 #[test]
 fn values_read_by_counting_bytes_are_whole() {
     let joins = |format: &str, type_name: &str, value: &str, is_last: bool| {
@@ -220,7 +221,7 @@ fn a_payload_cut_off_is_joined_only_as_whole_rows() {
     }
 }
 
-/// Whatever is joined leaves its neighbours what they are, and they leave it what it is.
+/// Tests that payloads which are joined neither change their neighbours nor are changed by them.
 #[test]
 fn mutated_payloads_do_no_harm_to_their_neighbours() {
     for (format, payload, rows) in SAMPLES {

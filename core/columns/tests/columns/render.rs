@@ -2,7 +2,7 @@
 
 use windrow_columns::{native_pieces, DataType, Parsed, ReadPlan};
 
-/// One text per row, columns separated by `|`.
+/// Renders one text per row, columns separated by `|`.
 pub fn render_rows(parsed: &Parsed, plan: &ReadPlan) -> Vec<String> {
     let columns: Vec<_> = parsed.present.iter().map(|index| &plan.columns()[index]).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
@@ -31,7 +31,7 @@ pub fn render_native(native: &[u8], types: &[DataType]) -> Vec<String> {
     (0..rows).map(|row| columns.iter().map(|column| column[row].as_str()).collect::<Vec<_>>().join("|")).collect()
 }
 
-/// How many Variants are in a type: each has eight bytes before the values.
+/// Returns the number of Variants in a type: each has eight bytes before the values.
 fn variants(data_type: &DataType) -> usize {
     match data_type {
         DataType::Nullable(inner) | DataType::Array(inner) => variants(inner),
@@ -108,7 +108,7 @@ fn column(bytes: &mut Bytes<'_>, data_type: &DataType, rows: usize) -> Vec<Strin
     }
 }
 
-/// Every alternative has the values of its own rows only.
+/// Reads a Variant, in which every alternative has the values of its own rows only.
 fn variant(bytes: &mut Bytes<'_>, alternatives: &[DataType], rows: usize) -> Vec<String> {
     let discriminators = bytes.take(rows).to_vec();
     let mut values: Vec<_> = (0u8..)

@@ -9,7 +9,7 @@ fn read(format: &str, plan: &ReadPlan, payload: &[u8]) -> Result<String, NotPars
     rows(format.read, plan, payload).map(|rows| rows.join(" ")).map_err(|not_parsed| not_parsed.reason)
 }
 
-/// How bytes are read into a column of a type.
+/// Reads bytes into a column of a type.
 fn single(type_text: &str, bytes: &[u8]) -> Result<String, NotParsedReason> {
     read("RowBinary", &plan(&[&format!("a {type_text}")]), bytes)
 }

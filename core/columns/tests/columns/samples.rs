@@ -38,7 +38,7 @@ pub const VALUES: &str = r"(1,-8,12345678901234567890123,1.5e-3,0.1,true,'it''s 
  NULL,'low',[['a',NULL],[]],{'k':[1,2],'l':[]},(1,(7,'seven')),DEFAULT) , (2,'5',0,0,0,0,'','','2000-01-01','2000-01-01',1,2,3,
  '61f0c404-5cb3-11e7-907b-a6006ad3dba0','0.0.0.0','::','y',5,NULL,[],{},(0,(0,'')),default);";
 
-/// A random object with some of the columns.
+/// Returns a random object with some of the columns.
 pub fn random_json_row(random: &mut fastrand::Rng) -> String {
     let text = |random: &mut fastrand::Rng| {
         let letters: String =

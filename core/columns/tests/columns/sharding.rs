@@ -1,4 +1,5 @@
-//! On which shard each row of a block would be. `tests/cluster/test_sharding_keys.py` asks a real ClickHouse of far more.
+//! The shard of each row of a block. `tests/cluster/test_sharding_keys.py` asks a real ClickHouse about far
+//! more.
 
 use windrow_columns::{cut_by_shard, Block, DataType, Rows, ShardingKey};
 
@@ -29,7 +30,8 @@ const ROWS: [&str; 4] = [
         "x":"2000-01-01 00:00:00.001"}"#,
 ];
 const WEIGHTS: [u32; 5] = [7, 11, 0, 3, 16];
-/// Where a Distributed table of ClickHouse 26.7.2 with these keys stored these rows: by the number of the shard, from 1.
+/// The shards, by number from 1, in which a Distributed table of ClickHouse 26.7.2 with these keys stored
+/// these rows.
 const SHARDS: &[(&str, [u32; 4])] = &[
     ("a", [2, 2, 1, 2]),
     ("i", [1, 2, 5, 2]),

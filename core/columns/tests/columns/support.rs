@@ -19,7 +19,7 @@ pub fn names_of<'a>(columns: &[(&'a str, &str)]) -> Vec<&'a str> {
     columns.iter().map(|(name, _)| *name).collect()
 }
 
-/// Rows of JSONEachRow, at a server in UTC.
+/// Reads rows of JSONEachRow, at a server in UTC.
 pub fn block_of(columns: &[(&str, &str)], rows: &[&str]) -> Block {
     let specs = columns.iter().map(|(name, text)| ColumnSpec {
         name: (*name).into(),
@@ -32,7 +32,7 @@ pub fn block_of(columns: &[(&str, &str)], rows: &[&str]) -> Block {
     read_json_each_row(rows.concat().as_bytes(), &plan).unwrap().block
 }
 
-/// Columns from `name Type` texts; a name with `=` behind it has a DEFAULT expression.
+/// Reads columns from `name Type` texts; a name with `=` behind it has a DEFAULT expression.
 pub fn columns(texts: &[&str]) -> Vec<ColumnSpec> {
     let column = |text: &&str| {
         let (name, type_text) = text.split_once(' ').expect("a name and a type");
@@ -55,13 +55,13 @@ pub fn plan(texts: &[&str]) -> ReadPlan {
     ReadPlan::new(columns(texts), settings())
 }
 
-/// The rows of a payload as texts, or why it was left to ClickHouse.
+/// Returns the rows of a payload as texts, or the reason why the payload was left to ClickHouse.
 pub fn rows(reader: Reader, plan: &ReadPlan, payload: &[u8]) -> Result<Vec<String>, NotParsed> {
     let parsed = reader(payload, plan)?;
     Ok(render_rows(&parsed, plan))
 }
 
-/// How a JSON value is read into a column of a type.
+/// Reads a JSON value into a column of a type.
 pub fn json_value(type_text: &str, value: &str) -> Result<String, NotParsedReason> {
     json_value_bytes(type_text, value.as_bytes())
 }
@@ -71,7 +71,7 @@ pub fn json_value_bytes(type_text: &str, value: &[u8]) -> Result<String, NotPars
     single(read_json_each_row, type_text, &payload)
 }
 
-/// How a literal of VALUES is read into a column of a type.
+/// Reads a literal of VALUES into a column of a type.
 pub fn sql_value(type_text: &str, value: &str) -> Result<String, NotParsedReason> {
     single(read_values, type_text, format!("({value})").as_bytes())
 }
@@ -83,7 +83,7 @@ fn single(reader: Reader, type_text: &str, payload: &[u8]) -> Result<String, Not
     Ok(rows.remove(0))
 }
 
-/// Asserts how values of a type are read: `-` stands for "left to ClickHouse".
+/// Checks how values of a type are read: `-` stands for "left to ClickHouse".
 pub fn check(read: fn(&str, &str) -> Result<String, NotParsedReason>, type_text: &str, cases: &[(&str, &str)]) {
     for (value, expected) in cases {
         let outcome = read(type_text, value).unwrap_or("-".to_string());

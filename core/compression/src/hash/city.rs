@@ -1,8 +1,8 @@
-//! CityHash as of version 1.0.2 (Geoff Pike and Jyrki Alakuijala, Google): CityHash128 is the checksum of ClickHouse's
-//! compressed blocks, CityHash64 its `cityHash64` of strings. Later versions of CityHash give other values, and
-//! ClickHouse stays with this one for ever, since it is on its disks.
+//! CityHash as of version 1.0.2 (Geoff Pike and Jyrki Alakuijala, Google): CityHash128 is the checksum of
+//! ClickHouse's compressed blocks, CityHash64 its `cityHash64` of strings. Later versions of CityHash give
+//! other values, and ClickHouse will always use this version, since its hashes are stored on its disks.
 //!
-//! Written out in full because it is small, fixed, and checked against bytes that ClickHouse made.
+//! The code is written out in full because it is small, fixed, and checked against bytes that ClickHouse made.
 
 use std::num::Wrapping;
 
@@ -14,7 +14,7 @@ const K2: Word = Wrapping(0x9ae1_6a3b_2f90_404f);
 const K3: Word = Wrapping(0xc949_d7c7_509e_6557);
 const FOLD: Word = Wrapping(0x9ddf_ea08_eb38_2d69);
 
-/// The long loop eats this much at a time.
+/// Bytes that one round of the long loop reads.
 const STRIDE_BYTES: usize = 128;
 
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ struct Pair {
     high: Word,
 }
 
-/// The hash as ClickHouse writes it: the low half first, both little-endian.
+/// Returns CityHash128 as ClickHouse writes it: the low half first, both little-endian.
 pub fn cityhash128(input: &[u8]) -> [u8; 16] {
     let hash = match input.len() {
         0..=7 => mix(input, Pair { low: K0, high: K1 }),
@@ -39,7 +39,7 @@ pub fn cityhash128(input: &[u8]) -> [u8; 16] {
     bytes
 }
 
-/// ClickHouse's `cityHash64` of one string.
+/// Returns ClickHouse's `cityHash64` of one string.
 pub fn cityhash64(input: &[u8]) -> u64 {
     let hash = match input.len() {
         0..=16 => hash_up_to_16(input),
@@ -50,7 +50,7 @@ pub fn cityhash64(input: &[u8]) -> u64 {
     hash.0
 }
 
-/// `cityHash64` of several values from that of the first ones and that of the last one.
+/// Returns the `cityHash64` of several values, from the hash of the first ones and the hash of the last one.
 pub fn combine_cityhash64(first: u64, last: u64) -> u64 {
     fold(Wrapping(first), Wrapping(last)).0
 }

@@ -1,7 +1,8 @@
-//! Hash functions that ClickHouse uses for good: of its compressed blocks, and of rows, whose shards are found by them.
+//! Hash functions that ClickHouse will not change: those of its compressed blocks, and those of rows that
+//! choose a shard.
 //!
-//! Pure functions on bytes and numbers. That they are ClickHouse's own is checked against what it made
-//! (`core/compression/tests/golden`, `tests/cluster/test_sharding_keys.py`).
+//! All of them are pure functions on bytes and numbers. Tests check against ClickHouse's own output that they
+//! give the same hashes (`core/compression/tests/golden`, `tests/cluster/test_sharding_keys.py`).
 
 mod city;
 mod murmur;
@@ -13,17 +14,17 @@ pub use murmur::murmurhash3_64;
 pub use number::{int_hash32, int_hash64};
 pub use sip::siphash64;
 
-/// ClickHouse's `xxHash32` of one value.
+/// Returns ClickHouse's `xxHash32` of one value.
 pub fn xxhash32(input: &[u8]) -> u32 {
     twox_hash::XxHash32::oneshot(0, input)
 }
 
-/// ClickHouse's `xxHash64` of one value.
+/// Returns ClickHouse's `xxHash64` of one value.
 pub fn xxhash64(input: &[u8]) -> u64 {
     twox_hash::XxHash64::oneshot(0, input)
 }
 
-/// ClickHouse's `xxh3` of one value.
+/// Returns ClickHouse's `xxh3` of one value.
 pub fn xxh3(input: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(input)
 }

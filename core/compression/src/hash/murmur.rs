@@ -1,5 +1,5 @@
-//! `murmurHash3_64`: the two halves of Austin Appleby's MurmurHash3 for 64-bit machines (x64, 128 bits, public domain),
-//! one laid over the other.
+//! `murmurHash3_64`: the two halves of Austin Appleby's MurmurHash3 for 64-bit machines (x64, 128 bits,
+//! public domain), combined by XOR.
 
 use std::num::Wrapping;
 
@@ -8,7 +8,7 @@ type Word = Wrapping<u64>;
 const C1: Word = Wrapping(0x87c3_7b91_1142_53d5);
 const C2: Word = Wrapping(0x4cf5_ad43_2745_937f);
 
-/// ClickHouse's `murmurHash3_64` of one value.
+/// Returns ClickHouse's `murmurHash3_64` of one value.
 pub fn murmurhash3_64(input: &[u8]) -> u64 {
     let (mut low, mut high) = (Wrapping(0), Wrapping(0));
     let mut pieces = input.chunks_exact(16);

@@ -1,7 +1,7 @@
-//! SipHash-2-4 with a key of zeros (Aumasson, Bernstein: "SipHash: a fast short-input PRF"). The standard library's own
-//! is deprecated, and its other one is SipHash-1-3.
+//! SipHash-2-4 with a key of zeros (Aumasson, Bernstein: "SipHash: a fast short-input PRF"). The standard
+//! library's own SipHash-2-4 is deprecated, and its default hasher is SipHash-1-3.
 
-/// ClickHouse's `sipHash64` of one value.
+/// Returns ClickHouse's `sipHash64` of one value.
 pub fn siphash64(input: &[u8]) -> u64 {
     let mut state = State([0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573]);
     let mut pieces = input.chunks_exact(8);

@@ -1,4 +1,4 @@
-//! brotli: one stream, with nothing behind its end.
+//! Decompression of one Brotli stream, with nothing behind its end.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 

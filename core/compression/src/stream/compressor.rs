@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use crate::Encoding;
 
-/// Bodies of requests are made as fast as a network takes them: speed before size.
+/// The zstd level of requests' bodies. They are made as fast as a network takes them: speed comes before size.
 const ZSTD_LEVEL: i32 = 1;
 const ZLIB_LEVEL: u32 = 3;
 
-/// One body's encoder: what it gave out so far is taken with every step.
+/// The encoder of one body. Every step takes out the output so far.
 pub struct StreamCompressor {
     encoder: Encoder,
 }
@@ -21,7 +21,10 @@ enum Encoder {
 }
 
 impl StreamCompressor {
-    /// LZ4 frames, zstd, gzip and deflate (zlib); None for others.
+    /// Creates an encoder of LZ4 frames, zstd, gzip or deflate (zlib); returns `None` for other encodings.
+    ///
+    /// # Errors
+    /// Fails where zstd can't create its encoder.
     pub fn new(encoding: Encoding) -> io::Result<Option<Self>> {
         let level = flate2::Compression::new(ZLIB_LEVEL);
         let encoder = match encoding {
@@ -34,7 +37,10 @@ impl StreamCompressor {
         Ok(Some(Self { encoder }))
     }
 
-    /// What can be sent after this piece; it may be nothing yet.
+    /// Encodes a piece and returns the bytes that can be sent after it; there may be none yet.
+    ///
+    /// # Errors
+    /// Fails where the encoder fails.
     pub fn step(&mut self, input: &[u8]) -> io::Result<Vec<u8>> {
         let output = match &mut self.encoder {
             Encoder::Lz4(encoder) => written(encoder, input)?.get_mut(),
@@ -45,7 +51,10 @@ impl StreamCompressor {
         Ok(std::mem::take(output))
     }
 
-    /// The rest, with the body's end.
+    /// Returns the remaining bytes, with the body's end.
+    ///
+    /// # Errors
+    /// Fails where the encoder fails.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self.encoder {
             Encoder::Lz4(encoder) => Ok(encoder.finish()?),

@@ -1,8 +1,9 @@
-//! LZ4 frames.
+//! Decompression of LZ4 frames.
 //!
-//! The frame decoder is a reader, and a reader that runs dry within a block can't be asked again. So input is kept
-//! until a unit of the frame is whole (its head, or one block with its checksum), and the decoder is shown whole units
-//! only: between units it may run dry as often as it likes. A unit is at most [`MAX_UNIT_BYTES`].
+//! The frame decoder is a reader, and a reader whose input ends within a block can't be asked again. So input
+//! is kept until a unit of the frame is complete (its head, or one block with its checksum), and the decoder
+//! sees complete units only: between units its input may end as often as it likes. A unit is at most
+//! [`MAX_UNIT_BYTES`].
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -11,7 +12,7 @@ use lz4_flex::frame::FrameDecoder;
 use crate::lz4_frames::{is_end_mark, is_frame_magic, is_skippable_magic, FrameShape};
 use crate::DecompressError;
 
-/// The largest block that the format has, with its size and checksum, which is more than a head.
+/// The largest block that the format has, with its size and checksum, in bytes. A head is smaller.
 const MAX_UNIT_BYTES: usize = (4 << 20) + 8;
 
 pub(super) struct Lz4 {
@@ -25,23 +26,23 @@ impl Default for Lz4 {
     }
 }
 
-/// Where in the input the next unit lies.
+/// The place of the next unit in the input.
 #[derive(Clone, Copy)]
 enum At {
     BetweenFrames,
     InFrame(FrameShape),
-    /// Within a frame of somebody else's data.
+    /// The place within a skippable frame of another program's data, of which `left` bytes are still to come.
     Skipping {
         left: usize,
     },
 }
 
-/// What was received and not decoded yet; the decoder sees the whole units alone.
+/// Bytes that were received and not decoded yet. The decoder sees only the complete units of them.
 #[derive(Default)]
 struct Units {
     bytes: Vec<u8>,
     read: usize,
-    /// Bytes from the start that are whole units.
+    /// Bytes from the start that are complete units.
     whole: usize,
 }
 
@@ -59,7 +60,7 @@ impl Read for Units {
 }
 
 impl Lz4 {
-    /// Consumes input for one unit at a time, so that what is kept stays small whatever is given.
+    /// Consumes input for one unit at a time, so that few bytes are kept, however large the input is.
     pub(super) fn step(&mut self, input: &[u8], output: &mut Vec<u8>, limit: usize) -> Result<usize, DecompressError> {
         let mut consumed = 0;
         loop {
@@ -90,7 +91,7 @@ impl Lz4 {
         Ok(())
     }
 
-    /// Takes what the next unit needs, or what there is of it.
+    /// Takes the bytes that the next unit needs, or as many of them as there are.
     fn take_in(&mut self, input: &[u8]) -> Result<usize, DecompressError> {
         if let At::Skipping { left } = self.at {
             let count = left.min(input.len());
@@ -125,7 +126,7 @@ impl Lz4 {
     }
 }
 
-/// How many bytes the unit that begins with these has, as far as they tell.
+/// Returns the length of the unit that begins with these bytes, as far as they show it.
 fn unit_bytes(at: At, unit: &[u8]) -> Result<usize, DecompressError> {
     let Some(word) = unit.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else { return Ok(4) };
     let bytes = match at {
@@ -140,7 +141,7 @@ fn unit_bytes(at: At, unit: &[u8]) -> Result<usize, DecompressError> {
     }
 }
 
-/// What comes behind a whole unit, and whether the decoder is to see the unit.
+/// Returns the place behind a complete unit, and whether the decoder is to see the unit.
 fn behind(at: At, unit: &[u8]) -> (At, bool) {
     let word = unit.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     match at {

@@ -1,4 +1,4 @@
-//! gzip and zlib: members one after the other.
+//! Decompression of gzip and zlib: members one after the other.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -8,7 +8,7 @@ use crate::DecompressError;
 const WINDOW_BITS: u8 = 15;
 
 pub(super) struct Zlib {
-    /// None between members.
+    /// The decoder of the current member; `None` between members.
     member: Option<Decompress>,
     gzip: bool,
 }

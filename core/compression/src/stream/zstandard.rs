@@ -1,11 +1,11 @@
-//! zstd, by the reference implementation.
+//! Decompression of zstd by the reference implementation.
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::reserve_piece;
 use crate::DecompressError;
 
-/// As for whole bodies: every level up to 19.
+/// The largest window as a power of two, the same as for whole bodies: it covers every level up to 19.
 const MAX_WINDOW_LOG: u32 = 24;
 
 pub(super) struct Zstd {

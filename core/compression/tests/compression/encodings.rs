@@ -1,4 +1,4 @@
-//! The names in HTTP headers.
+//! Tests of the names in HTTP headers.
 
 use windrow_compression::{AnswerEncoding, Encoding};
 

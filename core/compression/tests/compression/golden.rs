@@ -1,4 +1,5 @@
-//! What ClickHouse wrote is read, and what is written here is what ClickHouse would write.
+//! Tests against ClickHouse's bytes: its output can be read, and the output made here is the same as
+//! ClickHouse's.
 
 use windrow_compression::{compress_clickhouse, decompress, ClickHouseMethod, DecompressError, Encoding};
 
@@ -10,7 +11,7 @@ macro_rules! golden {
     };
 }
 
-/// The bytes that the golden files of many lengths were made of.
+/// Returns the bytes that the golden files of many lengths were made of.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| ((i * i * 7 + i * 13 + length) % 251) as u8).collect()
 }

@@ -6,7 +6,7 @@ use windrow_compression::hash::{
     xxhash64,
 };
 
-/// `cityHash64`, `sipHash64`, `xxHash64`, `xxh3` and `murmurHash3_64`, then `xxHash32`.
+/// Expected hashes: `cityHash64`, `sipHash64`, `xxHash64`, `xxh3` and `murmurHash3_64`, then `xxHash32`.
 const HASHES: &[(usize, [u64; 5], u32)] = &[
     (
         0,
@@ -294,8 +294,9 @@ fn numbers_have_the_hashes_that_clickhouse_computes() {
     }
 }
 
-/// `golden/city-short.txt` has them in hexadecimal as a block would hold them, by the Python package
-/// `clickhouse-cityhash` (CityHash 1.0.2 in C++). What blocks hold is tested where they are read.
+/// CityHash128 of short inputs. `golden/city-short.txt` has the hashes in hexadecimal, as a block would hold
+/// them, by the Python package `clickhouse-cityhash` (CityHash 1.0.2 in C++). Hashes in blocks are tested
+/// where blocks are read.
 #[test]
 fn cityhash128_of_lengths_that_no_block_has() {
     for (length, expected) in include_str!("../golden/city-short.txt").lines().take(17).enumerate() {

@@ -1,4 +1,4 @@
-//! Bodies that are cut, damaged, joined, or bombs.
+//! Tests with bodies that are cut, damaged, joined, or bombs.
 
 use windrow_compression::{
     cityhash128, compress, compress_clickhouse, decompress, AnswerEncoding, ClickHouseMethod, DecompressError, Encoding,
@@ -12,8 +12,8 @@ struct Sample {
     body: Vec<u8>,
 }
 
-/// `content` in every encoding that is produced here and knows members; brotli's is by ClickHouse (whose content is its
-/// own).
+/// Returns `content` in every encoding that is produced here and has members. Brotli's sample is not here:
+/// ClickHouse made it, with other content.
 fn samples(content: &[u8]) -> Vec<Sample> {
     let http = [
         (AnswerEncoding::Gzip, Encoding::Gzip),
@@ -92,7 +92,8 @@ fn a_body_cut_anywhere_is_truncated() {
     }
 }
 
-/// Its format has no end: what comes in front of the cut chunk is all, or the cut is seen.
+/// Snappy's format has no end mark: a cut between chunks leaves the content in front of it, any other cut is
+/// an error.
 #[test]
 fn a_snappy_body_is_cut_between_chunks_or_truncated() {
     let content = rows(4_000);
@@ -110,7 +111,7 @@ fn a_snappy_body_is_cut_between_chunks_or_truncated() {
     assert!(whole > 0, "the identifier alone is an empty body");
 }
 
-/// What ClickHouse takes and what it refuses of the framing format.
+/// The kinds of chunks of the framing format that ClickHouse takes, and those that it refuses.
 #[test]
 fn snappy_chunks_of_every_kind() {
     let (identifier, whole) = (b"\xff\x06\0\0sNaPpY", compress(AnswerEncoding::Snappy, b"{}"));
@@ -181,7 +182,7 @@ fn bombs_stop_at_the_limit() {
     }
 }
 
-/// A block of any content with a true checksum.
+/// Returns a block of any content with a correct checksum.
 fn block(method: u8, raw_bytes: u32, data: &[u8]) -> Vec<u8> {
     let mut checked = vec![method];
     checked.extend_from_slice(&(data.len() as u32 + 9).to_le_bytes());
@@ -251,7 +252,8 @@ fn garbage_behind_a_body_is_an_error() {
     }
 }
 
-/// Frames with everything that the format allows: checksums of blocks, a content size, several blocks, data of others.
+/// Frames with everything that the format allows: checksums of blocks, a content size, several blocks, other
+/// programs' data.
 #[test]
 fn lz4_frames_of_every_make_are_read_and_their_cuts_seen() {
     use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};

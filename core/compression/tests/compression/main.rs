@@ -1,4 +1,4 @@
-//! The crate from outside: bytes of ClickHouse and of other tools, and hostile ones.
+//! Tests of the crate from outside: with bytes of ClickHouse and of other tools, and with hostile ones.
 
 mod encodings;
 mod golden;

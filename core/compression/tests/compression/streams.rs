@@ -1,4 +1,5 @@
-//! Bodies in pieces: they give what whole bodies give, whatever the pieces, and never more than was asked for.
+//! Tests of bodies in pieces: they give the same content as whole bodies, whatever the pieces, and never more
+//! than was asked for.
 
 use windrow_compression::{
     compress, decompress, AnswerEncoding, DecompressError, Encoding, StreamCompressor, StreamDecompressor,
@@ -21,7 +22,7 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.u8(..)).take(bytes).collect()
 }
 
-/// Reads a body whose pieces and portions are as large as `size` says.
+/// Reads a body in pieces and portions of the sizes that `size` gives.
 fn read(encoding: Encoding, body: &[u8], mut size: impl FnMut() -> usize) -> Result<Vec<u8>, DecompressError> {
     let mut decoder = StreamDecompressor::new(encoding)?;
     let mut output = Vec::new();

@@ -1,4 +1,4 @@
-//! Holds an embedded ClickHouse as the gateway does: for the tests that kill the holder.
+//! A program that holds an embedded ClickHouse as the gateway does: for the tests that kill the holder.
 //!
 //! `windrow-engine-holder <data directory>` prints the engine's endpoint and pid as one line of JSON, then waits.
 
@@ -16,7 +16,7 @@ fn main() {
     std::process::exit(1);
 }
 
-/// Returns only to say why it could not.
+/// Holds the engine for ever. Returns only if the engine could not be started, with the reason.
 #[tokio::main(flavor = "current_thread")]
 async fn hold(data_dir: std::path::PathBuf) -> String {
     let _lock = match DataDirLock::acquire(&data_dir) {

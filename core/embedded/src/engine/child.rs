@@ -1,7 +1,7 @@
 //! The process that the engine runs in: this executable, run again with a hidden first argument.
 //!
-//! A library is loaded into it; a `clickhouse` binary replaces it. Either way the process that was spawned is the
-//! engine, so its pid is the one to measure, and its end is the engine's end.
+//! A library is loaded into the process; a `clickhouse` binary replaces it. In both cases the process that
+//! was spawned is the engine, so its pid is the one to measure, and its end is the engine's end.
 
 use std::env;
 use std::ffi::{c_char, c_int, c_void, CString, OsString};
@@ -13,10 +13,11 @@ use std::process::{exit, Command};
 use super::holder::HolderPipe;
 use super::locate::is_library;
 
-/// `<executable> embedded-engine <engine> -- <arguments of clickhouse local>`
+/// The hidden first argument of `<executable> embedded-engine <engine> -- <arguments of clickhouse local>`.
 pub(crate) const HIDDEN_COMMAND: &str = "embedded-engine";
 
-/// Must be the first thing that `main` does, before any thread is started: in the child it does not return.
+/// Runs the engine if this process was started as its child, and does not return then. `main` must call it
+/// first, before any thread is started.
 pub fn run_engine_if_asked() {
     let mut arguments = env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == HIDDEN_COMMAND) {
@@ -26,7 +27,7 @@ pub fn run_engine_if_asked() {
     }
 }
 
-/// Returns only to say what went wrong.
+/// Runs the engine. Returns only where that failed, with the reason.
 fn run(mut arguments: impl Iterator<Item = OsString>) -> String {
     let Some(engine) = arguments.next().map(PathBuf::from) else {
         return "the engine's path is missing".to_owned();

@@ -1,9 +1,9 @@
 //! The engine's configuration and users, as texts.
 //!
-//! The engine runs its start-up statements as `default` without a password, so that user has to exist. It may do those
-//! two things and nothing else, and a quota that the start-up uses up refuses every statement after it (except a
-//! `SELECT 1`, which the engine does not count). The users file is the engine's only source of users: it has no storage
-//! to which `CREATE USER` could write.
+//! The engine runs its start-up statements as `default` without a password, so that user has to exist. That
+//! user may start the listening and read `system.numbers`, and nothing else, and a quota that the start-up
+//! uses up refuses every statement after it (except a `SELECT 1`, which the engine does not count). The users
+//! file is the engine's only source of users: the engine has no storage to which `CREATE USER` could write.
 
 use std::path::Path;
 
@@ -13,20 +13,21 @@ use crate::options::{GATEWAY_USER, STARTUP_USER};
 use crate::xml::Xml;
 use crate::{EmbeddedOptions, EmbeddedUser};
 
-/// A query that ends when it is killed, and with it the engine.
+/// A query that only ends when it is killed. The engine ends with it.
 pub(crate) const ENDLESS_QUERY: &str = "SELECT sleepEachRow(0.2) FROM system.numbers \
     SETTINGS function_sleep_max_microseconds_per_block=0, max_block_size=1 FORMAT Null";
-/// Finds that query among the running ones. What the engine runs by itself has no user.
+/// Condition that finds the endless query among the running ones. Queries that the engine runs by itself have
+/// no user.
 pub(crate) const IS_ENDLESS_QUERY: &str =
     "user = '' AND startsWith(query, 'SELECT sleepEachRow(0.2) FROM system.numbers')";
-/// What the engine does after its start.
+/// Statements that the engine runs after its start.
 pub(crate) const STARTUP_STATEMENTS: &str = "SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; ";
-/// Those two and the endless query.
+/// The number of queries at the start: the two statements and the endless query.
 const STARTUP_QUERIES: &str = "3";
 const TEN_YEARS_S: &str = "315360000";
 
-/// Sizes for a machine of a few cores that the gateway shares. ClickHouse's own defaults are for one that it has to
-/// itself.
+/// Sizes for a machine of a few cores that ClickHouse shares with the gateway. ClickHouse's own defaults are
+/// for a machine of its own.
 const SMALL_MACHINE: [(&str, &str); 8] = [
     ("background_pool_size", "2"),
     ("background_merges_mutations_concurrency_ratio", "2"),
@@ -38,9 +39,11 @@ const SMALL_MACHINE: [(&str, &str); 8] = [
     ("query_cache.max_size_in_bytes", "33554432"),
 ];
 
-/// The default profile holds for all users and for what the engine does by itself: views, `Buffer` tables, `Kafka`
-/// tables. Where tables have a window for batches, equal rows of these would be dropped by it. Left to the older
-/// settings, which are off, so that who asks by either the old name or the new one is deduplicated.
+/// Settings of the default profile that exclude inserts from deduplication. The profile holds for all users
+/// and for inserts that the engine makes by itself: views, `Buffer` tables, `Kafka` tables. Tables with a
+/// deduplication window for batches would otherwise drop equal rows of these. The choice is left to the older
+/// settings, which are off, so that a client that sets either the old setting or the new one gets
+/// deduplication.
 const NOT_DEDUPLICATED: [(&str, &str); 4] = [
     ("deduplicate_insert", "backward_compatible_choice"),
     ("deduplicate_insert_select", "disable"),

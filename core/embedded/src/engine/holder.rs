@@ -1,8 +1,8 @@
-//! Ends the engine when its holder is gone.
+//! The end of the engine when its holder is gone.
 //!
-//! The holder keeps the writing end of a pipe and never writes. The kernel closes that end when the holder ends, also
-//! by kill -9, and the reading end here sees the end of file. `PR_SET_PDEATHSIG` on the engine would not do: it follows
-//! the thread that spawned the child, and the holder's threads come and go.
+//! The holder keeps the writing end of a pipe and never writes. The kernel closes that end when the holder
+//! ends, also by kill -9, and the reading end here sees the end of file. `PR_SET_PDEATHSIG` on the engine
+//! would not be enough: it follows the thread that spawned the child, and the holder's threads start and end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -10,10 +10,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
-/// How long the engine gets to follow the first signal.
+/// Time that the engine gets to end after the first signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The reading end of the holder's pipe, taken out of the way of an engine that would read its standard input.
+/// The reading end of the holder's pipe, moved away from standard input, which the engine might read.
 pub(crate) struct HolderPipe {
     pipe: File,
 }
@@ -36,7 +36,7 @@ impl HolderPipe {
         Ok(HolderPipe { pipe: File::from(pipe) })
     }
 
-    /// Returns when the holder is gone. What it might write means nothing.
+    /// Returns when the holder is gone. Bytes that the holder might write have no meaning.
     fn wait_for_end(&mut self) {
         let mut ignored = [0u8; 64];
         loop {
@@ -48,7 +48,7 @@ impl HolderPipe {
         }
     }
 
-    /// Watches from a thread of the engine's own process.
+    /// Watches the holder from a thread of the engine's own process.
     pub(crate) fn end_this_process_with_holder(mut self) -> io::Result<()> {
         let watch = move || {
             self.wait_for_end();
@@ -60,8 +60,8 @@ impl HolderPipe {
         thread::Builder::new().name("holder-watch".to_owned()).spawn(watch).map(|_| ())
     }
 
-    /// Watches from a small process of its own, for an engine that replaces this process. Returns in the engine's
-    /// process.
+    /// Watches the holder from a small process of its own, for an engine that replaces this process. Returns
+    /// in the engine's process.
     pub(crate) fn end_this_process_with_holder_from_outside(mut self) -> io::Result<()> {
         let engine = std::process::id() as libc::pid_t;
         // SAFETY: the caller has started no thread yet. The allocator may have, and is ready for a fork. So the copy may
@@ -85,7 +85,8 @@ fn signal(pid: libc::pid_t, number: libc::c_int) {
     unsafe { libc::kill(pid, number) };
 }
 
-/// The holder reads the engine's output to its end, which must not wait for the watching process.
+/// Closes this process's copies of the engine's outputs. The holder reads the engine's output to its end,
+/// which must not wait for the watching process.
 fn release_outputs() {
     if let Ok(nothing) = OpenOptions::new().write(true).open("/dev/null") {
         for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
@@ -95,7 +96,7 @@ fn release_outputs() {
     }
 }
 
-/// The watching process has nothing left to do once the engine is gone.
+/// Makes the watching process end with the engine, because it has nothing left to do then.
 fn end_with_parent(engine: libc::pid_t) {
     #[cfg(target_os = "linux")]
     // SAFETY: takes numbers only. It was forked by the parent's first thread, which lives as long as the parent.
@@ -107,7 +108,8 @@ fn end_with_parent(engine: libc::pid_t) {
     }
 }
 
-/// A pid may be given to another process later, but not while its owner is still our parent.
+/// Says whether the engine is still this process's parent. A pid may be given to another process later, but
+/// not while its owner is still the parent.
 fn is_parent(engine: libc::pid_t) -> bool {
     // SAFETY: cannot fail.
     unsafe { libc::getppid() == engine }

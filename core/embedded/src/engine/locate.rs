@@ -1,5 +1,6 @@
-//! Finds the engine: the one in the settings, else the one in the environment, else the library that was packaged with
-//! the executable, else the pinned one that `npm ci` put below the project, else a `clickhouse` on the PATH.
+//! The search for the engine: the one in the settings, else the one in the environment, else the library that
+//! was packaged with the executable, else the pinned one that `npm ci` put below the project, else a
+//! `clickhouse` on the PATH.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,10 +9,10 @@ use std::path::{Path, PathBuf};
 use crate::EmbeddedError;
 
 const VARIABLE: &str = "WINDROW_EMBEDDED_ENGINE";
-/// On every system.
+/// The library's file name, on every system.
 const FILE: &str = "libchdb.so";
 
-/// What is looked at; taken apart from the process so that it can be tested.
+/// The places that are searched; separate from the process's own state so that the search can be tested.
 struct SearchPath<'a> {
     settings: Option<&'a Path>,
     variable: Option<PathBuf>,
@@ -31,12 +32,14 @@ pub(crate) fn locate(settings: Option<&Path>) -> Result<PathBuf, EmbeddedError> 
     SearchPath { settings, variable, packaged, starts, path }.search()
 }
 
-/// Whether there is none in any of the usual places. One that was named and is not there is another matter.
+/// Says whether no engine is in any of the usual places. An engine that was named and is not there does not
+/// count as missing.
 pub fn engine_is_missing() -> bool {
     matches!(locate(None), Err(EmbeddedError::EngineMissing { .. }))
 }
 
-/// Beside the executable; or, as Python's packages lie side by side, in the one that brings the library.
+/// Returns the folders that packages put the library into: the executable's own folder, and the Python
+/// package that brings the library, because Python's packages lie side by side.
 fn packaged_with(folder: &Path) -> Vec<PathBuf> {
     let beside = folder.parent().map(|packages| packages.join("windrow_clickhouse"));
     std::iter::once(folder.to_owned()).chain(beside).collect()
@@ -68,7 +71,7 @@ fn named(path: &Path, named_by: &'static str) -> Result<PathBuf, EmbeddedError> 
     Err(EmbeddedError::EngineNotAFile { path: path.to_owned(), named_by })
 }
 
-/// The child works in another directory.
+/// Returns the absolute path, because the child works in another directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -83,7 +86,7 @@ fn library_below(folder: &Path) -> PathBuf {
     folder.join("embedded/node_modules/@chdb").join(format!("lib-{platform}")).join(FILE)
 }
 
-/// A shared library is loaded, everything else is executed.
+/// Says whether the engine is a shared library. A library is loaded, every other file is executed.
 pub(crate) fn is_library(engine: &Path) -> bool {
     let name = engine.file_name().and_then(OsStr::to_str).unwrap_or_default();
     name.ends_with(".so") || name.contains(".so.") || name.ends_with(".dylib")

@@ -1,4 +1,4 @@
-//! The engine itself: where it is found, how it is configured, and the child process it runs in.
+//! The engine itself: its location, its configuration, and the child process that it runs in.
 
 mod child;
 pub(crate) mod config;

@@ -1,5 +1,5 @@
-//! One HTTP question to the engine, as the user who may do everything. A dozen lines instead of a client, because
-//! nothing here is fast or large.
+//! One HTTP query to the engine, as the user with all rights. A dozen lines replace a client, because nothing
+//! here has to be fast or large.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::Endpoint;
 
 const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
-/// The answer's body; an answer other than 200 is an error with ClickHouse's text.
+/// Returns the answer's body. An answer other than 200 is an error with ClickHouse's text.
 pub(super) async fn ask(endpoint: &Endpoint, statement: &str, limit: Duration) -> io::Result<String> {
     timeout(limit, exchange(endpoint, statement)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
@@ -32,7 +32,7 @@ async fn exchange(endpoint: &Endpoint, statement: &str) -> io::Result<String> {
     body_of(&answer)
 }
 
-/// HTTP/1.0, so the body ends with the connection and is in no encoding.
+/// Returns the body of a complete answer. In HTTP/1.0 the body ends with the connection and is in no encoding.
 fn body_of(answer: &[u8]) -> io::Result<String> {
     let text = String::from_utf8_lossy(answer);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {

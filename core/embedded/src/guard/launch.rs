@@ -1,4 +1,4 @@
-//! One life of the engine: spawned, asked until it answers, and ended.
+//! One run of the engine: spawned, asked until it answers, and ended.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -16,14 +16,15 @@ use crate::engine::HIDDEN_COMMAND;
 use crate::files::EngineFiles;
 use crate::{EmbeddedError, Endpoint, StopOutcome};
 
-/// How long one question may take while the engine starts.
+/// The longest time for one query while the engine starts.
 const ASK_LIMIT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How long the last lines may take to arrive after the engine's end. Its own children could hold its output open.
+/// The longest time for the last lines to arrive after the engine's end. Its own children could hold its
+/// output open.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(1);
 
-/// All that is needed to start the engine again.
+/// The data that is needed to start the engine again.
 pub(super) struct Launch {
     pub(super) executable: PathBuf,
     pub(super) engine: PathBuf,
@@ -34,16 +35,17 @@ pub(super) struct Launch {
 /// An engine that answers.
 pub(super) struct Running {
     child: Child,
-    /// The engine ends when this is closed, so also when this value is dropped.
+    /// The pipe to the engine. The engine ends when it is closed, so also when this value is dropped.
     holder: Option<ChildStdin>,
-    /// Ends with the engine's output; taken by the first who waits for that.
+    /// The task that passes on the engine's output and ends with it; taken by the first caller who waits for
+    /// its end.
     log: Option<JoinHandle<()>>,
     tail: LogTail,
     pub(super) pid: u32,
 }
 
 impl Launch {
-    /// Starts the engine and waits for its answer; while a previous one still holds the directory, tries again.
+    /// Starts the engine and waits for its answer. Tries again while a previous engine still holds the directory.
     pub(super) async fn start(&self, limit: Duration) -> Result<Running, EmbeddedError> {
         let deadline = Instant::now() + limit;
         let mut pause = FIRST_PAUSE;
@@ -66,7 +68,7 @@ impl Launch {
         }
     }
 
-    /// False: a previous engine still holds the directory.
+    /// Repairs the data of a killed engine. Returns false where a previous engine still holds the directory.
     async fn mend_data(&self) -> Result<bool, EmbeddedError> {
         let data = self.files.data();
         let mended = tokio::task::spawn_blocking(move || mend_deduplication_logs(&data)).await;
@@ -135,8 +137,8 @@ impl Launch {
         }
     }
 
-    /// Ends an engine in order: its endless query is killed and it shuts its tables down; after half the grace its pipe
-    /// is closed, which signals it; after all of it it is killed.
+    /// Ends an engine in order: its endless query is killed and it shuts its tables down. After half of the
+    /// grace its pipe is closed, which signals it; after all of the grace it is killed.
     pub(super) async fn stop(&self, mut running: Running, grace: Duration) -> StopOutcome {
         let limit = grace / 2;
         let half = tokio::time::Instant::now() + limit;
@@ -161,7 +163,7 @@ impl Launch {
 }
 
 impl Running {
-    /// Waits for the end that nobody asked for, and says what is known about it.
+    /// Waits for an end of the engine that was not requested, and returns its exit status as text.
     pub(super) async fn wait_for_death(&mut self) -> String {
         let status = self.child.wait().await;
         self.read_rest_of_log().await;
@@ -189,7 +191,7 @@ fn describe(status: std::io::Result<ExitStatus>) -> String {
     status.map_or_else(|error| error.to_string(), |status| status.to_string())
 }
 
-/// The file of the running program, also when a newer one has replaced it on disk since.
+/// Returns the file of the running program, also when a newer file has replaced it on disk since.
 pub(super) fn own_executable(given: Option<&Path>) -> Result<PathBuf, EmbeddedError> {
     match given {
         Some(path) => Ok(path.to_owned()),

@@ -1,8 +1,8 @@
 //! The engine's standard error, passed on as events with the target `clickhouse`.
 //!
-//! The engine logs one JSON object per line, so a message of many lines is one event. What is not JSON (a crash, an
-//! exception before logging began) is gathered until the engine goes on to something else, and is one event too.
-//! Stack traces are cut off: the released library has no symbols, so they are addresses only.
+//! The engine logs one JSON object per line, so a message of many lines is one event. Lines that are not JSON
+//! (a crash, an exception before logging began) are gathered until the engine writes something else, and are
+//! one event too. Stack traces are cut off: the released library has no symbols, so they are addresses only.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use crate::engine::config::ENDLESS_QUERY;
 
-/// A longer line is cut, so that the engine can't fill the gateway's memory.
+/// The longest line, in bytes. A longer line is cut, so that the engine can't fill the gateway's memory.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const MAX_PLAIN_BYTES: usize = 64 * 1024;
-/// How long plain lines wait for more of the same message.
+/// Time that plain lines wait for more of the same message.
 const PLAIN_PAUSE: Duration = Duration::from_millis(50);
 const TAIL_LINES: usize = 20;
 const STACK_TRACE: &str = ", Stack trace (when copying this message";
@@ -52,7 +52,7 @@ struct Line {
     message: String,
 }
 
-/// Reads until the engine closes its end.
+/// Passes on the engine's output until the engine closes its end.
 pub(super) async fn pass_on(output: impl AsyncRead + Unpin, tail: LogTail) {
     let mut reader = BufReader::new(output);
     let mut plain = String::new();
@@ -93,7 +93,7 @@ fn take_line(line: &str, plain: &mut String, tail: &LogTail) {
     }
 }
 
-/// None at the end of the output. The rest of a line that is too long is read and dropped.
+/// Reads one line; `None` at the end of the output. The rest of a line that is too long is read and dropped.
 async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     loop {

@@ -1,8 +1,8 @@
-//! The guard: keeps one engine running until it is told to stop.
+//! The guard: it keeps one engine running until it is told to stop.
 //!
-//! One task owns the child. When the child dies, or lives on but refuses everything (`pulse.rs`), the task starts it
-//! again after a back-off that doubles from 100 ms to 10 s and begins anew after a minute of health; ports, user and
-//! password stay what they were. Everybody else sees an [`EngineState`] in a watch channel.
+//! One task owns the child. When the child dies, or lives on but refuses everything (`pulse.rs`), the task
+//! starts it again after a back-off that doubles from 100 ms to 10 s and starts over after a minute of
+//! health. Ports, user and password stay the same. All other tasks see an [`EngineState`] in a watch channel.
 
 mod ask;
 mod launch;
@@ -29,33 +29,33 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
 const HEALTHY_AFTER: Duration = Duration::from_secs(60);
 const PASSWORD_BYTES: usize = 24;
 
-/// What the engine is doing now.
+/// The state of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineState {
-    /// Started again after a death; not answering yet.
+    /// The engine was started again after a death, and does not answer yet.
     Starting,
-    /// It answers.
+    /// The engine answers.
     Up { pid: u32, since: Instant },
-    /// It died, and will be started again.
+    /// The engine died, and will be started again.
     Down { since: Instant, reason: String },
-    /// The gateway stopped it; it won't come back.
+    /// The gateway stopped the engine for good.
     Stopped,
 }
 
-/// How the engine ended when it was told to.
+/// The way in which the engine ended when it was told to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopOutcome {
-    /// It shut down by itself, with everything that tables keep in memory written.
+    /// The engine shut down by itself, with everything that tables keep in memory written.
     Clean,
-    /// It ended after a signal.
+    /// The engine ended after a signal.
     Terminated,
-    /// It had to be killed.
+    /// The engine had to be killed.
     Killed,
-    /// It was not running.
+    /// The engine was not running.
     WasDown,
 }
 
-/// A running, guarded engine. It ends when this is dropped; [`Embedded::stop`] ends it in order.
+/// A running, guarded engine. The engine ends when this value is dropped; [`Embedded::stop`] ends it in order.
 pub struct Embedded {
     endpoint: Endpoint,
     state: watch::Receiver<EngineState>,
@@ -64,7 +64,12 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Returns when the engine answers a query. The caller holds the `DataDirLock` of the directory.
+    /// Starts the engine, and returns when it answers a query. The caller holds the `DataDirLock` of the
+    /// directory.
+    ///
+    /// # Errors
+    /// Fails where the options are wrong, no engine is found, files or ports can't be had, or the engine ends
+    /// or stays silent instead of answering.
     pub async fn start(options: EmbeddedOptions) -> Result<Embedded, EmbeddedError> {
         options.check()?;
         let engine = locate(options.engine.as_deref())?;
@@ -87,12 +92,12 @@ impl Embedded {
         &self.endpoint
     }
 
-    /// A channel of its own for everyone who waits for the engine.
+    /// Returns a channel of the caller's own with the engine's state.
     pub fn state(&self) -> watch::Receiver<EngineState> {
         self.state.clone()
     }
 
-    /// The engine's process, while it is up.
+    /// Returns the pid of the engine's process, while it is up.
     pub fn pid(&self) -> Option<u32> {
         match *self.state.borrow() {
             EngineState::Up { pid, .. } => Some(pid),
@@ -100,7 +105,7 @@ impl Embedded {
         }
     }
 
-    /// Ends the engine within `grace`, by force at its end.
+    /// Ends the engine within `grace`, by force at the end of that time.
     pub async fn stop(self, grace: Duration) -> StopOutcome {
         // The guard ends only when it is told to, or when the runtime drops it.
         let _ = self.stop.send(grace);
@@ -176,7 +181,7 @@ impl Guard {
         }
     }
 
-    /// Without a grace the handle was dropped: closing the pipe is all there is time for.
+    /// Ends the engine. Without a grace the handle was dropped: then there is only time to close the pipe.
     async fn end(&self, running: Running, grace: Option<Duration>) -> StopOutcome {
         match grace {
             Some(grace) => self.launch.stop(running, grace).await,

@@ -1,8 +1,9 @@
 //! The two ports that the engine listens on, chosen once and kept for as long as the gateway runs.
 //!
-//! Each is bound here too, with `SO_REUSEPORT` and without listening: the engine may share it, nobody gets a connection
-//! from us, and while the engine is down the system gives the port to no one else. So the endpoint stays valid, and the
-//! gateway's credentials can't reach a stranger who took the port over.
+//! Each port is bound here too, with `SO_REUSEPORT` and without listening: the engine may share it, no client
+//! gets a connection from the gateway itself, and while the engine is down the system gives the port to no
+//! other program. So the endpoint stays valid, and the gateway's credentials can't reach a stranger who took
+//! the port over.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

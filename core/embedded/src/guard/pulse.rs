@@ -1,8 +1,8 @@
-//! Whether an engine that has not ended is still of any use.
+//! The check that finds an engine which has not ended but will not answer again.
 //!
-//! After an error that it can't survive, ClickHouse as a library may go on listening for minutes and refuse everything:
-//! no query is answered, and nothing ends that could be started again. Silence is another matter: an engine that is
-//! merely busy, or was stopped by a debugger, is left alone.
+//! After an error that it can't survive, ClickHouse as a library may go on listening for minutes and refuse
+//! everything: no query is answered, and no process ends that could be started again. Silence does not count:
+//! an engine that is merely busy, or was stopped by a debugger, is left alone.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::ask::ask;
 use crate::Endpoint;
 
-/// How often it is asked, and how many refusals in a row mean that it won't answer again.
+/// The time between two queries, and the number of refusals in a row that show that the engine won't answer
+/// again.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
     pub(super) interval: Duration,
@@ -18,17 +19,19 @@ pub(super) struct Pace {
 }
 
 impl Default for Pace {
-    /// Ten seconds: it has to get over a moment in which it has no file descriptor to spare.
+    /// Returns a pace of ten seconds in all: the engine has to survive a moment in which it has no free file
+    /// descriptor.
     fn default() -> Self {
         Pace { interval: Duration::from_secs(1), refusals: 10 }
     }
 }
 
 const ASK_LIMIT: Duration = Duration::from_secs(5);
-/// Asked every second for as long as it lives: that need not stand in its log of queries.
+/// The query of each check. It runs every second for as long as the engine lives, so it stays out of the
+/// query log.
 const QUESTION: &str = "SELECT 1 SETTINGS log_queries = 0";
 
-/// Resolves when the engine is beyond hope, with the reason.
+/// Resolves when the engine won't answer again, with the reason.
 pub(super) async fn lost(endpoint: &Endpoint, pace: Pace) -> String {
     let mut refusals = 0;
     loop {
@@ -43,7 +46,7 @@ pub(super) async fn lost(endpoint: &Endpoint, pace: Pace) -> String {
     }
 }
 
-/// Not what an engine answers that has too much to do.
+/// Says whether the error is a refusal. An answer of an engine that has too much to do is none.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof};
     match error.kind() {
@@ -67,7 +70,7 @@ mod tests {
     const ABORTED: &str = "HTTP/1.0 500 Error\r\n\r\nCode: 236. DB::Exception: Server is shutting down. (ABORTED)";
     const BUSY: &str = "HTTP/1.0 500 Error\r\n\r\nCode: 202. DB::Exception: Too many queries.";
 
-    /// Gives the answers one after the other, and over again.
+    /// Starts a server that gives the answers one after the other, and then from the first again.
     async fn engine(answers: &'static [&'static str]) -> (Endpoint, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of our own");
         let http_port = listener.local_addr().expect("it is bound").port();

@@ -1,4 +1,4 @@
-//! Deaths, restarts and ends of the engine, seen from the process that guards it.
+//! Tests of deaths, restarts and ends of the engine, seen from the process that guards it.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ fn is_up_as_another(than: u32) -> impl FnMut(&EngineState) -> bool {
     move |state| matches!(state, EngineState::Up { pid, .. } if *pid != than)
 }
 
-/// The states in between may pass unseen, so no test waits for one of them.
+/// Matches any state but that of this engine. The states in between may pass unseen, so no test waits for one
+/// of them.
 fn is_not(that: u32) -> impl FnMut(&EngineState) -> bool {
     move |state| !matches!(state, EngineState::Up { pid, .. } if *pid == that)
 }

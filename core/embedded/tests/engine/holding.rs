@@ -1,4 +1,4 @@
-//! The engine ends with its holder, however that ends.
+//! Tests that the engine ends with its holder, however the holder ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One gateway per data directory.
+//! Tests that a data directory has one gateway.
 
 use windrow_embedded::{DataDirLock, LockError};
 

@@ -1,4 +1,4 @@
-//! The embedded ClickHouse, for real: it needs the engine that `make setup` installs.
+//! Tests with a real embedded ClickHouse: they need the engine that `make setup` installs.
 
 mod guarding;
 mod holding;

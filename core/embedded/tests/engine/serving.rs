@@ -1,4 +1,4 @@
-//! What a running engine offers, and to whom.
+//! Tests of the queries that a running engine answers, and for which users.
 
 use windrow_embedded::{Embedded, EmbeddedError, EmbeddedUser};
 

@@ -1,4 +1,4 @@
-//! A data directory per test, an engine in it, and questions to that engine.
+//! A data directory per test, an engine in it, and queries to that engine.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use windrow_embedded::{Embedded, EmbeddedOptions, Endpoint};
 
 pub const HOLDER: &str = env!("CARGO_BIN_EXE_windrow-engine-holder");
 
-/// Removed at the end of the test.
+/// The data directory of a test, removed at its end.
 pub struct DataDir(pub PathBuf);
 
 impl DataDir {
@@ -36,7 +36,7 @@ impl DataDir {
         Embedded::start(self.options()).await.expect("the engine starts")
     }
 
-    /// A program of the test's own in the place of a `clickhouse` binary.
+    /// Writes a program of the test's own in the place of a `clickhouse` binary.
     pub fn script(&self, text: &str) -> PathBuf {
         std::fs::create_dir_all(&self.0).expect("a folder");
         let path = self.0.join("clickhouse");
@@ -49,7 +49,8 @@ impl DataDir {
         path
     }
 
-    /// A `clickhouse` binary: the real engine behind a script that takes the same arguments, and does `first` before.
+    /// Writes a `clickhouse` binary: the real engine behind a script that takes the same arguments, and runs
+    /// `first` before.
     pub fn binary(&self, first: &str) -> PathBuf {
         let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../embedded/node_modules/@chdb");
         // Opened for reading and writing, a FIFO never ends: the engine behind the script has no holder of its own.
@@ -73,7 +74,7 @@ impl Drop for DataDir {
     }
 }
 
-/// Body of a 200, or the text of the error.
+/// Returns the body of a 200, or the text of the error as an error.
 pub fn query(endpoint: &Endpoint, statement: &str) -> Result<String, String> {
     query_as(endpoint.http_port, &endpoint.user, &endpoint.password, statement)
 }
@@ -107,7 +108,7 @@ pub fn kill(pid: u32) {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0, "kill {pid}");
 }
 
-/// A process that is not ours to wait for, whose end the kernel reports.
+/// A process that this process can't wait for. The kernel reports its end.
 pub struct Watched(OwnedFd);
 
 impl Watched {
@@ -128,7 +129,7 @@ impl Watched {
     }
 }
 
-/// The processes whose command line names the folder.
+/// Returns the processes whose command line names the folder.
 pub fn processes_of(folder: &Path) -> Vec<u32> {
     let needle = folder.as_os_str().as_encoded_bytes();
     let entries = std::fs::read_dir("/proc").expect("/proc");

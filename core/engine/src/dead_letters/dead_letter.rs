@@ -1,4 +1,4 @@
-//! A dead letter as it is read, and what it becomes when it is retried.
+//! A dead letter that was read, and the insert that it becomes when it is retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use super::record::{decode_dead_letter, DeadLetterHead, DEAD_LETTER, MESSAGE};
 use super::summary::{beginning, DeadLetterId, DeadLetterSummary, MessagePlace, Origin, Stream, ERROR_BYTES};
 use crate::insert::{AckLevel, DataKind, DedupKeys, History, Insert, InsertKind, QueryId};
 
-/// Retries come on a connection of their own, as far as flush policies are concerned.
+/// The writer id of retries. For flush policies they come on a connection of their own.
 const WRITER: u64 = u64::MAX;
-/// How long a retry waits for its table, if that has others to store first.
+/// The longest time that a retry waits for its table, if the table has others to store first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is kept in memory of a record that was found at the start.
+/// The part of a record found at the start that is kept in memory.
 pub(super) struct Recovered {
     pub(super) summary: DeadLetterSummary,
     pub(super) identity: Identity,
@@ -48,7 +48,7 @@ pub(super) fn message_identity(origin: &Origin, partition: i32, offset: i64) -> 
     origin.stream.as_ref().map_or(Identity::Unknown, |stream| Identity::Message(key(stream)))
 }
 
-/// What a context says of the dead letters that have it, by the kind of their records.
+/// Returns the origin that a context describes. The kind of record decides how the context is read.
 pub(super) fn origin_of_context(kind: u8, context: &[u8]) -> Option<Origin> {
     match kind {
         DEAD_LETTER => {
@@ -127,16 +127,16 @@ pub(super) fn message_summary(id: DeadLetterId, origin: Arc<Origin>, message: &M
     }
 }
 
-/// A dead letter, all of it.
+/// A dead letter with its rows.
 #[derive(Debug)]
 pub struct DeadLetter {
     pub summary: DeadLetterSummary,
-    /// The whole text, not only its beginning.
+    /// The whole text of the error, not only its beginning.
     pub error: String,
     pub kept: Kept,
 }
 
-/// What was to be stored.
+/// The data that was to be stored.
 #[derive(Debug)]
 pub enum Kept {
     Insert(Box<KeptInsert>),
@@ -145,15 +145,15 @@ pub enum Kept {
 
 #[derive(Debug)]
 pub struct KeptInsert {
-    /// The batch that it was last sent in.
+    /// The batch in which the insert was sent last.
     pub batch: BatchId,
-    /// With its sender's name, and without the password.
+    /// The destination, with its sender's name, and without the password.
     pub destination: Destination,
     pub rows: Rows,
     dedup: Vec<u8>,
 }
 
-/// What a dead letter becomes when it is retried.
+/// The insert that a dead letter becomes when it is retried.
 pub struct Revived {
     pub destination: Destination,
     pub insert: Insert,
@@ -196,7 +196,7 @@ impl DeadLetter {
         })
     }
 
-    /// The rows as they would be sent to the table; the value of a message, as it was.
+    /// Returns the rows as they would be sent to the table, or the value of a message, unchanged.
     pub fn payload(&self) -> Vec<u8> {
         match &self.kept {
             Kept::Insert(insert) => insert.payload(),
@@ -218,8 +218,8 @@ impl KeptInsert {
     }
 }
 
-/// A retried dead letter becomes an insert with the gateway's own account, known by a key of the dead letter's own, so
-/// that two retries of it are one insert.
+/// A retried dead letter becomes an insert with the gateway's own account. It has a deduplication key of the
+/// dead letter's own, so that two retries of the dead letter are one insert.
 impl Revived {
     pub fn of_insert(summary: DeadLetterSummary, kept: KeptInsert) -> Revived {
         let KeptInsert { destination, rows, dedup, batch: _ } = kept;

@@ -1,4 +1,4 @@
-//! What is written of a dead letter, and what is known of it in memory: of an insert, and of a message.
+//! The record of a new dead letter, and its part that is kept in memory: for an insert, and for a message.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::dead_letter_store::FailedInsert;
 use crate::insert::{DedupKeys, InsertError};
 use crate::sink::TableKey;
 
-/// What is to become a dead letter.
+/// An insert or message that is to become a dead letter.
 pub(super) trait Incoming {
-    /// Of its record.
+    /// The kind of its record.
     const KIND: u8;
 
-    /// What it has in common with others, as it is written.
+    /// Returns the context that it shares with others, as the record has it.
     fn context(&self) -> Vec<u8>;
-    /// The same, as it is kept in memory.
+    /// Returns the same context, as it is kept in memory.
     fn origin(&self) -> Origin;
     fn identity(&self, origin: &Origin) -> Identity;
     fn table(&self) -> TableKey;
@@ -32,7 +32,7 @@ pub(super) trait Incoming {
 }
 
 pub(super) struct Encoded {
-    /// Its id is not known before it has its place in the log.
+    /// The summary. Its id is only set after the record has its place in the log.
     pub(super) summary: DeadLetterSummary,
     pub(super) payload: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! The dead letters there are, in memory, without their rows.
+//! All dead letters, in memory, without their rows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -7,23 +7,23 @@ use std::sync::Arc;
 use super::selection::{Page, Selection};
 use super::summary::{DeadLetterId, DeadLetterSummary, Origin, Stream};
 
-/// What an entry takes in memory, beside its texts. Counted with its record, so that the bound on disk space bounds the
-/// memory that a flood of tiny dead letters takes as well.
+/// The memory of an entry beside its texts, in bytes. It is counted with the entry's record, so that the
+/// bound on disk space also bounds the memory that a flood of tiny dead letters takes.
 const ENTRY_BYTES: u64 = 512;
 
 pub(super) struct Entry {
     pub(super) summary: Arc<DeadLetterSummary>,
     pub(super) identity: Identity,
-    /// What it counts against the bound.
+    /// Bytes that the dead letter counts against the bound.
     pub(super) held_bytes: u64,
 }
 
-/// What makes two dead letters one and the same.
+/// The mark by which two dead letters are one and the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Identity {
-    /// Nothing: it was in memory only.
+    /// The insert was in memory only, so no other dead letter is known to be the same.
     Unknown,
-    /// The record of the journal that it was.
+    /// The id of the journal's record that the dead letter was.
     Journaled(u64),
     Message(MessageKey),
 }
@@ -41,17 +41,17 @@ impl Entry {
         Entry { summary: Arc::new(summary), identity, held_bytes }
     }
 
-    /// For a dead letter that was made before it had its number.
+    /// Sets the id of a dead letter whose entry was made before the id was known.
     pub(super) fn set_id(&mut self, id: DeadLetterId) {
         Arc::make_mut(&mut self.summary).id = id;
     }
 }
 
-/// How much of something there is.
+/// A number of dead letters, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     pub dead_letters: u64,
-    /// What they count against the bound.
+    /// Bytes that the dead letters count against the bound.
     pub bytes: u64,
 }
 
@@ -79,12 +79,12 @@ impl TableKey {
     }
 }
 
-/// A part of the dead letters that a selection means.
+/// A part of the selected dead letters.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// How many it means altogether.
+    /// The number of all selected dead letters.
     pub total: usize,
-    /// The latest first.
+    /// Dead letters, the latest first.
     pub dead_letters: Vec<Arc<DeadLetterSummary>>,
 }
 
@@ -95,7 +95,8 @@ pub(super) struct Index {
     by_message: BTreeMap<MessageKey, DeadLetterId>,
     tables: BTreeMap<TableKey, Amount>,
     all: Amount,
-    /// A broken table gives many dead letters the same error: its text is kept once while they follow each other.
+    /// The text of the latest error. A broken table gives many dead letters the same error: its text is kept
+    /// once while they follow each other.
     latest_error: Option<Arc<str>>,
 }
 
@@ -146,12 +147,12 @@ impl Index {
         self.dead_letters.get(&id)
     }
 
-    /// The dead letter that this record of the journal has become.
+    /// Returns the dead letter that this record of the journal has become.
     pub(super) fn of_journal(&self, journal_id: u64) -> Option<DeadLetterId> {
         self.by_journal_id.get(&journal_id).copied()
     }
 
-    /// The dead letter that this is too.
+    /// Returns the dead letter that has the same identity.
     pub(super) fn same(&self, identity: &Identity) -> Option<DeadLetterId> {
         match identity {
             Identity::Unknown => None,
@@ -160,7 +161,7 @@ impl Index {
         }
     }
 
-    /// Which messages of a partition could not be read, from one offset to another.
+    /// Returns the offsets of a partition's messages, within `offsets`, that could not be read.
     pub(super) fn unread_offsets(
         &self,
         stream: &Arc<Stream>,
@@ -188,7 +189,7 @@ impl Index {
         self.tables.get(&key).copied().unwrap_or_default()
     }
 
-    /// Every table that has dead letters.
+    /// Returns every table that has dead letters.
     pub(super) fn by_table(&self) -> impl Iterator<Item = TableAmount> + '_ {
         let amount = |(key, amount): (&TableKey, &Amount)| TableAmount {
             database: key.database.clone(),
@@ -209,7 +210,7 @@ impl Index {
         listing
     }
 
-    /// The ids of all that are meant, in the order in which they became dead letters.
+    /// Returns the ids of all selected dead letters, in the order in which they became dead letters.
     pub(super) fn select(&self, selection: &Selection) -> Vec<DeadLetterId> {
         self.matching(selection).map(|entry| entry.summary.id).collect()
     }
@@ -223,7 +224,7 @@ impl Index {
     }
 }
 
-/// How many dead letters a table has.
+/// The dead letters of a table: their number and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableAmount {
     pub database: String,

@@ -1,4 +1,5 @@
-//! Messages of a pipeline that could not be stored: what its dead letter is made of, and how it becomes rows again.
+//! Messages of a pipeline that could not be stored: the contents of their dead letters, and how they become
+//! rows again.
 
 use std::fmt;
 use std::future::Future;
@@ -12,18 +13,20 @@ use windrow_columns::Rows;
 
 use super::summary::{beginning, Origin, Stream};
 
-/// Of a longer value the beginning is kept. Brokers take messages of 1 MiB, unless they are told otherwise.
+/// The largest value that is kept whole, in bytes; only the beginning of a longer one is kept. Brokers take
+/// messages of 1 MiB, unless they are told otherwise.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
-/// ClickHouse's errors may quote rows. What is longer than this helps nobody.
+/// The longest error text that is kept, in bytes. ClickHouse's errors may quote rows, and a longer text helps
+/// no reader.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
-/// What messages of one topic have in common.
+/// The data that messages of one topic share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSource {
-    /// The pipeline's name: whoever retries a dead letter asks the pipeline of this name to read it.
+    /// The pipeline's name: a retry asks the pipeline of this name to read the message.
     pub pipeline: String,
     pub topic: String,
-    /// Zeros where the brokers give topics no ids.
+    /// The topic's id; zeros where the brokers give topics no ids.
     pub topic_id: [u8; 16],
     pub database: String,
     pub table: String,
@@ -31,8 +34,8 @@ pub struct MessageSource {
     pub format: String,
 }
 
-/// A message that can't be stored, with all that it had. Dead letters of one source, partition and offset are one dead
-/// letter.
+/// A message that can't be stored, with all its data. Dead letters of one source, partition and offset are
+/// one dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageDeadLetter {
     pub source: Arc<MessageSource>,
@@ -42,12 +45,12 @@ pub struct MessageDeadLetter {
     pub key: Option<Vec<u8>>,
     pub headers: Vec<(String, Option<Vec<u8>>)>,
     pub value: Option<Vec<u8>>,
-    /// Code of the backend's error. `OK` if the error is not the backend's.
+    /// The code of the backend's error; `OK` if the error is not the backend's.
     pub code: ErrorCode,
     pub error: String,
-    /// Whether it could be read: then its rows were sent, and the backend refused them.
+    /// True if the message could be read: then its rows were sent, and the backend refused them.
     pub was_read: bool,
-    /// How often it was tried to store it.
+    /// The number of attempts to store the message.
     pub attempts: u32,
     pub failed_wall_micros: u64,
 }
@@ -66,7 +69,7 @@ impl MessageSource {
 }
 
 impl MessageDeadLetter {
-    /// As it is written: no longer than dead letters are.
+    /// Returns the record of the message, cut to the bounds of dead letters.
     pub(super) fn record(&self) -> MessageRecord<'_> {
         let value = self.value.as_deref();
         MessageRecord {
@@ -104,7 +107,7 @@ impl MessageDeadLetter {
     }
 }
 
-/// Some messages could not be kept. Those that are not among these are.
+/// Messages that could not be kept. Those that are not among these are kept.
 #[derive(Debug)]
 pub struct MessagesNotKept {
     pub dead_letters: Vec<MessageDeadLetter>,
@@ -113,9 +116,9 @@ pub struct MessagesNotKept {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotKept {
-    /// There is no room before dead letters are retried or discarded.
+    /// The store is full until dead letters are retried or discarded.
     Full { max_bytes: u64 },
-    /// Worth trying again soon.
+    /// The record could not be written. It is worth trying again soon.
     NotWritten(String),
 }
 
@@ -131,10 +134,10 @@ impl fmt::Display for NotKept {
     }
 }
 
-/// Reads messages that come back from the dead letters.
+/// Reader of messages that come back from the dead letters.
 pub trait MessageRetrier: Send + Sync + 'static {
-    /// The rows of a message, as the pipeline of that name would store them now. The error is a sentence for whoever
-    /// retries it.
+    /// Returns the rows of a message, as the pipeline of that name would store them now. The error is a
+    /// sentence for the user who retries it.
     fn read<'a>(&'a self, message: &'a MessageDeadLetter) -> Rereading<'a>;
 }
 

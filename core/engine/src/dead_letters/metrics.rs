@@ -1,4 +1,4 @@
-//! What the store of dead letters counts.
+//! The metrics of the store of dead letters.
 
 use std::sync::atomic::AtomicU64;
 

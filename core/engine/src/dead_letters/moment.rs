@@ -1,12 +1,15 @@
-//! Moments as people write them, and as they are shown.
+//! Moments in the forms that people write, and in the form that is shown.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
-/// Reads a moment as microseconds since 1970: seconds since then (`1767225600`), how long ago (`90s`, `15m`, `2h`,
-/// `7d`), or a date, with or without a time, in UTC unless it says otherwise (`2026-01-01`, `2026-01-01 12:00:00`,
-/// `2026-01-01T12:00:00+02:00`).
+/// Reads a moment as microseconds since 1970. It is given as seconds since then (`1767225600`), as an age
+/// (`90s`, `15m`, `2h`, `7d`), or as a date, with or without a time, in UTC unless it names another zone
+/// (`2026-01-01`, `2026-01-01 12:00:00`, `2026-01-01T12:00:00+02:00`).
+///
+/// # Errors
+/// Fails where the text has none of these forms; the error is a sentence for the user who wrote it.
 pub fn parse_moment(text: &str, now_micros: u64) -> Result<u64, String> {
     let text = text.trim();
     let read = if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
@@ -19,7 +22,7 @@ pub fn parse_moment(text: &str, now_micros: u64) -> Result<u64, String> {
     })
 }
 
-/// As RFC 3339 has it, in UTC.
+/// Returns the moment in the form of RFC 3339, in UTC.
 pub fn write_moment(micros: u64) -> String {
     let timestamp = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
     timestamp.map_or_else(|| micros.to_string(), |timestamp| format!("{timestamp:.6}"))

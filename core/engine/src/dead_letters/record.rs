@@ -1,22 +1,23 @@
-//! A dead letter as it is written: what became of the insert, then the insert's own record as the journal has it.
+//! A dead letter as it is written: the outcome of the insert, then the insert's own record as the journal has it.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 1 | version: 1 |
-//! | 8 | when it was given up, in microseconds since 1970 |
+//! | 8 | time when it was given up, in microseconds since 1970 |
 //! | 4 | ClickHouse's code of the error; 0: none of ClickHouse's |
 //! | 4, n | the error's text |
 //! | 16 | the batch in which it was sent last |
-//! | 1, 8 | whether it was in the journal, and under which number |
+//! | 1, 8 | 1 if it was in the journal, else 0; its number there |
 //! | 8 | rows |
 //! | the rest | the insert, as `crate::records` writes it |
 //!
 //! Numbers are little-endian. The dead letter's context, which says where the insert was to go, is the insert's.
 //!
-//! A message that its pipeline could not store is a record of its own kind, as `crate::records` writes it; its context
-//! says which pipeline and topic it is of.
+//! A message that its pipeline could not store is a record of its own kind, as `crate::records` writes it;
+//! its context says which pipeline and topic the message belongs to.
 //!
-//! Dead letters that are gone are told by a third kind of record: version, why ([`Gone`]), and their ids, 8 bytes each.
+//! A third kind of record names dead letters that are gone: version, reason ([`Gone`]), and their ids, 8
+//! bytes each.
 
 use windrow_clickhouse::ErrorCode;
 
@@ -29,7 +30,8 @@ pub(super) const GONE: u8 = 2;
 pub(super) const MESSAGE: u8 = 3;
 
 const VERSION: u8 = 1;
-/// ClickHouse's errors may quote rows. What is longer than this helps nobody.
+/// The longest error text that is kept, in bytes. ClickHouse's errors may quote rows, and a longer text helps
+/// no reader.
 pub(super) const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The part of a dead letter that the insert's own record does not have.
@@ -43,13 +45,13 @@ pub(super) struct DeadLetterHead {
     pub(super) rows: u64,
 }
 
-/// Why a dead letter is no more.
+/// The reason why a dead letter is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
-    /// It is an insert again.
+    /// The dead letter is an insert again.
     Retried,
     Discarded,
-    /// It was older than dead letters are kept.
+    /// The dead letter was older than dead letters are kept.
     Expired,
 }
 
@@ -71,7 +73,7 @@ impl Gone {
     }
 }
 
-/// The dead letter's record: head and insert.
+/// Encodes a dead letter's record: head and insert.
 pub(super) fn encode_dead_letter(head: &DeadLetterHead, insert: &[u8]) -> Vec<u8> {
     let error = &head.error.as_bytes()[..head.error.len().min(MAX_ERROR_BYTES)];
     let mut out = Vec::with_capacity(64 + error.len() + insert.len());
@@ -88,14 +90,14 @@ pub(super) fn encode_dead_letter(head: &DeadLetterHead, insert: &[u8]) -> Vec<u8
     out
 }
 
-/// A dead letter's record taken apart.
+/// The parts of a dead letter's record.
 #[derive(Debug)]
 pub(super) struct DecodedRecord<'a> {
     pub(super) head: DeadLetterHead,
     pub(super) insert: &'a [u8],
 }
 
-/// `None`: it is not of this version, or not whole.
+/// Decodes a dead letter's record. Returns `None` where it is of another version, or incomplete.
 pub(super) fn decode_dead_letter(record: &[u8]) -> Option<DecodedRecord<'_>> {
     let mut input = Input { left: record };
     if input.array::<1>()? != [VERSION] {
@@ -124,7 +126,8 @@ pub(super) fn encode_gone(ids: &[DeadLetterId], why: Gone) -> Vec<u8> {
     out
 }
 
-/// `None`: it is not of this version, or not whole.
+/// Decodes the ids of dead letters that are gone. Returns `None` where the record is of another version, or
+/// incomplete.
 pub(super) fn decode_gone(record: &[u8]) -> Option<Vec<DeadLetterId>> {
     let ids = match record {
         [VERSION, 1..=3, ids @ ..] => ids,

@@ -1,4 +1,4 @@
-//! What is found in the log when it is opened.
+//! The reading of the log when it is opened.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,11 +17,11 @@ pub(super) struct Opened<D: Disk> {
     pub(super) committer: Committer<D>,
 }
 
-/// Why the dead letters can't be opened.
+/// The reason why the dead letters can't be opened.
 #[derive(Debug)]
 pub enum DeadLettersOpenError {
     Log(OpenError),
-    /// A record is whole, and not understood: another version wrote it.
+    /// A record is undamaged, but not understood: another version wrote it.
     Record(RecordId),
 }
 
@@ -40,12 +40,12 @@ impl fmt::Display for DeadLettersOpenError {
 
 impl std::error::Error for DeadLettersOpenError {}
 
-/// What the records say, one after the other.
+/// The contents of the records read so far.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) index: Index,
     origins: HashMap<ContextKey, Arc<Origin>>,
-    /// Of dead letters that are gone, and of what says so. In this order they are released.
+    /// Records of dead letters that are gone. They are released before `tombstones`, the records that say so.
     finished: Vec<RecordId>,
     tombstones: Vec<RecordId>,
     pub(super) not_understood: Option<RecordId>,

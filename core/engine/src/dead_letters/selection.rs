@@ -1,4 +1,4 @@
-//! Which dead letters are meant.
+//! The selection of dead letters by conditions.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,23 @@ use windrow_clickhouse::ErrorCode;
 use super::moment::parse_moment;
 use super::summary::{DeadLetterId, DeadLetterSummary};
 
-/// A choice of dead letters: those that fulfil every condition it has.
+/// A choice of dead letters: those that fulfil all of its conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Empty: any.
+    /// The ids; an empty set means any id.
     pub ids: BTreeSet<DeadLetterId>,
     pub database: Option<String>,
     pub table: Option<String>,
     pub user: Option<String>,
-    /// Messages of this pipeline, of this topic, of this partition.
+    /// The pipeline of messages; likewise the topic, and the partition.
     pub pipeline: Option<String>,
     pub topic: Option<String>,
     pub partition: Option<i32>,
     /// ClickHouse's code of the error.
     pub code: Option<ErrorCode>,
-    /// Failed at this moment or later, in microseconds since 1970.
+    /// The earliest time of failure, in microseconds since 1970.
     pub since_micros: Option<u64>,
-    /// Failed before this moment.
+    /// The time before which it failed, in microseconds since 1970.
     pub until_micros: Option<u64>,
 }
 
@@ -32,8 +32,11 @@ pub const CONDITIONS: [&str; 10] =
     ["id", "database", "table", "user", "pipeline", "topic", "partition", "code", "since", "until"];
 
 impl Selection {
-    /// Adds a condition by its name, as it is written in a URL or on the command line. The error is a sentence for
-    /// whoever wrote it.
+    /// Adds a condition by its name, as it is written in a URL or on the command line.
+    ///
+    /// # Errors
+    /// Fails where there is no such condition, or the value can't be read; the error is a sentence for the
+    /// user who wrote it.
     pub fn add(&mut self, name: &str, value: &str, now_micros: u64) -> Result<(), String> {
         match name {
             "id" => {
@@ -61,7 +64,8 @@ impl Selection {
         Ok(())
     }
 
-    /// `database.table` names both, unless another database was given for itself: a table's name may have a dot in it.
+    /// Sets the table. `database.table` names both, unless another database was given separately: a table's
+    /// name may have a dot in it.
     fn name_table(&mut self, value: &str) {
         match value.split_once('.') {
             Some((database, table)) if self.database.as_deref().is_none_or(|known| known == database) => {
@@ -72,7 +76,7 @@ impl Selection {
         }
     }
 
-    /// Whether it has no condition, and so means all dead letters.
+    /// Says whether the selection has no condition, and so selects all dead letters.
     pub fn is_everything(&self) -> bool {
         *self == Selection::default()
     }
@@ -89,7 +93,7 @@ impl Selection {
             && self.until_micros.is_none_or(|until| dead_letter.failed_micros < until)
     }
 
-    /// What only messages have, an insert does not fulfil.
+    /// Says whether the conditions on messages are fulfilled. An insert does not fulfil any of them.
     fn matches_message(&self, dead_letter: &DeadLetterSummary) -> bool {
         let stream = dead_letter.origin.stream.as_deref();
         let is = |wanted: &Option<String>, have: Option<&String>| wanted.is_none() || wanted.as_ref() == have;
@@ -99,11 +103,15 @@ impl Selection {
     }
 }
 
+/// Reads the id of a dead letter.
+///
+/// # Errors
+/// Fails where the text is no number; the error is a sentence for the user who wrote it.
 pub fn parse_id(text: &str) -> Result<DeadLetterId, String> {
     text.trim().parse().map(DeadLetterId).map_err(|_| format!("'{text}' is no id of a dead letter, which is a number"))
 }
 
-/// A stretch of a list.
+/// A section of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub offset: usize,

@@ -1,4 +1,4 @@
-//! The store: what is in the log, and what is known of it in memory.
+//! The store: the log of dead letters, and the index of it in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -24,11 +24,11 @@ use crate::sink::TableKey;
 
 #[derive(Debug, Clone, Copy)]
 pub struct DeadLetterOptions {
-    /// What dead letters may take, records and memory together.
+    /// The most bytes that dead letters may take, records and memory together.
     pub max_bytes: u64,
 }
 
-/// Ids in one record of those that are gone.
+/// The most ids in one record of dead letters that are gone.
 const MAX_GONE_AT_ONCE: usize = 10_000;
 const MAX_CONTEXTS: usize = 256;
 const LARGEST_SEGMENT_BYTES: u64 = 8 << 20;
@@ -36,9 +36,9 @@ const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
 const RESERVE_BYTES: u64 = 256 << 10;
 
 impl DeadLetterOptions {
-    /// The files may take more than the dead letters in them: segments are given back when few of their dead letters
-    /// are left. The bound that counts is that of the dead letters, so that discarding one makes room for another at
-    /// once.
+    /// Returns the options of the log. Its files may take more than the dead letters in them: segments are
+    /// given back when few of their dead letters are left. The bound of the dead letters counts, so that
+    /// discarding one makes room for another at once.
     fn log_options(&self) -> LogOptions {
         let segment_bytes = (self.max_bytes / 8).clamp(SMALLEST_SEGMENT_BYTES, LARGEST_SEGMENT_BYTES);
         let max_bytes = self.max_bytes.saturating_mul(3).saturating_add(64 * segment_bytes);
@@ -46,7 +46,7 @@ impl DeadLetterOptions {
     }
 }
 
-/// Why something could not be done with dead letters.
+/// The reason why an operation on dead letters failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeadLetterError {
     NotWritten(CommitError),
@@ -66,7 +66,7 @@ impl fmt::Display for DeadLetterError {
 
 impl std::error::Error for DeadLetterError {}
 
-/// All dead letters there are. Clones are handles of the same store.
+/// The store of all dead letters. Clones are handles of the same store.
 #[derive(Clone)]
 pub struct DeadLetters {
     shared: Arc<Shared>,
@@ -77,7 +77,7 @@ struct Shared {
     options: DeadLetterOptions,
     metrics: Metrics,
     state: Mutex<State>,
-    /// Whether the bound is reached: what every insert looks at.
+    /// True if the bound is reached. Every insert reads this.
     is_full: AtomicBool,
     retrier: Mutex<Option<Arc<dyn MessageRetrier>>>,
 }
@@ -85,15 +85,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     index: Index,
-    /// By the kind of the record and what its context says.
+    /// Origins by the kind of the record and its encoded context.
     contexts: HashMap<(u8, Vec<u8>), SharedOrigin>,
-    /// Of dead letters that are being written.
+    /// Bytes of dead letters that are being written.
     pending_bytes: u64,
-    /// Tables that had dead letters when there was no room for them.
+    /// Tables whose dead letters were refused for lack of room.
     turned_away: HashSet<TableKey>,
 }
 
-/// What dead letters of one origin have in common.
+/// The context and the origin that dead letters share.
 #[derive(Clone)]
 struct SharedOrigin {
     context: Context,
@@ -104,7 +104,10 @@ struct SharedOrigin {
 type Writing = Option<oneshot::Receiver<Result<(), CommitError>>>;
 
 impl DeadLetters {
-    /// Reads what is there. The committer has to be run for anything to be written.
+    /// Opens the store and reads its log. The committer has to be run, or else nothing is written.
+    ///
+    /// # Errors
+    /// Fails where the log can't be opened, or a record is not understood.
     pub fn open<D: Disk>(
         disk: D,
         options: DeadLetterOptions,
@@ -127,7 +130,7 @@ impl DeadLetters {
         Ok((DeadLetters { shared: Arc::new(shared) }, recovered.committer))
     }
 
-    /// Whose committer is to be run, and ended.
+    /// Returns the log, whose committer is to be run, and ended.
     pub fn log(&self) -> Log {
         self.shared.log.clone()
     }
@@ -136,7 +139,7 @@ impl DeadLetters {
         self.shared.lock().index.list(selection, page)
     }
 
-    /// The ids of all dead letters that are meant, in the order in which they became dead letters.
+    /// Returns the ids of all selected dead letters, in the order in which they became dead letters.
     pub fn select(&self, selection: &Selection) -> Vec<DeadLetterId> {
         self.shared.lock().index.select(selection)
     }
@@ -145,12 +148,13 @@ impl DeadLetters {
         self.shared.lock().index.all()
     }
 
-    /// Whether the bound is reached.
+    /// Says whether the bound is reached.
     pub fn is_full(&self) -> bool {
         self.shared.is_full.load(Ordering::Acquire)
     }
 
-    /// How many of these dead letters, from the first on, have at most so many bytes of payload. At least one.
+    /// Returns how many of these dead letters, from the first on, take at most `max_bytes` of the bound. At
+    /// least one.
     pub fn how_many(&self, ids: &[DeadLetterId], max_dead_letters: usize, max_bytes: u64) -> usize {
         let state = self.shared.lock();
         let mut bytes = 0;
@@ -161,7 +165,10 @@ impl DeadLetters {
         ids.iter().take(max_dead_letters).take_while(fits).count().max(1).min(ids.len())
     }
 
-    /// Reads a dead letter with its rows; `None` if there is none of this id. Blocks.
+    /// Reads a dead letter with its rows; returns `None` if there is none of this id. Blocks.
+    ///
+    /// # Errors
+    /// Fails where the record can't be read, or is not understood.
     pub fn read(&self, id: DeadLetterId) -> Result<Option<DeadLetter>, DeadLetterError> {
         if self.shared.lock().index.get(id).is_none() {
             return Ok(None);
@@ -177,7 +184,10 @@ impl DeadLetters {
         }
     }
 
-    /// Forgets dead letters for ever; how many of them there were.
+    /// Forgets dead letters permanently. Returns the number of them that there were.
+    ///
+    /// # Errors
+    /// Fails where the log has no room for the record that says so, or the record can't be written.
     pub async fn forget(&self, ids: &[DeadLetterId], how: Gone) -> Result<u64, DeadLetterError> {
         let mut forgotten = 0;
         for ids in ids.chunks(MAX_GONE_AT_ONCE) {
@@ -206,7 +216,7 @@ impl DeadLetters {
         Ok(forgotten)
     }
 
-    /// Under which numbers these dead letters were in the journal, where they were.
+    /// Returns the numbers that these dead letters had in the journal, as far as they were there.
     pub fn journal_ids(&self, ids: &[DeadLetterId]) -> Vec<u64> {
         let state = self.shared.lock();
         let journal_id = |id: &DeadLetterId| match state.index.get(*id)?.identity {
@@ -216,17 +226,17 @@ impl DeadLetters {
         ids.iter().filter_map(journal_id).collect()
     }
 
-    /// Which messages of a partition are dead letters because they could not be read, from one offset to another. They
-    /// were in no batch, and should be in none when theirs is pushed again, whatever can be read by then. A message
-    /// that the backend refused was in its batch: without it the batch would be another, and go through where it was
-    /// stored in parts before.
+    /// Returns the offsets of a partition's messages, within `offsets`, that are dead letters because they
+    /// could not be read. They were in no batch, and must not be in the same batch when it is pushed again,
+    /// even if they can be read by then. A message that the backend refused was in its batch: without the
+    /// message the batch would be another one, and would go through where it was stored in parts before.
     pub fn unread_offsets(&self, source: &MessageSource, partition: i32, offsets: RangeInclusive<i64>) -> Vec<i64> {
         let MessageSource { pipeline, topic, topic_id, .. } = source;
         let stream = Stream { pipeline: pipeline.clone(), topic: topic.clone(), topic_id: *topic_id };
         self.shared.lock().index.unread_offsets(&Arc::new(stream), partition, offsets)
     }
 
-    /// Who reads messages when they are retried. Without, none can be.
+    /// Sets the reader of messages that are retried. Without it, no message can be retried.
     pub fn set_message_retrier(&self, retrier: Arc<dyn MessageRetrier>) {
         *self.shared.retrier.lock().unwrap_or_else(PoisonError::into_inner) = Some(retrier);
     }
@@ -235,15 +245,19 @@ impl DeadLetters {
         self.shared.retrier.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keeps messages; when this is `Ok`, that is durable. What is a dead letter already stays the dead letter that it
-    /// is.
+    /// Keeps messages; they are durable when this returns `Ok`. A message that is a dead letter already stays
+    /// the same dead letter.
+    ///
+    /// # Errors
+    /// Fails where the bound is reached, or the log can't be written; the error has the messages that are not
+    /// kept.
     pub async fn keep_messages(&self, dead_letters: Vec<MessageDeadLetter>) -> Result<(), MessagesNotKept> {
         let begun = dead_letters.into_iter().map(|dead_letter| (self.take_in(&dead_letter), dead_letter)).collect();
         self.written(begun).await.map_err(|(dead_letters, why)| MessagesNotKept { dead_letters, why })
     }
 
-    /// Waits for dead letters that are being written; told are those that were not. All of them were handed over before
-    /// the first is waited for: one sync serves them all.
+    /// Waits for dead letters that are being written, and returns those that were not. All of them were
+    /// handed over before the first is waited for: one sync serves them all.
     async fn written<L>(&self, begun: Vec<(Result<Writing, NotKept>, L)>) -> Result<(), (Vec<L>, NotKept)> {
         let (mut left, mut why) = (Vec::new(), None);
         for (taken, dead_letter) in begun {
@@ -263,7 +277,7 @@ impl DeadLetters {
         why.map_or(Ok(()), |why| Err((left, why)))
     }
 
-    /// Begins to write a dead letter. It is listed as soon as it is on the disk, whoever waits for that.
+    /// Begins to write a dead letter. It is listed as soon as it is on the disk, even if the caller has gone.
     fn take_in<L: Incoming>(&self, dead_letter: &L) -> Result<Writing, NotKept> {
         let shared = &self.shared;
         let mut state = shared.lock();
@@ -350,7 +364,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A dead letter is on the disk.
+    /// Lists a dead letter that is on the disk.
     fn list(&self, id: DeadLetterId, mut entry: Entry) {
         entry.set_id(id);
         let mut state = self.lock();
@@ -369,14 +383,14 @@ impl Shared {
         }
     }
 
-    /// A dead letter could not be written.
+    /// Takes back the bytes of a dead letter that could not be written.
     fn give_up(&self, held_bytes: u64) {
         let mut state = self.lock();
         state.pending_bytes -= held_bytes;
         self.look_at_bound(&mut state);
     }
 
-    /// How many of these dead letters there were.
+    /// Removes dead letters from the index. Returns the number of them that there were.
     fn drop_from_index(&self, ids: &[DeadLetterId]) -> u64 {
         let mut state = self.lock();
         let mut dropped = 0;

@@ -1,4 +1,4 @@
-//! What is known of a dead letter without reading it.
+//! The summary of a dead letter, which is known without reading its record.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use windrow_clickhouse::ErrorCode;
 
 use crate::insert::{AckLevel, QueryId};
 
-/// Names a dead letter for as long as the data directory exists: no other ever gets its number.
+/// The id of a dead letter for as long as the data directory exists: no other ever gets its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadLetterId(pub u64);
 
@@ -17,7 +17,7 @@ impl fmt::Display for DeadLetterId {
     }
 }
 
-/// What many dead letters have in common.
+/// The data that many dead letters share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub database: String,
@@ -26,7 +26,7 @@ pub struct Origin {
     /// The statement without its data.
     pub query: String,
     pub format: String,
-    /// Of messages: where they came from. They have no user and no statement.
+    /// The topic that messages came from. They have no user and no statement.
     pub stream: Option<Arc<Stream>>,
 }
 
@@ -38,44 +38,45 @@ pub struct Stream {
     pub topic_id: [u8; 16],
 }
 
-/// Where a message stands in its topic.
+/// The place of a message in its topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessagePlace {
     pub partition: i32,
     pub offset: i64,
     pub timestamp_ms: i64,
-    /// Whether it could be read: then its rows were sent, and the backend refused them.
+    /// True if the message could be read: then its rows were sent, and the backend refused them.
     pub was_read: bool,
 }
 
-/// All of a dead letter but its rows, its settings and the end of a long error text: what is kept in memory.
+/// The part of a dead letter that is kept in memory: all but its rows, its settings and the end of a long
+/// error text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterSummary {
     pub id: DeadLetterId,
     pub origin: Arc<Origin>,
     pub query_id: QueryId,
     pub ack: AckLevel,
-    /// Of a dead letter that was a message.
+    /// The place of the message, if the dead letter was one.
     pub message: Option<MessagePlace>,
-    /// When it was first acknowledged; of a message, its timestamp. This and the next in microseconds since 1970.
+    /// Time of the insert's first arrival, or the timestamp of the message, in microseconds since 1970.
     pub arrived_micros: u64,
-    /// When it was given up.
+    /// Time when it was given up, in microseconds since 1970.
     pub failed_micros: u64,
-    /// How often it was tried to store it, before it became a dead letter and by `retry`.
+    /// The number of attempts to store it, before it became a dead letter and by `retry`.
     pub attempts: u32,
-    /// Code of the last error. `OK` if the error is not ClickHouse's.
+    /// The code of the last error; `OK` if the error is not ClickHouse's.
     pub code: ErrorCode,
-    /// At most [`ERROR_BYTES`] of the last error.
+    /// The text of the last error, at most [`ERROR_BYTES`] of it.
     pub error: Arc<str>,
-    /// Of a message that nobody could read: 0.
+    /// The number of rows; 0 for a message.
     pub rows: u64,
     pub payload_bytes: u64,
 }
 
-/// How much of an error's text is kept in memory.
+/// The part of an error's text that is kept in memory, in bytes.
 pub const ERROR_BYTES: usize = 512;
 
-/// The beginning of a text: at most so many bytes of it.
+/// Returns the beginning of a text: at most `max_bytes` of it.
 pub(super) fn beginning(text: &str, max_bytes: usize) -> &str {
     if text.len() <= max_bytes {
         return text;

@@ -1,4 +1,4 @@
-//! An insert that is on its way under its keys, and those who wait for its end.
+//! An insert that is on its way under its keys, and the repeats that wait for its end.
 
 use std::sync::{Arc, Weak};
 
@@ -9,12 +9,12 @@ use super::Shared;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     UnderWay,
-    /// It can't be lost any more.
+    /// The insert can't be lost any more.
     Durable,
     Ended,
 }
 
-/// What others see of an insert on its way.
+/// The progress of an insert on its way, as others see it.
 pub(super) struct Flight {
     progress: watch::Sender<Progress>,
 }
@@ -28,7 +28,7 @@ impl Flight {
         *self.progress.borrow() >= Progress::Durable
     }
 
-    /// Ends when something has changed that a repeat may go by.
+    /// Waits until something has changed that a repeat may go by.
     pub(super) async fn wait(&self, durable_will_do: bool) {
         let enough = if durable_will_do { Progress::Durable } else { Progress::Ended };
         let mut progress = self.progress.subscribe();
@@ -49,23 +49,25 @@ impl Flight {
     }
 }
 
-/// The right to store an insert under its keys. Dropped before the insert is stored, it frees them.
+/// The right to store an insert under its keys. If it is dropped before the insert is stored, the keys are
+/// freed.
 pub(super) struct Claim {
     pub(super) deduplication: Weak<Shared>,
     pub(super) table: u128,
     pub(super) key: u128,
     pub(super) flight: Arc<Flight>,
-    /// Whether the keys are to be freed at the end.
+    /// The keys are to be freed at the end.
     pub(super) holds: bool,
 }
 
-/// Of an insert that is on its way.
+/// A handle of the claim of an insert that is on its way.
 pub struct ClaimHandle {
     flight: Arc<Flight>,
 }
 
 impl ClaimHandle {
-    /// The insert can't be lost any more: a repeat that asks for no more than that need not wait for its end.
+    /// Notes that the insert can't be lost any more: a repeat that asks for no more than that need not wait
+    /// for its end.
     pub fn tell_durable(&self) {
         self.flight.advance(Progress::Durable);
     }
@@ -76,7 +78,7 @@ impl Claim {
         ClaimHandle { flight: self.flight.clone() }
     }
 
-    /// The keys stay taken until the insert is claimed anew. It can't be lost until then.
+    /// Leaves the keys taken until the insert is claimed anew. The insert can't be lost until then.
     pub(super) fn park(mut self) {
         self.holds = false;
         self.flight.advance(Progress::Durable);

@@ -1,9 +1,10 @@
-//! An insert of which a part is stored already: what is left of its rows.
+//! The rows that are left of an insert of which a part is stored already.
 
 use crate::sink::{Destination, Form};
 use windrow_columns::Rows;
 
-/// Takes out the rows for the partitions `known`. False: they can't be told, and nothing was taken.
+/// Takes out the rows for the partitions `known`. Returns false if the partitions can't be told: nothing was
+/// taken then.
 pub(crate) fn cut_known(rows: &mut Rows, destination: &Destination, known: &[u64]) -> bool {
     if known.is_empty() {
         return true;

@@ -1,4 +1,4 @@
-//! Where inserts meet the deduplication index: before they are taken, and when they are stored.
+//! The use of the deduplication index for inserts: before they are taken, and when they are stored.
 
 use crate::sink::Sink;
 
@@ -11,22 +11,23 @@ use crate::settle::Settled;
 use crate::shape::Shape;
 use crate::table::Table;
 
-/// What an insert is found to be.
+/// The result of claiming an insert's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claimed {
-    /// It is to be stored, or what is left of it.
+    /// The insert is to be stored, or what is left of it.
     New,
-    /// It is stored already, or as safe as it asks to be: to be answered with success.
+    /// The insert is stored already, or as safe as it asks to be: it is to be answered with success.
     Repeat,
 }
 
 impl<S: Sink> Gatherer<S> {
-    /// The deduplication index, where inserts are deduplicated.
+    /// Returns the deduplication index, where inserts are deduplicated.
     pub fn deduplication(&self) -> Option<&DeduplicationIndex> {
         self.core.stores.deduplication.as_ref()
     }
 
-    /// Claims the insert's keys. While another of its name is on its way it waits, for as long as its sender would.
+    /// Claims the insert's keys. While another insert with these keys is on its way this one waits, for as
+    /// long as its sender would.
     pub(crate) async fn claim_keys(&self, shape: &Shape, insert: &mut Insert) -> Result<Claimed, PushError> {
         let Some(deduplication) = self.deduplication() else { return Ok(Claimed::New) };
         let Some(keys) = insert.dedup.take() else { return Ok(Claimed::New) };
@@ -57,7 +58,8 @@ impl<S: Sink> Gatherer<S> {
     }
 }
 
-/// Enters those that are stored. Nothing that says that they are done may be written before the result has resolved.
+/// Enters the inserts that are stored. Nothing that says that they are done may be written before the result
+/// has resolved.
 pub(crate) fn enter_stored<S: Sink>(core: &Core<S>, settled: &mut [Settled]) -> Option<Entered> {
     let deduplication = core.stores.deduplication.as_ref()?;
     let stored = settled.iter_mut().filter(|settled| settled.outcome.is_ok());

@@ -1,8 +1,8 @@
-//! What an insert is known by when it comes again, and its form in records.
+//! Keys that an insert is known by when it comes again, and their form in records.
 //!
-//! Encoded, in little-endian: a version (1), the table, the key, how many entries the table's deduplication index keeps
-//! and for how many microseconds (0: for ever), the number of partitions and the partitions. No partitions: the table
-//! as a whole.
+//! The encoding, in little-endian: a version (1), the table, the key, how many entries the table's
+//! deduplication index keeps and for how many microseconds (0: for ever), the number of partitions and the
+//! partitions. No partitions stand for the table as a whole.
 
 use std::fmt;
 
@@ -13,28 +13,29 @@ use super::claim::{Claim, ClaimHandle};
 const VERSION: u8 = 1;
 const FIXED_BYTES: usize = 1 + 16 + 16 + 8 + 8 + 4;
 
-/// How much of a table is remembered, as ClickHouse's settings of the table say.
+/// Bounds on how much of a table is remembered, as ClickHouse's settings of the table say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeduplicationBounds {
-    /// An insert counts once for each partition that it has rows for.
+    /// Number of entries. An insert counts once for each partition that it has rows for.
     pub entries: u64,
     pub age_micros: Option<u64>,
 }
 
 impl DeduplicationBounds {
-    /// For tables that have no window of their owner: ClickHouse's own defaults for replicated tables.
+    /// Bounds for tables that have no window of their owner: ClickHouse's own defaults for replicated tables.
     pub const DEFAULT: DeduplicationBounds = DeduplicationBounds { entries: 10_000, age_micros: Some(3_600_000_000) };
 }
 
-/// What an insert is known by: a hash of its token, or of its rows.
+/// The keys that an insert is known by: a hash of its token, or of its rows.
 pub struct DedupKeys {
     /// The table: its UUID, or a hash of its name where it has none.
     pub table: u128,
     pub key: u128,
-    /// Those that it has rows for, each once. Empty: the table has no partitions, or nobody can tell.
+    /// Partitions that the insert has rows for, each once. The list is empty if the table has no partitions,
+    /// or nobody can tell.
     pub partitions: Vec<u64>,
     pub bounds: DeduplicationBounds,
-    /// Held by the one insert that goes on its way under these keys.
+    /// The claim, which the one insert holds that goes on its way under these keys.
     pub(super) claim: Option<Claim>,
 }
 
@@ -43,15 +44,16 @@ impl DedupKeys {
         DedupKeys { table, key, partitions, bounds, claim: None }
     }
 
-    /// Of an insert that is sent again by Windrow itself. It is kept for longer than any attempt to send it lasts.
+    /// Returns the keys of an insert that Windrow itself sends again. They are kept for longer than any
+    /// attempt to send it lasts.
     pub fn of_dead_letter(key: u128, destination: &Destination) -> DedupKeys {
         let bounds = DeduplicationBounds { entries: 1_000_000, age_micros: None };
         let table = table_by_name(&destination.database, &destination.table);
         DedupKeys::new(table, key, Vec::new(), bounds)
     }
 
-    /// Of the rows that go to one shard, in these partitions. Each shard's part is stored, and known again, by itself.
-    /// `cut`: how the rows were cut.
+    /// Returns the keys of the rows that go to one shard, in these partitions. Each shard's part is stored,
+    /// and known again, by itself. `cut` tells how the rows were cut.
     pub fn of_shard(&self, cut: u64, shard: u32, partitions: Vec<u64>) -> DedupKeys {
         let key = BatchId(self.key).derived(cut.to_le_bytes().into_iter().chain(shard.to_le_bytes())).0;
         DedupKeys { table: self.table, key, partitions, bounds: self.bounds, claim: None }
@@ -69,7 +71,7 @@ impl DedupKeys {
         bytes
     }
 
-    /// `None`: these are no keys, or of a version that is not known here.
+    /// Reads keys from bytes. Returns `None` if these are no keys, or of a version that is not known here.
     pub fn decode(bytes: &[u8]) -> Option<DedupKeys> {
         let (&version, rest) = bytes.split_first()?;
         let (table, rest) = rest.split_first_chunk()?;
@@ -86,13 +88,14 @@ impl DedupKeys {
         Some(DedupKeys::new(u128::from_le_bytes(*table), u128::from_le_bytes(*key), partitions.collect(), bounds))
     }
 
-    /// For telling later that the insert can't be lost any more, when these are on their way with it.
+    /// Returns a handle to tell later that the insert can't be lost any more, when these keys are on their
+    /// way with it.
     pub fn handle(&self) -> Option<ClaimHandle> {
         self.claim.as_ref().map(Claim::handle)
     }
 
-    /// The insert is kept elsewhere for now, and comes back from there: its keys stay taken. (Otherwise they are free
-    /// again when this is dropped.)
+    /// Leaves the keys taken, since the insert is kept elsewhere for now, and comes back from there.
+    /// (Otherwise they are free again when this value is dropped.)
     pub fn park(&mut self) {
         if let Some(claim) = self.claim.take() {
             claim.park();
@@ -100,7 +103,7 @@ impl DedupKeys {
     }
 }
 
-/// Without what only one can have.
+/// Clones the keys without the claim, which only one value can have.
 impl Clone for DedupKeys {
     fn clone(&self) -> DedupKeys {
         DedupKeys::new(self.table, self.key, self.partitions.clone(), self.bounds)
@@ -123,7 +126,8 @@ impl fmt::Debug for DedupKeys {
     }
 }
 
-/// For tables without a UUID. FNV-1a, with a zero byte between the names, since no name has one.
+/// Returns the id of a table without a UUID: FNV-1a, with a zero byte between the names, since no name has
+/// one.
 pub fn table_by_name(database: &str, table: &str) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

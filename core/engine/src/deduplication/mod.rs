@@ -1,17 +1,18 @@
-//! The deduplication index: which inserts are stored, or on their way, by the names that they are known by, so that a
-//! repeat is recognised.
+//! The deduplication index: which inserts are stored, or on their way, by the keys that they are known by, so
+//! that a repeat is recognised.
 //!
-//! An insert with [`DedupKeys`] *claims* them when it comes ([`DeduplicationIndex::resolve`]). A repeat that comes
-//! meanwhile waits for its end; one that comes later is answered with success and stores nothing. An insert that isn't
-//! stored frees its keys.
+//! An insert with [`DedupKeys`] *claims* them when it comes ([`DeduplicationIndex::resolve`]). A repeat that
+//! comes meanwhile waits for the first one's end; a repeat that comes later is answered with success and
+//! stores nothing. An insert that isn't stored frees its keys.
 //!
-//! What is stored stands in a log of its own, before the journal says that the insert is done: after a crash an insert
-//! is in the journal, and claims its keys again, or in the deduplication index, or in both, and then it is sent under
-//! the id that it had. A record of the log is released when a table's bounds, or its end, have taken all that it speaks
-//! of. So the log is as large as what is remembered, and reading it at the start forgets again by the same rules.
+//! Stored inserts stand in a log of their own, before the journal says that they are done. So after a crash
+//! an insert is in the journal, and claims its keys again, or in the deduplication index, or in both, and
+//! then it is sent under the id that it had. A record of the log is released when a table's bounds, or its
+//! end, have taken all entries of the record. So the log is as large as what is remembered, and reading it at
+//! the start forgets again by the same rules.
 //!
-//! `inserts.rs` is where inserts meet the deduplication index, `state.rs` the structure, `claim.rs` the right to store,
-//! `record.rs` and `keys.rs` what is written.
+//! The use of the index for inserts is in `inserts.rs`, its structure in `state.rs`, the right to store in
+//! `claim.rs`, and the form of what is written in `record.rs` and `keys.rs`.
 
 mod claim;
 mod cut;
@@ -49,19 +50,20 @@ struct Shared {
     environment: Arc<dyn Environment>,
 }
 
-/// What an insert is to the deduplication index.
+/// The answer of the deduplication index for an insert.
 pub enum Resolved {
-    /// All of it is stored, or so safe as it asks to be.
+    /// All of the insert is stored, or as safe as it asks to be.
     Repeat,
-    /// To be stored under these keys, which are claimed. Its rows for the partitions `known` are stored already.
+    /// The insert is to be stored under these keys, which are claimed. Its rows for the partitions `known`
+    /// are stored already.
     Mine { keys: DedupKeys, known: Vec<u64> },
 }
 
-/// Why a deduplication index can't be opened.
+/// The reason why a deduplication index can't be opened.
 #[derive(Debug)]
 pub enum DeduplicationIndexError {
     Log(OpenError),
-    /// A record is whole, and says nothing that is known here.
+    /// A record is whole, and its kind or version is not known here.
     Unknown {
         record: u64,
         kind: u8,
@@ -83,14 +85,15 @@ impl fmt::Display for DeduplicationIndexError {
 
 impl std::error::Error for DeduplicationIndexError {}
 
-/// Resolves when what was entered is on the disk.
+/// Entries of the index on their way to the disk.
 #[must_use]
 pub struct Entered {
     durables: Vec<Durable>,
 }
 
 impl Entered {
-    /// If the disk fails, that is logged: what was entered then holds until the process ends.
+    /// Waits until the entries are on the disk. If the disk fails, that is logged: what was entered then
+    /// holds until the process ends.
     pub async fn wait(self) {
         for durable in self.durables {
             if let Err(error) = durable.await {
@@ -100,16 +103,19 @@ impl Entered {
     }
 }
 
-/// Oldest entries make room for new ones so many times before a full log is taken as it is.
+/// Number of times that oldest entries make room for new ones before a full log is taken as it is.
 const TIMES_TO_MAKE_ROOM: u32 = 8;
 
 impl DeduplicationIndex {
-    /// Remembers nothing over restarts.
+    /// Creates an index that remembers nothing over restarts.
     pub fn in_memory(environment: Arc<dyn Environment>) -> DeduplicationIndex {
         DeduplicationIndex { shared: Arc::new(Shared { state: Mutex::default(), log: None, environment }) }
     }
 
-    /// Reads what is remembered. The committer is to be run on a thread of its own.
+    /// Opens the index, and reads what is remembered. The committer is to be run on a thread of its own.
+    ///
+    /// # Errors
+    /// Fails where the log can't be opened, or has a record that is not known here.
     pub fn open<D: Disk>(
         disk: D,
         options: LogOptions,
@@ -141,7 +147,8 @@ impl DeduplicationIndex {
         Ok((deduplication, committer))
     }
 
-    /// Finds out what an insert is. Waits while another of its name is on its way; dropping the future changes nothing.
+    /// Finds out whether an insert is a repeat. Waits while another insert with its keys is on its way;
+    /// dropping the future changes nothing.
     pub async fn resolve(&self, mut keys: DedupKeys, ack: AckLevel) -> Resolved {
         // Who doesn't wait until it is stored is answered when it can't be lost.
         let durable_will_do = ack != AckLevel::Stored;
@@ -161,12 +168,12 @@ impl DeduplicationIndex {
         }
     }
 
-    /// Whether an insert of this name is stored or on its way.
+    /// Says whether an insert with these keys is stored or on its way.
     pub fn knows(&self, keys: &DedupKeys) -> bool {
         self.knows_any(std::iter::once(keys))
     }
 
-    /// Says whether one of these inserts is.
+    /// Says whether one of these inserts is stored or on its way.
     pub fn knows_any<K: Borrow<DedupKeys>>(&self, keys: impl IntoIterator<Item = K>) -> bool {
         let now_micros = self.shared.environment.wall_micros();
         let mut state = self.shared.lock();
@@ -176,7 +183,8 @@ impl DeduplicationIndex {
         knows
     }
 
-    /// Claims what of the insert is new, and says which partitions are not. `None`: another was faster.
+    /// Claims what is new of the insert, and returns the partitions that are not. Returns `None` if another
+    /// insert was faster.
     fn claim(&self, keys: &mut DedupKeys, durable_will_do: bool, now_micros: u64) -> Option<Vec<u64>> {
         let mut state = self.shared.lock();
         let RepeatState::New { partitions } = state.look(keys, durable_will_do, now_micros) else { return None };
@@ -190,8 +198,8 @@ impl DeduplicationIndex {
         Some(known)
     }
 
-    /// Of an insert that an earlier life left in the journal: its keys are taken until it is claimed by
-    /// [`reclaim`](Self::reclaim). False: it is stored, and the journal only doesn't say so.
+    /// Takes the keys of an insert that an earlier run left in the journal, until the insert is claimed by
+    /// [`reclaim`](Self::reclaim). Returns false if it is stored, and the journal only doesn't say so.
     pub fn reclaim_left(&self, keys: DedupKeys) -> bool {
         if self.shared.lock().is_stored(&keys) {
             return false;
@@ -200,7 +208,8 @@ impl DeduplicationIndex {
         true
     }
 
-    /// Of an insert that comes back from the journal: after a crash, or from where it was parked.
+    /// Claims the keys of an insert that comes back from the journal: after a crash, or from where it was
+    /// parked.
     pub fn reclaim(&self, mut keys: DedupKeys) -> DedupKeys {
         let mut state = self.shared.lock();
         let flight = state.flight(&keys).unwrap_or_else(|| {
@@ -219,8 +228,8 @@ impl DeduplicationIndex {
         Claim { deduplication: Arc::downgrade(&self.shared), table: keys.table, key: keys.key, flight, holds: true }
     }
 
-    /// These inserts are stored. From now on their repeats are recognised, and after a restart once the result has
-    /// resolved.
+    /// Enters inserts that are stored. From now on their repeats are recognised, and after a restart once the
+    /// result has resolved.
     pub fn enter(&self, mut stored: Vec<DedupKeys>) -> Entered {
         let mut claims = Vec::with_capacity(stored.len());
         for claim in stored.iter_mut().filter_map(|keys| keys.claim.take()) {
@@ -267,8 +276,8 @@ impl DeduplicationIndex {
         None
     }
 
-    /// The table's rows are gone, or some of them: nothing that was stored is a repeat any more. Ends when that is on
-    /// the disk.
+    /// Forgets a table whose rows are gone, or some of them: nothing that was stored is a repeat any more.
+    /// Ends when that is on the disk.
     pub async fn forget(&self, table: u128) {
         self.shared.lock().forget(table);
         self.release_free_records();
@@ -286,7 +295,7 @@ impl DeduplicationIndex {
         }
     }
 
-    /// As [`forget`](Self::forget), for all tables.
+    /// Forgets all tables, as [`forget`](Self::forget) does with one.
     pub async fn forget_all(&self) {
         let tables = self.shared.lock().tables();
         for table in tables {
@@ -294,12 +303,12 @@ impl DeduplicationIndex {
         }
     }
 
-    /// What it is kept in, for whoever has to close that at the end.
+    /// Returns the log that the index is kept in, for whoever has to close that at the end.
     pub fn log(&self) -> Option<Log> {
         self.shared.log.clone()
     }
 
-    /// How many entries are remembered.
+    /// Returns the number of entries that are remembered.
     pub fn entries(&self) -> u64 {
         self.shared.lock().entries()
     }

@@ -1,8 +1,9 @@
 //! The records of the deduplication index's log, in little-endian.
 //!
-//! Kind 1, inserts of one table are stored: a version (1), when (microseconds since 1970), the table, the bounds of its
-//! deduplication index (entries, microseconds or 0), the number of inserts, and for each its key, the number of its
-//! partitions, the partitions. Kind 2, the rows of a table are gone: a version (1), the table.
+//! Kind 1 says that inserts of one table are stored. It has a version (1), the time (microseconds since
+//! 1970), the table, the bounds of its deduplication index (entries, microseconds or 0), the number of
+//! inserts, and for each its key, the number of its partitions, the partitions. Kind 2 says that the rows of
+//! a table are gone. It has a version (1), the table.
 
 use super::keys::{DedupKeys, DeduplicationBounds};
 
@@ -16,7 +17,7 @@ pub(super) enum Record {
     Forgotten { table: u128 },
 }
 
-/// `inserts` are of one table.
+/// Encodes that inserts are stored, all of which are of one table.
 pub(super) fn encode_stored(at_micros: u64, inserts: &[DedupKeys]) -> Vec<u8> {
     let Some(first) = inserts.first() else { return Vec::new() };
     let mut bytes = vec![VERSION];
@@ -37,7 +38,7 @@ pub(super) fn encode_forgotten(table: u128) -> Vec<u8> {
     [&[VERSION][..], &table.to_le_bytes()].concat()
 }
 
-/// `None`: it is no record that is known here.
+/// Decodes a record. Returns `None` if it is no record that is known here.
 pub(super) fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
     let mut input = Input(payload);
     if input.u8()? != VERSION {

@@ -1,7 +1,9 @@
-//! What is remembered, and what follows from it for an insert that comes. Pure: it is told the time.
+//! Memory of stored inserts, and what follows from it for an insert that comes. It is pure: it is told the
+//! time.
 //!
-//! As ClickHouse has it: an insert is remembered once for each partition that got rows of it. One that comes again is
-//! not stored again in those partitions, and is in others. A table keeps its latest entries, up to a number and an age.
+//! The rules are ClickHouse's: an insert is remembered once for each partition that got rows of it. An insert
+//! that comes again is not stored again in those partitions, and is in others. A table keeps its latest
+//! entries, up to a number and an age.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,25 +11,25 @@ use std::sync::Arc;
 use super::claim::Flight;
 use super::keys::{DedupKeys, DeduplicationBounds};
 
-/// `None`: the table as a whole, or nobody can tell.
+/// A partition. `None` stands for the table as a whole, or says that nobody can tell.
 pub(super) type Partition = Option<u64>;
 
-/// However much a table's settings ask for.
+/// Largest number of entries of a table, however much its settings ask for.
 const MOST_ENTRIES: u64 = 1_000_000;
 
 #[derive(Default)]
 pub(super) struct State {
     tables: BTreeMap<u128, Entries>,
-    /// How many entries a record of the log still speaks of.
+    /// Number of entries that a record of the log still speaks of.
     records: HashMap<u64, u64>,
-    /// Of this record nothing is remembered any more.
+    /// Records of which nothing is remembered any more.
     free_records: Vec<u64>,
 }
 
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<u128, Vec<Entry>>,
-    /// The oldest first.
+    /// Stored entries, the oldest first.
     stored: VecDeque<Stored>,
 }
 
@@ -48,18 +50,19 @@ struct Stored {
     record: Option<u64>,
 }
 
-/// What is known of an insert that has come.
+/// The state of an insert that has come, as far as it is known.
 pub(super) enum RepeatState {
-    /// All of it is stored, or so safe that it may count as that.
+    /// All of the insert is stored, or so safe that it may count as that.
     Repeat,
-    /// Another insert of this name is on its way.
+    /// Another insert with these keys is on its way.
     Wait(Arc<Flight>),
-    /// Its rows for these partitions are not known; `None` for all of them.
+    /// The insert's rows for these partitions are not known; `None` stands for all of them.
     New { partitions: Vec<Partition> },
 }
 
 impl State {
-    /// `durable_will_do`: an insert that can't be lost any more counts as stored.
+    /// Finds out what is known of an insert. With `durable_will_do`, an insert that can't be lost any more
+    /// counts as stored.
     pub(super) fn look(&mut self, keys: &DedupKeys, durable_will_do: bool, now_micros: u64) -> RepeatState {
         self.expire(keys.table, keys.bounds, now_micros);
         let entries_of_key = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
@@ -85,7 +88,7 @@ impl State {
         }
     }
 
-    /// An insert sets out under these keys.
+    /// Notes that an insert sets out under these keys.
     pub(super) fn claim(&mut self, keys: &DedupKeys, flight: &Arc<Flight>) {
         let entries = self.tables.entry(keys.table).or_default();
         let entries_of_key = entries.by_key.entry(keys.key).or_default();
@@ -97,7 +100,7 @@ impl State {
         }
     }
 
-    /// Whose insert was not stored.
+    /// Frees the keys of an insert that was not stored.
     pub(super) fn release(&mut self, table: u128, key: u128, flight: &Arc<Flight>) {
         let Some(entries) = self.tables.get_mut(&table) else { return };
         let Some(entries_of_key) = entries.by_key.get_mut(&key) else { return };
@@ -109,13 +112,13 @@ impl State {
         self.drop_if_empty(table);
     }
 
-    /// Whether an insert of this name is stored, or on its way, with rows of whatever partition.
+    /// Says whether an insert with these keys is stored, or on its way, with rows of whatever partition.
     pub(super) fn knows(&mut self, keys: &DedupKeys, now_micros: u64) -> bool {
         self.expire(keys.table, keys.bounds, now_micros);
         self.tables.get(&keys.table).is_some_and(|entries| entries.by_key.contains_key(&keys.key))
     }
 
-    /// Whether an insert of this name is stored in every partition that this one has rows for.
+    /// Says whether an insert with these keys is stored in every partition that this one has rows for.
     pub(super) fn is_stored(&self, keys: &DedupKeys) -> bool {
         let entries_of_key = self.tables.get(&keys.table).and_then(|entries| entries.by_key.get(&keys.key));
         let entries_of_key = entries_of_key.map(Vec::as_slice).unwrap_or_default();
@@ -126,7 +129,7 @@ impl State {
         wanted(keys).all(is_stored)
     }
 
-    /// The flight of an insert that sets out again under keys that it had already.
+    /// Returns the flight of an insert that sets out again under keys that it had already.
     pub(super) fn flight(&self, keys: &DedupKeys) -> Option<Arc<Flight>> {
         let entries_of_key = self.tables.get(&keys.table)?.by_key.get(&keys.key)?;
         let ours = entries_of_key.iter().filter(|entry| wanted(keys).any(|partition| partition == entry.partition));
@@ -136,7 +139,7 @@ impl State {
         })
     }
 
-    /// An insert is stored. `record` is where that stands in the log.
+    /// Notes that an insert is stored. `record` is where that stands in the log.
     pub(super) fn enter(&mut self, keys: &DedupKeys, at_micros: u64, record: Option<u64>) {
         let entries = self.tables.entry(keys.table).or_default();
         let entries_of_key = entries.by_key.entry(keys.key).or_default();
@@ -157,18 +160,18 @@ impl State {
         self.expire(keys.table, keys.bounds, at_micros);
     }
 
-    /// The table's rows are gone. What is on its way stays.
+    /// Forgets a table whose rows are gone. Inserts that are on their way stay.
     pub(super) fn forget(&mut self, table: u128) {
         while self.drop_oldest(table) {}
         self.drop_if_empty(table);
     }
 
-    /// Records that nothing is remembered of any more.
+    /// Takes the records of which nothing is remembered any more.
     pub(super) fn take_free_records(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.free_records)
     }
 
-    /// The oldest entries of the table that has most of them go; false: there are none.
+    /// Forgets the oldest entries of the table that has most of them. Returns false if there are none.
     pub(super) fn make_room(&mut self) -> bool {
         let largest = self.tables.iter().max_by_key(|(_, entries)| entries.stored.len());
         let Some((&table, most)) = largest.map(|(table, entries)| (table, entries.stored.len())) else { return false };
@@ -235,7 +238,7 @@ fn wanted(keys: &DedupKeys) -> impl Iterator<Item = Partition> + '_ {
     whole.into_iter().chain(keys.partitions.iter().copied().map(Some))
 }
 
-/// Where nobody can tell, a repeat is one of all.
+/// Says whether the partitions may be the same. Where nobody can tell, a repeat is one of all.
 fn overlap(one: Partition, other: Partition) -> bool {
     one.is_none() || other.is_none() || one == other
 }

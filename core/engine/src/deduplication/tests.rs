@@ -1,4 +1,4 @@
-//! The deduplication index as its users see it: alone, against a model, and over restarts.
+//! Tests of the deduplication index as its users see it: alone, against a model, and over restarts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const TABLE: u128 = 1;
 const FOR_EVER: DeduplicationBounds = DeduplicationBounds { entries: 100, age_micros: None };
 const OPTIONS: LogOptions = LogOptions { segment_bytes: 4 << 10, max_bytes: 1 << 20, reserve_bytes: 64 << 10 };
 
-/// A world whose wall clock is set by hand.
+/// An environment whose wall clock is set by hand.
 #[derive(Default)]
 struct Clock(AtomicU64);
 
@@ -41,7 +41,7 @@ fn keys(key: u128, partitions: &[u64]) -> DedupKeys {
     DedupKeys::new(TABLE, key, partitions.to_vec(), FOR_EVER)
 }
 
-/// `None`: it is a repeat.
+/// Resolves keys. Returns `None` for a repeat.
 async fn resolve(deduplication: &DeduplicationIndex, keys: DedupKeys) -> Option<(DedupKeys, Vec<u64>)> {
     match deduplication.resolve(keys, AckLevel::Stored).await {
         Resolved::Repeat => None,

@@ -1,21 +1,22 @@
 //! ClickHouse's adaptive time-out, rule for rule, with its state kept per table instead of per shard.
 //!
-//! Every insert moves the time-out `T`: up when the insert before it is less than the minimum ago, down when both that
-//! insert and the flush before the last are long enough past. A buffer takes the `T` of the moment at which it opens.
-//! On top, an insert that follows a long pause is flushed at sight if the flushes, too, were far apart.
+//! Every insert moves the time-out `T`: up when the insert before it came less than the minimum ago, down
+//! when both that insert and the flush before the last are long enough in the past. A buffer takes the `T` of
+//! the moment at which it opens. Besides, an insert that follows a long pause is flushed at sight if the
+//! flushes, too, were far apart.
 
 use crate::policy::{FlushLimits, Micros};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Adaptive {
-    /// None until the first insert, which starts from the lower of the two limits.
+    /// The current time-out; `None` until the first insert, which starts from the lower of the two limits.
     timeout_ms: Option<u64>,
     last_insert: Option<Micros>,
     flush_before_last: Option<Micros>,
     last_flush: Option<Micros>,
 }
 
-/// What an insert that arrives now is told.
+/// The hold of an insert that arrives now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub timeout: Micros,
@@ -31,7 +32,8 @@ impl Adaptive {
         held
     }
 
-    /// Failed flushes must not be told: they would make a table in trouble look like an idle one.
+    /// Notes a stored flush. Failed flushes must not be noted: they would make a table in trouble look like
+    /// an idle one.
     pub(crate) fn flush_succeeded(&mut self, now: Micros) {
         self.flush_before_last = self.last_flush;
         self.last_flush = Some(now);
@@ -75,7 +77,7 @@ mod tests {
         Micros::from_millis(millis)
     }
 
-    /// Two flushes 1000 ms apart, so that nothing but the inserts decides.
+    /// Returns a state with two flushes 1000 ms apart, so that nothing but the inserts decides.
     fn warm(timeout_ms: u64, last_insert: Micros) -> Adaptive {
         Adaptive {
             timeout_ms: Some(timeout_ms),

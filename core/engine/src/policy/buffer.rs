@@ -1,8 +1,8 @@
-//! What a policy remembers of one open buffer.
+//! The state that a policy keeps of one open buffer.
 
 use crate::policy::{Arrival, CountLimit, FlushLimits, Micros, PolicyKind, SealReason, Urgency, WORTH_A_PART};
 
-/// Names a buffer from its opening to the end of its flush, within one table.
+/// The id of a buffer within one table, from its opening to the end of its flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub(crate) u64);
 
@@ -11,18 +11,18 @@ pub struct BufferPolicy {
     pub(crate) id: BufferId,
     pub(crate) kind: PolicyKind,
     pub(crate) opened_at: Micros,
-    /// When the latest of its inserts came.
+    /// The time when the latest of its inserts came.
     pub(crate) last_at: Micros,
     /// The latest moment to seal; set when the buffer opens and never moved back by later inserts.
     pub(crate) deadline: Micros,
-    /// The shortest minimum among its inserts.
+    /// The shortest minimum time-out among its inserts.
     pub(crate) min_timeout: Micros,
-    /// A reason that holds from now on, acted on as soon as the lane is free.
+    /// A reason to seal that holds from now on, acted on as soon as the lane is free.
     pub(crate) due: Option<SealReason>,
-    /// How long it is held for a stream of inserts; set with the first of them. Only used by `balanced`.
+    /// The hold for a stream of inserts; set with the first of them. Only used by `balanced`.
     pub(crate) hold: Option<Micros>,
     inserts: u64,
-    /// How many of them somebody waits for.
+    /// The number of inserts that a client waits for.
     waiting: u64,
     rows: u64,
     bytes: u64,
@@ -60,7 +60,7 @@ impl BufferPolicy {
         self.inserts
     }
 
-    /// How much is gained by flushing it, as far as the backend is concerned.
+    /// Returns the gain from flushing the buffer, as far as the backend is concerned.
     pub fn urgency(&self) -> Urgency {
         match self.is_waited_for() || self.inserts >= WORTH_A_PART {
             true => Urgency::Urgent,
@@ -84,7 +84,8 @@ impl BufferPolicy {
         self.inserts == 0
     }
 
-    /// The size limits of the arriving insert decide, and it is counted itself: as in ClickHouse.
+    /// Adds an insert. The size limits of the arriving insert decide, and the insert itself counts, as in
+    /// ClickHouse.
     pub(crate) fn add(&mut self, now: Micros, arrival: &Arrival, limits: &FlushLimits) -> Option<SealReason> {
         if self.inserts == 0 {
             self.kind = limits.kind;
@@ -108,7 +109,7 @@ impl BufferPolicy {
         capped.then_some(SealReason::Count)
     }
 
-    /// An insert has left that was added before, and counts no longer.
+    /// Removes an insert that was added before.
     pub(crate) fn leave(&mut self, waited: bool, rows: u64, bytes: u64) {
         self.inserts = self.inserts.saturating_sub(1);
         self.waiting = self.waiting.saturating_sub(u64::from(waited));

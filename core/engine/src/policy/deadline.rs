@@ -1,12 +1,13 @@
-//! `deadline`: for a source that is told how late its rows may be, and that is to make as few parts as that allows.
+//! The policy `deadline`, for a source that sets the latest time for its rows, and wants as few parts as that
+//! allows.
 //!
-//! - **In time**: a batch is held until its oldest row has just so much time left as storing will take, by what the
-//!   latest flushes took, and a margin.
-//! - **Late already**: a row that can't be in time whatever is done counts as if it had been written when it came. So
-//!   who is behind stores batches as large as they may be, one after another, and catches up; and a source whose rows
-//!   are always old makes no more parts than another.
-//! - Between two seals lies a quarter of the latency at least, unless a batch is full: delays elsewhere must not become
-//!   a flood of parts.
+//! - **In time**: a batch is held until its oldest row has just so much time left as storing will take, by
+//!   the durations of the latest flushes, and a margin.
+//! - **Late already**: a row that can't be in time any more counts as if it had been written when it came. So
+//!   a source that is behind stores batches as large as they may be, one after another, and catches up; and a
+//!   source whose rows are always old makes no more parts than another.
+//! - Between two seals lies a quarter of the latency at least, unless a batch is full: delays elsewhere must
+//!   not become a flood of parts.
 
 use std::collections::VecDeque;
 
@@ -14,15 +15,15 @@ use crate::policy::{Lane, Micros, SealReason, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineLimits {
-    /// From when a row was written until it is stored.
+    /// The longest time from the writing of a row until it is stored.
     pub max_latency: Micros,
     pub max_rows: u64,
     pub max_bytes: u64,
-    /// Holds for exactly so long instead.
+    /// The exact time for which every batch is held, instead of the latency.
     pub flush_interval: Option<Micros>,
 }
 
-/// One per pipeline. Times that lie before one already told count as that one.
+/// The policy of one pipeline. A time that lies before an earlier one counts as that earlier time.
 #[derive(Clone, Debug)]
 pub struct DeadlinePolicy {
     limits: DeadlineLimits,
@@ -32,11 +33,11 @@ pub struct DeadlinePolicy {
     flushes: VecDeque<Flush>,
 }
 
-/// What is gathered.
+/// The rows that are gathered.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     opened_at: Micros,
-    /// When its oldest row is to be stored.
+    /// The time by which its oldest row is to be stored.
     stored_by: Micros,
     rows: u64,
     bytes: u64,
@@ -48,7 +49,8 @@ struct Flush {
     rows: u64,
 }
 
-/// A stall in one of them should not be forgotten at once, nor for long.
+/// The number of latest flushes that are remembered. A stall in one of them should not be forgotten at once,
+/// nor be remembered for long.
 const REMEMBERED_FLUSHES: usize = 8;
 
 impl DeadlinePolicy {
@@ -57,7 +59,7 @@ impl DeadlinePolicy {
         DeadlinePolicy { limits, now: Micros::ZERO, open: None, sealed_at: None, flushes }
     }
 
-    /// Rows were put into the open batch; the oldest of them was written `age` ago.
+    /// Notes rows that were put into the open batch; the oldest of them was written `age` ago.
     pub fn gather(&mut self, now: Micros, rows: u64, bytes: u64, age: Micros) {
         let now = self.tick(now);
         let all_rows = rows + self.open.map_or(0, |open| open.rows);
@@ -73,7 +75,7 @@ impl DeadlinePolicy {
         open.bytes += bytes;
     }
 
-    /// What to do with the open batch. `lane` says whether there is one on its way.
+    /// Decides about the open batch. `lane` says whether another batch is on its way.
     pub fn decide(&mut self, now: Micros, lane: Lane) -> Verdict {
         let now = self.tick(now);
         let Some(open) = self.open else { return Verdict::HoldUntil(Micros::NEVER) };
@@ -99,19 +101,19 @@ impl DeadlinePolicy {
         due.max(soonest)
     }
 
-    /// The batch was sealed: the next row opens another.
+    /// Notes that the batch was sealed: the next row opens another.
     pub fn sealed(&mut self, now: Micros) {
         let now = self.tick(now);
         self.sealed_at = Some(now);
         self.open = None;
     }
 
-    /// What was gathered is dropped, all of it.
+    /// Notes that all gathered rows are dropped.
     pub fn dropped(&mut self) {
         self.open = None;
     }
 
-    /// A batch is stored. `took` counts from its sealing.
+    /// Notes that a batch is stored. `took` counts from its sealing.
     pub fn flush_ended(&mut self, now: Micros, rows: u64, took: Micros) {
         self.tick(now);
         if self.flushes.len() == REMEMBERED_FLUSHES {
@@ -120,8 +122,9 @@ impl DeadlinePolicy {
         self.flushes.push_back(Flush { took, rows });
     }
 
-    /// How long storing so many rows may take: as long as the slowest of the latest flushes. Half of a flush's time
-    /// grows with its rows, so that a burst is not taken for what came before it.
+    /// Returns the time that storing `rows` rows may take: as long as the slowest of the latest flushes.
+    /// Half of a flush's time grows with its rows, so that a burst is expected to take longer than the
+    /// flushes before it.
     fn storing(&self, rows: u64) -> Micros {
         let scaled = |flush: &Flush| {
             let growth = rows as f64 / flush.rows.max(1) as f64;
@@ -131,8 +134,8 @@ impl DeadlinePolicy {
         self.flushes.iter().map(scaled).max().unwrap_or(self.limits.max_latency.scale(0.25))
     }
 
-    /// For what can't be foreseen: the next chunk that is read before the batch can be sealed, a moment without the
-    /// CPU.
+    /// Returns the time for delays that can't be foreseen: the next chunk that is read before the batch can
+    /// be sealed, a moment without the CPU.
     fn margin(&self) -> Micros {
         self.limits.max_latency.scale(0.1).max(Micros::from_millis(10)).min(self.limits.max_latency.scale(0.5))
     }

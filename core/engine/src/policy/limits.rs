@@ -8,9 +8,9 @@ use crate::policy::{Micros, Stretch};
 pub enum PolicyKind {
     /// ClickHouse's algorithm, with its state kept per table.
     Adaptive,
-    /// Exactly `busy_timeout_max_ms` after the buffer opened.
+    /// A hold of exactly `busy_timeout_max_ms` after the buffer opened.
     Fixed,
-    /// Holds only while company is likely; the default.
+    /// A hold only while more inserts are likely; the default.
     Balanced,
 }
 
@@ -24,16 +24,17 @@ impl PolicyKind {
     }
 }
 
-/// What reaching `max_query_number` inserts does.
+/// The effect of reaching `max_query_number` inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CountLimit {
-    /// Nothing, as in ClickHouse while deduplication is off.
+    /// No effect, as in ClickHouse while deduplication is off.
     Off,
-    /// Seals at once, also behind a flush: no batch is ever larger. As in ClickHouse while deduplication is on.
+    /// The buffer is sealed at once, also behind a flush: no batch is ever larger. ClickHouse does that while
+    /// deduplication is on.
     Cap,
-    /// Seals when the sink is free; behind a running flush the buffer grows on. One flush of a shape runs at a time, so
-    /// a cap also caps the throughput (450 inserts per 40 ms are 11,000 a second); this lets a default give way to the
-    /// load.
+    /// The buffer is sealed when the sink is free; behind a running flush it grows on. One flush of a shape
+    /// runs at a time, so a cap also caps the throughput (450 inserts per 40 ms are 11,000 a second); this
+    /// lets a default give way to the load.
     Trigger,
 }
 
@@ -42,13 +43,13 @@ pub struct FlushLimits {
     pub kind: PolicyKind,
     pub busy_timeout_min_ms: u64,
     pub busy_timeout_max_ms: u64,
-    /// How fast the hold grows and shrinks; not read by `fixed`.
+    /// The rate at which the hold grows; `fixed` reads neither this rate nor the one at which it shrinks.
     pub increase_rate: f64,
     pub decrease_rate: f64,
     pub max_data_size_bytes: u64,
     pub max_query_number: u64,
     pub count_limit: CountLimit,
-    /// Nobody has named a time-out for this insert: what holds is a default, and longer among several gateways.
+    /// True if no time-out was set for this insert: a default applies, which is longer among several gateways.
     pub may_be_stretched: bool,
 }
 
@@ -69,7 +70,11 @@ impl Default for FlushLimits {
 }
 
 impl FlushLimits {
-    /// Refuses what ClickHouse refuses with `INVALID_SETTING_VALUE`.
+    /// Checks the limits as ClickHouse does.
+    ///
+    /// # Errors
+    /// Fails where ClickHouse answers with `INVALID_SETTING_VALUE`: on a maximum of zero, or a rate that is
+    /// not positive.
     pub fn validate(&self) -> Result<(), LimitsError> {
         if self.busy_timeout_max_ms == 0 {
             return Err(LimitsError::ZeroMaxTimeout);
@@ -87,7 +92,8 @@ impl FlushLimits {
         Ok(())
     }
 
-    /// As each of several gateways has to take them. The other policies do exactly what ClickHouse does.
+    /// Returns the limits for each of several gateways. Only `balanced` has others: the other policies do
+    /// exactly what ClickHouse does.
     pub(crate) fn stretched(&self, stretch: Stretch) -> FlushLimits {
         let mut limits = *self;
         if self.kind == PolicyKind::Balanced && self.may_be_stretched && !stretch.is_none() {
@@ -101,7 +107,7 @@ impl FlushLimits {
         Micros::from_millis(self.busy_timeout_max_ms)
     }
 
-    /// A minimum above the maximum is ignored, as in ClickHouse.
+    /// Returns the minimum time-out. A minimum above the maximum is ignored, as in ClickHouse.
     pub(crate) fn min_timeout_ms(&self) -> u64 {
         self.busy_timeout_min_ms.max(1).min(self.busy_timeout_max_ms)
     }

@@ -1,4 +1,4 @@
-//! Time as the policies see it.
+//! The time that the policies use.
 
 use std::ops::{Add, Sub};
 

@@ -1,8 +1,9 @@
-//! When to flush: the policies that decide when a buffer is sealed.
+//! The policies that decide when a buffer is sealed, and so when to flush.
 //!
-//! Pure: no I/O, no task, no clock. A [`TablePolicy`] is told of arrivals, of flushes that start and end, of part
-//! counts and of the time, and answers with a [`Verdict`]. So the very code that runs in the gateway also runs in the
-//! simulation (`tests/simulation.rs`), which holds it against ClickHouse's own queue.
+//! They are pure: no I/O, no task, no clock. A [`TablePolicy`] is told of arrivals, of flushes that start and
+//! end, of part counts and of the time, and answers with a [`Verdict`]. So the very code that runs in the
+//! gateway also runs in the simulation (`tests/engine/policy`), which compares it with ClickHouse's own
+//! queue.
 
 mod adaptive;
 mod backend;

@@ -1,20 +1,20 @@
-//! Several gateways in front of one backend: how much longer each holds, so that together they make hardly more parts
+//! The longer hold of several gateways in front of one backend, so that together they make hardly more parts
 //! than one.
 //!
-//! Each of `n` gateways sees an `n`th of the inserts. Held as long as if it were alone, a batch of each has an `n`th of
-//! the rows, and there are `n` times the parts. Held `n` times as long, there would be as many parts as one gateway
-//! makes, and everybody would wait `n` times as long. Half way between, at `(n + 1) / 2`, the parts stay below twice
-//! those of one gateway however many there are (`2n / (n + 1)`: 1.33 times for two, 1.6 for four), and four gateways
-//! hold for at most half a second where one holds for 200 ms.
+//! Each of `n` gateways sees an `n`th of the inserts. With the hold of a single gateway, a batch of each has
+//! an `n`th of the rows, and there are `n` times the parts. With a hold `n` times as long, there would be as
+//! many parts as one gateway makes, and every client would wait `n` times as long. Half way between, at
+//! `(n + 1) / 2`, the parts stay below twice those of one gateway however many there are (`2n / (n + 1)`: 1.33
+//! times for two, 1.6 for four), and four gateways hold for at most half a second where one holds for 200 ms.
 //!
-//! The time-outs are what is stretched, so everything that the policies derive from them moves with them: to a gateway
-//! that gets a quarter of the inserts, four times as far apart, the world looks as it did to one alone, only slower. What
-//! is alone in its buffer gains nothing by being held and is not held longer: a table's only writer, an insert after a
-//! long pause.
+//! The time-outs are stretched, so everything that the policies derive from them changes with them: a gateway
+//! that gets a quarter of the inserts, four times as far apart, sees the same as a single gateway, only
+//! slower. An insert that is alone in its buffer gains nothing by being held and is not held longer: that of
+//! a table's only writer, or an insert after a long pause.
 
 use crate::policy::Micros;
 
-/// At least 1.
+/// The factor by which time-outs are longer; at least 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch(f64);
 
@@ -27,7 +27,7 @@ impl Default for Stretch {
 impl Stretch {
     pub const NONE: Stretch = Stretch(1.0);
 
-    /// Of each of so many gateways.
+    /// Returns the factor for each of `gateways` gateways.
     pub fn among(gateways: usize) -> Stretch {
         Stretch((gateways.max(1) as f64 + 1.0) / 2.0)
     }
@@ -45,7 +45,7 @@ impl Stretch {
         (millis as f64 * self.0) as u64
     }
 
-    /// What comes on top of a time that is stretched.
+    /// Returns the time that stretching adds.
     pub(crate) fn beyond(self, time: Micros) -> Micros {
         time.scale(self.0 - 1.0)
     }

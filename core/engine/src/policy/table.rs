@@ -1,4 +1,4 @@
-//! The policy of one table: what its shapes share, whichever policy each of its inserts asks for.
+//! The policy of one table: the state that its shapes share, whichever policy each of its inserts asks for.
 
 use crate::policy::adaptive::Adaptive;
 use crate::policy::balanced::{Balanced, Occasion};
@@ -6,17 +6,18 @@ use crate::policy::{
     Arrival, BufferId, BufferPolicy, FlushLimits, Lane, Micros, PolicyKind, SealReason, Stretch, Verdict,
 };
 
-/// How a flush ended, with all its retries.
+/// The end of a flush, with all its retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlushEnd {
     pub buffer: BufferId,
-    /// Time spent by the sink, without what the batch waited for.
+    /// Time spent by the sink, without the time for which the batch waited.
     pub duration: Micros,
-    /// Whether the batch was stored.
+    /// True if the batch was stored.
     pub ok: bool,
 }
 
-/// One per table, behind the table's lock. Times that lie before one already told count as that one.
+/// The policy of one table, behind the table's lock. A time that lies before an earlier one counts as that
+/// earlier time.
 #[derive(Clone, Debug, Default)]
 pub struct TablePolicy {
     now: Micros,
@@ -31,13 +32,13 @@ impl TablePolicy {
         TablePolicy::default()
     }
 
-    /// From now on so much longer.
+    /// Sets the factor of the holds from now on.
     pub fn stretch(&mut self, stretch: Stretch) {
         self.stretch = stretch;
         self.balanced.stretch(stretch);
     }
 
-    /// A new, empty buffer of one of the table's shapes.
+    /// Creates a new, empty buffer of one of the table's shapes.
     pub fn open_buffer(&mut self) -> BufferPolicy {
         let buffer = BufferPolicy::new(BufferId(self.next_buffer));
         self.next_buffer += 1;
@@ -45,7 +46,7 @@ impl TablePolicy {
         buffer
     }
 
-    /// An insert was put into `buffer`.
+    /// Notes an insert that was put into `buffer`, and decides about the buffer.
     pub fn arrive(
         &mut self,
         now: Micros,
@@ -68,19 +69,20 @@ impl TablePolicy {
         }
     }
 
-    /// Time has passed, or the flush in front has ended. An empty buffer must not be asked about.
+    /// Decides again after time has passed, or the flush in front has ended. The buffer must not be empty.
     pub fn decide(&mut self, now: Micros, buffer: &BufferPolicy, lane: Lane) -> Verdict {
         let now = self.tick(now);
         self.judge(now, buffer, lane, Occasion::TimePassed)
     }
 
-    /// The first attempt to store a sealed batch begins.
+    /// Notes that the first attempt to store a sealed batch begins.
     pub fn flush_started(&mut self, now: Micros) {
         let now = self.tick(now);
         self.balanced.flush_started(now);
     }
 
-    /// The batch was stored or given up; to be told before the writers are answered and before `decide` is asked again.
+    /// Notes that the batch was stored or given up. It is to be called before the writers are answered and
+    /// before `decide` is called again.
     pub fn flush_ended(&mut self, now: Micros, end: &FlushEnd) {
         let now = self.tick(now);
         if end.ok {
@@ -89,7 +91,7 @@ impl TablePolicy {
         self.balanced.flush_ended(now, end.buffer, end.duration);
     }
 
-    /// Active parts of the partition that has most of them, and the table's `parts_to_throw_insert`.
+    /// Sets the active parts of the partition that has most of them, and the table's `parts_to_throw_insert`.
     pub fn parts(&mut self, active_in_worst_partition: u64, parts_to_throw: u64) {
         self.balanced.parts(active_in_worst_partition, parts_to_throw);
     }

@@ -1,23 +1,26 @@
-//! What a policy is asked and what it answers.
+//! The questions to a policy and its answers.
 
 use crate::policy::Micros;
 
-/// One insert, as far as a policy is concerned.
+/// An insert, as far as a policy is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The connection it came on. Ids must not be used again while the gateway runs.
+    /// The id of the connection that the insert came on. Ids must not be used again while the gateway runs.
     pub writer: u64,
-    /// Whether the writer is blocked until this insert is stored. One that is not may come again at any moment.
+    /// True if the writer is blocked until this insert is stored. A writer that is not may send more at any
+    /// moment.
     pub waits: bool,
-    /// Of a writer whose inserts go to several gateways, by their keys: how long after its last answer, wherever that came
-    /// from, it has sent this one. `None`: its inserts come here, and it is known by its name.
+    /// Time from the writer's last answer, by any gateway, to this insert, for a writer whose inserts go to
+    /// several gateways by their keys. `None` if all its inserts come here; the writer is then known by its
+    /// id.
     pub back_after: Option<Micros>,
     pub rows: u64,
     pub bytes: u64,
 }
 
-/// Whether a batch of the same shape is being flushed, or sealed and waiting for that. Batches of a shape go one after
-/// another, so behind one of them there is nothing to gain from sealing.
+/// The state of a shape's lane: it is busy while a batch of the shape is being flushed, or sealed and waiting
+/// for that. Batches of a shape go one after another, so behind one of them there is nothing to gain from
+/// sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     Free,
@@ -26,24 +29,25 @@ pub enum Lane {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Seal this buffer now.
+    /// The buffer is to be sealed now.
     Seal(SealReason),
-    /// Ask again at that time, unless an arrival or a flush end gives an earlier reason to ask.
+    /// The policy is to be asked again at that time, unless an arrival or the end of a flush gives an earlier
+    /// reason.
     HoldUntil(Micros),
-    /// Ask again when the flush in front has ended.
+    /// The policy is to be asked again when the flush in front has ended.
     HoldForFlush,
 }
 
-/// Why a buffer was sealed; the label of a metric.
+/// The reason why a buffer was sealed; the label of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SealReason {
-    /// `max_data_size_bytes` reached.
+    /// The buffer reached `max_data_size_bytes`.
     Size,
-    /// `max_query_number` reached.
+    /// The buffer reached `max_query_number`.
     Count,
-    /// Nobody else is likely to come: the table was idle, or its next insert is not due for long.
+    /// No other insert is likely to come: the table was idle, or its next insert is not due for long.
     Idle,
-    /// Inserts were coming and have stopped.
+    /// The stream of inserts has stopped.
     Quiet,
     /// Far more inserts came than the hold was expected to bring.
     Plenty,
@@ -54,9 +58,9 @@ pub enum SealReason {
     /// The insert was not meant to be gathered: it goes without waiting for others. Given by the caller, never by a
     /// policy.
     AtOnce,
-    /// Its source has put the batch together. Given by the caller, never by a policy.
+    /// The source has put the batch together. Given by the caller, never by a policy.
     Source,
-    /// `SYSTEM FLUSH ASYNC INSERT QUEUE`. Given by the caller, never by a policy.
+    /// The client sent `SYSTEM FLUSH ASYNC INSERT QUEUE`. Given by the caller, never by a policy.
     Command,
     /// The gateway stops. Given by the caller, never by a policy.
     Shutdown,
@@ -77,7 +81,7 @@ impl SealReason {
         SealReason::Shutdown,
     ];
 
-    /// Whether a buffer that is sealed for this reason may as well gather on until the backend has a slot for it.
+    /// Says whether a buffer that is sealed for this reason may gather on until the backend has a slot for it.
     pub const fn may_wait(self) -> bool {
         match self {
             SealReason::Idle

@@ -1,9 +1,9 @@
-//! Numbers, texts and lists in a record: little-endian, lengths before what they count. What is read comes from a file,
-//! so nothing is allocated before the bytes for it are known to be there.
+//! Numbers, texts and lists in a record: little-endian, with lengths before what they count. The bytes come
+//! from a file, so nothing is allocated before the bytes for it are known to be there.
 
 use std::fmt;
 
-/// Why bytes are no record of this kind, or of this version.
+/// The reason why bytes are no record of this kind, or of this version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordError(pub(super) String);
 
@@ -105,7 +105,8 @@ impl<'a> Bytes<'a> {
         std::str::from_utf8(self.bytes()?).or_else(|_| error("a text that is not UTF-8"))
     }
 
-    /// `least_bytes`: what an item takes at least, so that a wrong count is found before anything is made for it.
+    /// Reads a list. An item takes `least_bytes` at least, so that a wrong count is found before anything is
+    /// made for it.
     pub(super) fn list<T>(
         &mut self,
         least_bytes: usize,

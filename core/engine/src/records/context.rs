@@ -1,4 +1,5 @@
-//! What many inserts share: where they go and as whom, and the statement they came with. No password is ever in it.
+//! The part of records that many inserts share: their destination, their sender, and the statement they came
+//! with. No password is ever in it.
 
 use std::sync::Arc;
 
@@ -9,12 +10,12 @@ use windrow_columns::{DataType, PartitionKey, PassthroughFormat};
 use super::bytes::{error, Bytes, RecordError, Writer};
 
 const VERSION: u8 = 1;
-/// The same, and behind it the shard that the rows were cut for.
+/// Version with the shard that the rows were cut for behind everything else.
 const OF_A_SHARD: u8 = 2;
 const NATIVE: u8 = 0;
 const TEXT: u8 = 1;
 
-/// What is written down of a destination and a statement.
+/// A destination and a statement that are to be written to a record.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextRecord<'a> {
     pub destination: &'a Destination,
@@ -23,13 +24,14 @@ pub struct ContextRecord<'a> {
     pub format: &'a str,
 }
 
-/// What was read back. The credentials have no password, so the destination has [`Destination::own_account`] set.
+/// A context that was read back. The credentials have no password, so the destination has
+/// [`Destination::own_account`] set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedContext {
     pub destination: Destination,
     pub query: String,
     pub format: String,
-    /// Types as the values in records have them: without dictionaries.
+    /// Types of the columns as the values in records have them: without dictionaries.
     pub(super) layout: Vec<DataType>,
 }
 
@@ -107,6 +109,10 @@ fn encode_partitioning(partitioning: Option<&Partitioning>, out: &mut Writer) {
     out.optional_u64(partitioning.max_per_insert);
 }
 
+/// Reads the context of a record back.
+///
+/// # Errors
+/// Fails where the bytes end too early or too late, or the version, the format, or a type is not known.
 pub fn decode_context(bytes: &[u8]) -> Result<RecordedContext, RecordError> {
     let mut bytes = Bytes(bytes);
     let version = bytes.u8()?;

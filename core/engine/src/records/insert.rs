@@ -1,4 +1,4 @@
-//! An insert: what is known of it, and its rows.
+//! The record of an insert: its head, and its rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const VERSION: u8 = 1;
 const GIVEN: u8 = 0;
 const RANDOM: u8 = 1;
 
-/// What an acknowledgement promises.
+/// The promise of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckLevel {
     /// The rows are in the buffer.
@@ -50,18 +50,18 @@ impl fmt::Display for QueryId {
     }
 }
 
-/// What is known of an insert beside its rows.
+/// All that is known of an insert besides its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsertHead {
-    /// Wall clock, since 1970.
+    /// Time of arrival by the wall clock, in microseconds since 1970.
     pub arrived_micros: u64,
     pub query_id: QueryId,
     /// Bytes of the payload as it came.
     pub payload_bytes: u64,
     pub ack: AckLevel,
-    /// How often it was tried before, in an earlier life as a dead letter.
+    /// Number of attempts to store the insert before the record was written.
     pub attempts: u32,
-    /// What it is known by when it comes again, as the gatherer has it; empty if by nothing.
+    /// Deduplication keys of the insert, as the gatherer encodes them; empty if it has none.
     pub dedup: Vec<u8>,
 }
 
@@ -105,11 +105,18 @@ pub fn encode_insert(head: &InsertHead, rows: &Rows) -> Vec<u8> {
     out.0
 }
 
-/// What is known of an insert, without a look at its rows.
+/// Reads the head of an insert, without a look at its rows.
+///
+/// # Errors
+/// Fails where the head ends too early, or its version, its kind of query id or its ack level is not known.
 pub fn decode_insert_head(payload: &[u8]) -> Result<InsertHead, RecordError> {
     head(&mut Bytes(payload))
 }
 
+/// Reads an insert back.
+///
+/// # Errors
+/// Fails where the head can't be read, or the rows are not such as the context says.
 pub fn decode_insert(payload: &[u8], context: &RecordedContext) -> Result<InsertRecord, RecordError> {
     let mut bytes = Bytes(payload);
     let head = head(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! A message that its pipeline could not store, as the dead letters keep it; and what messages of one topic have in
-//! common.
+//! The record of a message that its pipeline could not store, as the dead letters keep it; and the part that
+//! messages of one topic share.
 
 use windrow_clickhouse::ErrorCode;
 
@@ -7,36 +7,36 @@ use super::bytes::{error, Bytes, RecordError, Writer};
 
 const VERSION: u8 = 1;
 
-/// Where messages came from and were to go.
+/// The origin of messages, and the table that they were to go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRecord<'a> {
     pub pipeline: &'a str,
     pub topic: &'a str,
-    /// Zeros where the brokers give topics no ids.
+    /// The topic's id: zeros where the brokers give topics no ids.
     pub topic_id: [u8; 16],
     pub database: &'a str,
     pub table: &'a str,
-    /// The format in which the pipeline read them.
+    /// The format in which the pipeline read the messages.
     pub format: &'a str,
 }
 
 /// A message, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRecord<'a> {
-    /// Wall clock, since 1970.
+    /// Time of the failure by the wall clock, in microseconds since 1970.
     pub failed_micros: u64,
-    /// ClickHouse's code of the error; 0: none of ClickHouse's.
+    /// ClickHouse's code of the error; 0 if the error is none of ClickHouse's.
     pub code: ErrorCode,
     pub error: &'a str,
-    /// Whether it could be read: then its rows were sent, and the backend refused them.
+    /// The message could be read: then its rows were sent, and the backend refused them.
     pub was_read: bool,
-    /// How often it was tried to store it.
+    /// Number of attempts to store the message.
     pub attempts: u32,
     pub partition: i32,
     pub offset: i64,
-    /// As the message has it.
+    /// The message's own timestamp, in milliseconds.
     pub timestamp_ms: i64,
-    /// Of the value as it came: `value` may be its beginning only.
+    /// Bytes of the value as it came: `value` may be its beginning only.
     pub value_bytes: u64,
     pub key: Option<&'a [u8]>,
     pub headers: Vec<(&'a str, Option<&'a [u8]>)>,
@@ -55,6 +55,10 @@ pub fn encode_stream(stream: &StreamRecord<'_>) -> Vec<u8> {
     out.0
 }
 
+/// Reads the record of a stream back.
+///
+/// # Errors
+/// Fails where the bytes end too early or too late, the version is not known, or a text is not UTF-8.
 pub fn decode_stream(bytes: &[u8]) -> Result<StreamRecord<'_>, RecordError> {
     let mut bytes = Bytes(bytes);
     bytes.version(VERSION, "a pipeline")?;
@@ -105,6 +109,10 @@ fn encode_optional(bytes: Option<&[u8]>, out: &mut Writer) {
     }
 }
 
+/// Reads the record of a message back.
+///
+/// # Errors
+/// Fails where the bytes are no such record of a known version, or have more of the value than it had.
 pub fn decode_message(payload: &[u8]) -> Result<MessageRecord<'_>, RecordError> {
     let mut bytes = Bytes(payload);
     bytes.version(VERSION, "a message")?;

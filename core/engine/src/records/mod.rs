@@ -1,10 +1,12 @@
-//! What the journal's records mean. Pure: bytes to values and back. Each kind begins with its version.
+//! Encoding of the journal's records. It is pure: bytes to values and back. Each kind begins with its
+//! version.
 //!
-//! An insert's record has all of it but what many inserts share, which is the record's context. When its batch is about
-//! to be stored, a piece says under which id and with whom; when nothing more is to be done for it, it is named as
-//! done.
+//! An insert's record has all of the insert but what many inserts share, which is the record's context. When
+//! the insert's batch is about to be stored, a piece says under which id and with which members. When nothing
+//! more is to be done for the insert, it is named as done.
 //!
-//! Dead letters have a log of their own, whose records hold inserts as they are here, or messages of a pipeline.
+//! Dead letters have a log of their own, whose records hold inserts as they are here, or messages of a
+//! pipeline.
 
 mod bytes;
 mod context;

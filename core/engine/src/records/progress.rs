@@ -1,4 +1,5 @@
-//! What becomes of inserts: pieces that are about to be stored under an id, and what is done.
+//! Records of what becomes of inserts: pieces that are about to be stored under an id, and inserts that are
+//! done.
 
 use crate::sink::BatchId;
 
@@ -7,8 +8,9 @@ use windrow_log::RecordId;
 
 const VERSION: u8 = 1;
 
-/// What it takes in the log to be done with an insert that is sent alone: its piece, and that it is done, each with what
-/// the log puts before it. For each of several that share these it is less.
+/// Bytes that the log needs to be done with an insert that is sent alone: for its piece, and for the record
+/// that it is done, each with what the log puts before it. Several inserts that share these records need less
+/// for each.
 pub const MOST_END_BYTES: u64 = 56 + 40;
 
 /// Inserts that go to the sink together, under an id that stays theirs.
@@ -26,6 +28,10 @@ pub fn encode_piece(piece: &Piece) -> Vec<u8> {
     out.0
 }
 
+/// Reads the record of a piece back.
+///
+/// # Errors
+/// Fails where the bytes end too early or too late, or the version is not known.
 pub fn decode_piece(payload: &[u8]) -> Result<Piece, RecordError> {
     let mut bytes = Bytes(payload);
     bytes.version(VERSION, "a piece")?;
@@ -47,6 +53,10 @@ pub fn encode_done(inserts: &[RecordId]) -> Vec<u8> {
     out.0
 }
 
+/// Reads back which inserts are done.
+///
+/// # Errors
+/// Fails where the bytes end too early or too late, or the version is not known.
 pub fn decode_done(payload: &[u8]) -> Result<Done, RecordError> {
     let mut bytes = Bytes(payload);
     bytes.version(VERSION, "what is done")?;

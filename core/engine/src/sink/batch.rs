@@ -4,16 +4,17 @@ use std::sync::Arc;
 use windrow_clickhouse::Credentials;
 use windrow_columns::{DataType, PartitionKey, Rows};
 
-/// Names a batch for ever: retries, also after a restart, carry the same one. A random UUID.
+/// The name of a batch for ever: retries, also after a restart, carry the same one. It is a random UUID, or
+/// derived from one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchId(pub u128);
 
 impl BatchId {
-    /// The id of what follows from this batch, such as a part of it, and is told apart by `what`: the same whenever it
-    /// is asked for.
+    /// Derives the id of something that follows from this batch, such as a part of it, and that is told apart
+    /// by `what`. The id is the same whenever it is asked for.
     ///
-    /// FNV-1a over the id and these bytes, with the marks of a UUID of version 8: no generator's state and no library's
-    /// version changes it.
+    /// The hash is FNV-1a over the id and these bytes, with the marks of a UUID of version 8: no generator's
+    /// state and no library's version changes it.
     pub fn derived(self, what: impl IntoIterator<Item = u8>) -> BatchId {
         const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
         const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -22,7 +23,7 @@ impl BatchId {
         BatchId(hash & !(0xf << 76) & !(0x3 << 62) | (8 << 76) | (2 << 62))
     }
 
-    /// As a UUID is written. By hand, since every insert's answer carries one.
+    /// Writes the id as a UUID. This is done by hand, since every insert's answer carries an id.
     pub fn text(self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         const DASHES: [usize; 4] = [8, 13, 18, 23];
@@ -53,7 +54,8 @@ pub struct TableKey {
     pub table: String,
 }
 
-/// Where and as whom a batch is written: all that inserts must have in common to share one.
+/// The table that a batch is written to, and the account: all that inserts must have in common to share a
+/// batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
     pub database: String,
@@ -61,27 +63,27 @@ pub struct Destination {
     /// Names of the columns that the rows carry, in their order.
     pub columns: Vec<String>,
     pub form: Form,
-    /// Batches are written with their senders' own rights...
+    /// Credentials of the sender, with whose own rights batches are written.
     pub credentials: Credentials,
-    /// ... unless these can't be had any more, since no password outlives the process: then with the gateway's own
-    /// account, and without the sender's roles and quota key.
+    /// The sender's password can't be had any more, since no password outlives the process. Then batches are
+    /// written with the gateway's own account, and without the sender's roles and quota key.
     pub own_account: bool,
     pub roles: Vec<String>,
     pub quota_key: String,
     /// Settings that change what is written, sorted by name.
     pub settings: Vec<(String, String)>,
-    /// Whether the table keeps a window of the batches it has stored, so that a repeat under the same id is harmless.
+    /// The table keeps a window of the batches it has stored, so that a repeat under the same id is harmless.
     pub deduplicates: bool,
-    /// Whether each of several replicas can take its rows: they share what they store, and with it the window. Else the
-    /// rows are of one server alone.
+    /// Each of several replicas can take the table's rows: they share what they store, and with it the
+    /// window. If false, the rows are of one server alone.
     pub is_replicated: bool,
-    /// Whether views hang on the table: then an error may come after the table itself has the rows.
+    /// Views hang on the table: then an error may come after the table itself has the rows.
     pub has_views: bool,
-    /// Whether the table hands its rows on to other tables, of which some may have them when another refuses.
+    /// The table hands its rows on to other tables, of which some may have them when another refuses.
     pub hands_on: bool,
-    /// Where the table has a partition key.
+    /// Partitions of the table, if it has a partition key.
     pub partitioning: Option<Partitioning>,
-    /// Where the table is Distributed and its rows were cut by shards: the one that these are of.
+    /// The shard of these rows, if the table is Distributed and its rows were cut by shards.
     pub shard: Option<Arc<ShardTable>>,
 }
 
@@ -92,69 +94,70 @@ impl Destination {
     }
 }
 
-/// A table of one shard, which stores rows of a Distributed one.
+/// A table of one shard, which stores rows of a Distributed table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ShardTable {
-    /// The shard's number, from 1 on, when the rows were cut.
+    /// Number of the shard, from 1 on, when the rows were cut.
     pub number: u32,
-    /// Which shards there were then.
+    /// Hash of the topology at that time.
     pub topology: u64,
-    /// Addresses of the shard's replicas then.
+    /// Addresses of the shard's replicas at that time.
     pub replicas: Vec<String>,
     pub database: String,
     pub table: String,
 }
 
-/// What has a flush policy and a backlog of its own: a table, or one shard of a Distributed one.
+/// The unit that has a flush policy and a backlog of its own: a table, or one shard of a Distributed one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PhysicalTable {
     pub(crate) name: TableKey,
-    /// From 1 on; 0: the table as a whole.
+    /// Number of the shard, from 1 on; 0 for the table as a whole.
     pub(crate) shard: u32,
 }
 
-/// A table's partitions.
+/// The rules for a table's partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Partitioning {
-    /// How rows are spread over them, where that is understood.
+    /// The expression that spreads rows over partitions, where that is understood.
     pub key: Option<PartitionKey>,
-    /// How many of them one INSERT may write to, where that is bounded.
+    /// Number of partitions that one INSERT may write to, where that is bounded.
     pub max_per_insert: Option<u64>,
 }
 
-/// How the rows of a destination are written.
+/// The form in which the rows of a destination are written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// In columns of these types.
+    /// Columns of these types.
     Native { types: Vec<DataType> },
-    /// As the text that their senders wrote.
+    /// The text that the senders wrote.
     Text {
         /// ClickHouse's name of the format.
         format: &'static str,
-        /// What stands once before all rows: the names of the columns, where the format has them.
+        /// Bytes that stand once before all rows: the names of the columns, where the format has them.
         header: Vec<u8>,
     },
 }
 
-/// Whether somebody hears what becomes of a batch's rows and can bring them again, for the table as it is then.
+/// The form in which a batch's rows can be brought again, for the table as it is then, by somebody who hears
+/// what becomes of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// They are acknowledged, and exist nowhere else.
+    /// The rows are acknowledged, and exist nowhere else.
     Never,
-    /// What they were read from is text.
+    /// The rows were read from text, which can be read again.
     Text,
-    /// Some came as values of the types that their table had.
+    /// Some rows came as values of the types that their table had.
     Values,
 }
 
-/// What a sink receives.
+/// A batch as a sink receives it.
 #[derive(Debug)]
 pub struct Batch {
     pub id: BatchId,
     pub destination: Arc<Destination>,
     pub rows: Rows,
     pub again: Again,
-    /// For a system that traces what it does: the span that its own belong to.
+    /// The span that the spans of the sink's system belong to, if that traces what it does.
     pub traceparent: Option<String>,
 }
 
@@ -168,7 +171,7 @@ mod tests {
         assert_eq!(id.to_string(), "01234567-89ab-4def-8123-456789abcdef");
     }
 
-    /// They stand in logs and in databases: whoever repeats a part of a batch has to come to the same.
+    /// Ids stand in logs and in databases: whoever repeats a part of a batch has to come to the same id.
     #[test]
     fn derived_ids_never_change() {
         let id = BatchId(0x0123_4567_89ab_4def_8123_4567_89ab_cdef);

@@ -13,17 +13,17 @@ use crate::sink::contract::{Load, PartCount, Sink, StoreError, Stored};
 use crate::sink::converting::{self, is_about_types, types_question, Conversion};
 use crate::sink::spread::{may_span_partitions, PARTS_AT_ONCE};
 
-/// The server may be silent for this long while it writes a batch. Past it the outcome is unknown.
+/// Time for which the server may be silent while it writes a batch. Past it the outcome is unknown.
 const STORE_TIMEOUT: Duration = Duration::from_secs(300);
 const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// In one question: as many names as stay below ClickHouse's bound on the length of a query.
+/// Number of tables in one query: as many names as stay below ClickHouse's bound on the length of a query.
 const MOST_TABLES_ASKED: usize = 2_000;
 
-/// Writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or as the text they came
-/// in.
+/// A sink that writes batches as one INSERT each, as the user whose inserts they hold: in FORMAT Native, or
+/// as the text they came in.
 pub struct ClickHouseSink {
     client: Arc<Client>,
-    /// For what was cut by shards.
+    /// The cluster, for batches that were cut by shards.
     cluster: Option<Arc<Cluster>>,
 }
 
@@ -32,7 +32,7 @@ impl ClickHouseSink {
         ClickHouseSink { client, cluster }
     }
 
-    /// Whom the rows go to.
+    /// Returns the client for the server that the rows go to.
     fn client_of(&self, destination: &Destination) -> Result<Cow<'_, Arc<Client>>, StoreError> {
         let Some(shard) = &destination.shard else { return Ok(Cow::Borrowed(&self.client)) };
         let cluster = self.cluster.as_ref().ok_or_else(|| {
@@ -42,25 +42,27 @@ impl ClickHouseSink {
     }
 }
 
-/// With these ClickHouse makes one block of a whole text, and of many blocks, which it writes only when it has read all of
-/// it: an error in any row means that no row is stored. Parallel parsing cuts texts of many megabytes only
-/// (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors name it.
+/// Settings with which ClickHouse makes one block of a whole text, and of many blocks. It writes this block
+/// only when it has read all of the text: an error in any row means that no row is stored. Parallel parsing
+/// cuts texts of many megabytes only (`min_chunk_bytes_for_parallel_parsing`), and stays as it is: errors
+/// name it.
 pub const ONE_BLOCK: [(&str, &str); 3] = [
     ("max_insert_block_size", MANY_ROWS),
     ("min_insert_block_size_rows", MANY_ROWS),
     // However many bytes the blocks before have.
     ("min_insert_block_size_bytes", "0"),
 ];
-/// And so does an INSERT that takes its rows from a SELECT.
+/// Settings for an INSERT that takes its rows from a SELECT, which writes one block with them as well.
 const WITH_A_SELECT: [(&str, &str); 4] = [ONE_BLOCK[0], ONE_BLOCK[1], ONE_BLOCK[2], ("max_insert_threads", "1")];
-/// A replica that has lost its Keeper would try for two minutes before it says so; like this it takes 6 s. Another one
-/// knows the batch if it is stored. With fewer attempts, a Keeper that is away for a moment would leave more parts of
-/// which the replica does not know for five minutes whether they count.
+/// Setting that makes a replica that has lost its Keeper say so after 6 s: it would try for two minutes
+/// before. Another replica knows the batch if it is stored. With fewer attempts, a Keeper that is away for a
+/// moment would leave more parts of which the replica does not know for five minutes whether they count.
 const BRIEFLY_AT_ONE_REPLICA: (&str, &str) = ("insert_keeper_max_retries", "6");
-/// More than a batch of text can have.
+/// Number of rows, which is more than a batch of text can have.
 const MANY_ROWS: &str = "16777216";
 
-/// What a flush sets by itself, besides what its inserts ask for. Who may not set these can't be gathered for.
+/// Returns the settings that a flush sets by itself, besides what its inserts ask for. Inserts of a user that
+/// may not set these can't be gathered.
 pub fn settings_of_flushes(
     destination: &Destination,
     spans_partitions: bool,
@@ -73,7 +75,7 @@ pub fn settings_of_flushes(
     one_block.chain(spans_partitions.then_some(PARTS_AT_ONCE)).chain(briefly)
 }
 
-/// The database and the table that take the rows.
+/// Returns the database and the table that take the rows.
 fn stored_in(destination: &Destination) -> (&str, &str) {
     match &destination.shard {
         Some(shard) => (&shard.database, &shard.table),
@@ -81,7 +83,7 @@ fn stored_in(destination: &Destination) -> (&str, &str) {
     }
 }
 
-/// The statement that writes to `destination`, by way of a SELECT if there is one.
+/// Returns the statement that writes to `destination`, by way of a SELECT if there is one.
 fn insert_statement(destination: &Destination, select: &str, format: &str) -> String {
     let mut statement = String::with_capacity(64 + 16 * destination.columns.len());
     statement.push_str("INSERT INTO ");
@@ -106,7 +108,7 @@ fn insert_statement(destination: &Destination, select: &str, format: &str) -> St
     statement
 }
 
-/// What a batch's rows are sent as.
+/// Returns the format that a batch's rows are sent in.
 fn format_of(destination: &Destination) -> &'static str {
     match &destination.form {
         Form::Native { .. } => "Native",
@@ -114,7 +116,7 @@ fn format_of(destination: &Destination) -> &'static str {
     }
 }
 
-/// `own`: the gateway's own account.
+/// Returns the call that stores a batch. `own` is the gateway's own account.
 fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: bool, statement: &str) -> Call<'a> {
     let id = batch.id.to_string();
     let mut call = call_as(batch, own, statement).param("query_id", &id).param("insert_deduplication_token", &id);
@@ -127,7 +129,7 @@ fn insert_call<'a>(batch: &'a Batch, own: &'a Credentials, spans_partitions: boo
     call.timeout(STORE_TIMEOUT)
 }
 
-/// A statement by whom the batch's rows are written.
+/// Returns a call of a statement under the account that the batch's rows are written with.
 fn call_as<'a>(batch: &'a Batch, own: &'a Credentials, statement: &str) -> Call<'a> {
     let destination = &batch.destination;
     let account = if destination.own_account { own } else { &destination.credentials };
@@ -146,7 +148,8 @@ fn call_as<'a>(batch: &'a Batch, own: &'a Credentials, statement: &str) -> Call<
     call.purpose(purpose(destination)).timeout(LOAD_TIMEOUT)
 }
 
-/// Where no other replica has the rows, none may get them: it would not know a repeat, and readers would not find them.
+/// Returns the servers that may get the rows. Where no other replica shares the rows, no other server may get
+/// them: it would not know a repeat, and readers would not find them.
 fn purpose(destination: &Destination) -> Purpose {
     let (database, table) = stored_in(destination);
     match destination.is_replicated {
@@ -155,7 +158,8 @@ fn purpose(destination: &Destination) -> Purpose {
     }
 }
 
-/// A batch may be large, and is needed for another attempt: it is lent, not copied.
+/// Returns the body of the INSERT. A batch may be large, and is needed for another attempt: it is lent, not
+/// copied.
 fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
     let destination = &batch.destination;
     match (&batch.rows, &destination.form) {
@@ -168,7 +172,8 @@ fn body(batch: &Batch) -> Vec<Cow<'_, [u8]>> {
     }
 }
 
-/// What is to be done with rows of types that the table no longer has. The question is put where they go.
+/// Asks what is to be done with rows of types that the table no longer has. The query is sent where the rows
+/// go.
 async fn conversion(client: &Client, batch: &Batch) -> Option<Conversion> {
     let (database, table) = stored_in(&batch.destination);
     let question = types_question(database, table);
@@ -182,8 +187,8 @@ fn written_rows(summary: &str) -> Option<u64> {
     rest.split('"').next()?.parse().ok()
 }
 
-/// A batch of text has as many rows as its inserts had by our count, or we don't know what we are doing. Views add to
-/// the count, and tables that hand rows on may not count them.
+/// Checks that a batch of text has as many rows as its inserts had by our count; if not, our reading of the
+/// text is wrong. Views add to the count, and tables that hand rows on may not count them.
 fn check_count(batch: &Batch, written_rows: u64) {
     let Destination { has_views, hands_on, database, table, .. } = &*batch.destination;
     let counted = batch.rows.count() as u64;
@@ -255,8 +260,8 @@ impl Sink for ClickHouseSink {
 }
 
 impl ClickHouseSink {
-    /// Has ClickHouse compare the names of the types where it would take the rows for others, and nothing of them is sent
-    /// yet. The refusal, if they are not the table's.
+    /// Lets ClickHouse compare the names of the types where it would take the rows for others, before any row
+    /// is sent. Returns the refusal if the types are not the table's.
     async fn compare_types(&self, client: &Client, batch: &Batch) -> Result<Option<Exception>, StoreError> {
         let destination = &batch.destination;
         let Some((format, header)) = converting::header(destination) else { return Ok(None) };

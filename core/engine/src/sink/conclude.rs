@@ -1,13 +1,15 @@
-//! What an error of ClickHouse's says of the rows that were sent: whether some of them may be stored.
+//! Conclusions from a ClickHouse error about the rows that were sent: whether some of them may be stored.
 //!
-//! ClickHouse takes a block through its table's expressions and constraints, hands it to the table and from there to
-//! the views that hang on it, and keeps what was written when the block is through. So an error that comes of the
-//! values, and is not a view's, was raised before anything was kept, while an error of a view is raised when the table,
-//! and other views, may already have the rows (they mostly have). The text of a view's error says that it is one.
+//! ClickHouse takes a block through its table's expressions and constraints, hands it to the table and from
+//! there to the views that hang on it, and keeps what was written when the block is through. So an error that
+//! comes from the values, and is not a view's, was raised before anything was kept. An error of a view is
+//! raised when the table, and other views, may already have the rows (they mostly have). The text of a view's
+//! error says that it is one.
 //!
-//! A batch over several partitions is written as several parts, all of them before the first is kept (`spread.rs`).
-//! What can fail between the first and the last that is kept is a disk or Keeper; values can't, and memory has been
-//! taken by then. If the table has a window, and such an error passes, the same batch is sent again.
+//! A batch over several partitions is written as several parts, all of them before the first is kept
+//! (`spread.rs`). Between the first part that is kept and the last, only a disk or Keeper can fail; values
+//! can't, and memory has been taken by then. If the table has a window, and such an error passes, the same
+//! batch is sent again.
 
 use windrow_clickhouse::{ErrorCode, Exception};
 
@@ -32,18 +34,18 @@ pub(crate) fn conclude(exception: Exception, destination: &Destination, spans_pa
     }
 }
 
-/// A replica that loses its Keeper while it commits tries again, and finds its table read-only then: what it tried first
-/// may be stored.
+/// Says whether a replica found its table read-only at last. A replica that loses its Keeper while it commits
+/// tries again, and gets this error then: what it tried first may be stored.
 fn is_read_only_at_last(exception: &Exception) -> bool {
     exception.code == ErrorCode::TABLE_IS_READ_ONLY && !exception.before_writing
 }
 
-/// The user's own limit of time was over while rows were read and computed.
+/// Says whether the user's own limit of time was over while rows were read and computed.
 fn is_timeout_before_writing(exception: &Exception) -> bool {
     exception.code == ErrorCode::TIMEOUT_EXCEEDED && exception.before_writing
 }
 
-/// Whether the same batch may be sent again, however much of it is stored.
+/// Says whether the same batch may be sent again, however much of it is stored.
 fn knows_every_part_again(destination: &Destination) -> bool {
     destination.deduplicates && !destination.has_views && !destination.hands_on
 }
@@ -64,7 +66,8 @@ fn stores_nothing(exception: &Exception, destination: &Destination, spans_partit
     !hands_on && (is_before_keeping || is_of_one_part)
 }
 
-/// Who asks, and whether the statement may run at all.
+/// Says whether the error comes from a check before anything is written: of who asks, and of whether the
+/// statement may run at all.
 fn comes_before_writing(code: ErrorCode) -> bool {
     let is_named = matches!(
         code,

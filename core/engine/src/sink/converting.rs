@@ -1,14 +1,16 @@
-//! Rows in types that their table no longer has.
+//! Conversion of rows whose types their table no longer has.
 //!
-//! A batch is sent in the types that the table had when its rows were read, and ClickHouse is told to cast nothing of it:
-//! somebody may have changed the table since, and of the text 0.5 an Int32 has not kept what the Float64 would store. What
-//! it refuses goes one of two ways:
+//! A batch is sent in the types that the table had when its rows were read, and ClickHouse is told to cast
+//! nothing of it. Somebody may have changed the table since, and of the text 0.5 an Int32 has not kept what
+//! the Float64 would store. Rows that ClickHouse refuses then go one of two ways:
 //!
-//! - ClickHouse casts it, and proves of each value that the cast loses nothing of what was read: cast back, it has to be
-//!   the same text. Else its insert fails, as one does whose values the table refuses.
-//! - Who waits for his rows is refused with them where something may have been lost before: a Decimal that keeps more
-//!   digits by now would get them from the text alone. He can send it again ([`Again`]), and it is read for the table as
-//!   it is. Rows that were acknowledged exist nowhere else any more, and are cast as they were read.
+//! - ClickHouse casts them, and proves of each value that the cast loses nothing of what was read: cast back,
+//!   the value has to be the same text. Otherwise its insert fails, as one does whose values the table
+//!   refuses.
+//! - Inserts whose senders wait are refused where something may have been lost before: a Decimal that keeps
+//!   more digits by now would get them from the text alone. The sender can send such an insert again
+//!   ([`Again`]), and it is read for the table as it is. Rows that were acknowledged exist nowhere else any
+//!   more, and are cast as they were read.
 
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::wire::write_varint;
@@ -17,13 +19,13 @@ use windrow_sql::{backquote, quote_string};
 
 use super::batch::{Again, Destination, Form};
 
-/// Settings with which ClickHouse refuses a Native block in other types than the table's, and a NULL for a column that
-/// holds none.
+/// Settings with which ClickHouse refuses a Native block in other types than the table's, and a NULL for a
+/// column that holds none.
 pub const NO_CASTS: [(&str, &str); 2] =
     [("input_format_native_allow_types_conversion", "0"), ("input_format_null_as_default", "0")];
 
-/// Whether ClickHouse, told to cast nothing, takes this type for a column that has it, and whether it can tell others
-/// from it.
+/// Says whether ClickHouse, told to cast nothing, takes this type for a column that has it, and whether it
+/// can tell others from it.
 pub fn needs_no_cast(data_type: &DataType) -> bool {
     !any_part(data_type, &|part: &DataType| {
         use DataType::*;
@@ -31,8 +33,8 @@ pub fn needs_no_cast(data_type: &DataType) -> bool {
     })
 }
 
-/// Whether ClickHouse, told to cast nothing, takes it for another type: of Enums it would compare no names, and of Tuples
-/// none of their elements.
+/// Says whether ClickHouse, told to cast nothing, would take this type for another one: of Enums it would
+/// compare no names, and of Tuples no names of their elements.
 fn is_compared_by_name(data_type: &DataType) -> bool {
     any_part(data_type, &|part: &DataType| {
         matches!(part, DataType::Enum8(_) | DataType::Enum16(_) | DataType::Tuple(TupleType { names: Some(_), .. }))
@@ -51,7 +53,7 @@ fn any_part(data_type: &DataType, is_meant: &impl Fn(&DataType) -> bool) -> bool
         }
 }
 
-/// Whether the refusal says that the table has other types by now.
+/// Says whether the refusal means that the table has other types by now.
 pub(crate) fn is_about_types(exception: &Exception, destination: &Destination) -> bool {
     let is_said = match exception.code {
         ErrorCode::TYPE_MISMATCH => true,
@@ -61,7 +63,7 @@ pub(crate) fn is_about_types(exception: &Exception, destination: &Destination) -
     is_said && casts_nothing(destination)
 }
 
-/// Whatever the code that it came with: it concerns all rows.
+/// Gives the exception the code of a type mismatch, whatever its own code was: it concerns all rows.
 pub(super) fn type_mismatch(exception: Exception) -> Exception {
     Exception { code: ErrorCode::TYPE_MISMATCH, ..exception }
 }
@@ -70,8 +72,8 @@ fn casts_nothing(destination: &Destination) -> bool {
     destination.settings.iter().any(|(name, value)| (&**name, &**value) == NO_CASTS[0])
 }
 
-/// What is sent before the rows where ClickHouse would take them for others: a header without any, of which it compares
-/// every name. The format, and the body.
+/// Returns the header that is sent before the rows where ClickHouse would take them for others. It is a
+/// header without rows, of which ClickHouse compares every name. Returns its format and the body.
 pub(super) fn header(destination: &Destination) -> Option<(&'static str, Vec<u8>)> {
     let Form::Native { types } = &destination.form else { return None };
     if !casts_nothing(destination) || !types.iter().any(is_compared_by_name) {
@@ -87,18 +89,19 @@ pub(super) fn header(destination: &Destination) -> Option<(&'static str, Vec<u8>
     Some(("RowBinaryWithNamesAndTypes", body))
 }
 
-/// What is to be done with rows that were refused for their types.
+/// The way to deal with rows that were refused for their types.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
     /// The table has these types: another spelling was refused.
     Needless,
-    /// What stands between the columns of an INSERT and its FORMAT, so that rows are stored in the types of now.
+    /// The SELECT between the columns of an INSERT and its FORMAT with which rows are stored in the types of
+    /// now.
     By(String),
-    /// A column is gone, or somebody has better rows.
+    /// The refusal stands: a column is gone, or somebody has better rows.
     Refused,
 }
 
-/// What is asked of the table: see [`conversion`].
+/// Returns the query for the table's types: see [`conversion`].
 pub(super) fn types_question(database: &str, table: &str) -> String {
     format!(
         "SELECT name, type FROM system.columns WHERE database = {} AND table = {} FORMAT JSONCompactEachRow",
@@ -107,7 +110,7 @@ pub(super) fn types_question(database: &str, table: &str) -> String {
     )
 }
 
-/// How rows of the destination's types become rows of the types that the answer tells.
+/// Returns how rows of the destination's types become rows of the types that the answer tells.
 pub(super) fn conversion(destination: &Destination, answer: &str, again: Again) -> Conversion {
     conversion_of(destination, answer, again).unwrap_or(Conversion::Refused)
 }
@@ -146,9 +149,9 @@ fn conversion_of(destination: &Destination, answer: &str, again: Again) -> Optio
     )))
 }
 
-/// Whether what was read for one type surely has all that is read of the same text for the other one, or is refused.
-/// (But for the spelling of integers: 007 has become 7.) Of values that the sender has made for the type only he knows
-/// what they were before, but that an integer was one.
+/// Says whether a value that was read for one type surely has all that is read from the same text for the
+/// other type, or is refused. (Except for the spelling of integers: 007 has become 7.) If the sender has made
+/// values for the type, only the sender knows what they were before, except that an integer was one.
 fn has_lost_nothing(sent: &DataType, now: &DataType, again: Again) -> bool {
     use DataType::*;
     let has_lost_nothing = |sent: &DataType, now: &DataType| has_lost_nothing(sent, now, again);

@@ -1,6 +1,7 @@
-//! Where batches go.
+//! Sinks: the systems where batches are stored.
 //!
-//! [`Sink`] states what the gatherer may rely on; [`ClickHouseSink`] keeps it for a ClickHouse reached over HTTP.
+//! [`Sink`] states what the gatherer may rely on; [`ClickHouseSink`] keeps it for a ClickHouse reached over
+//! HTTP.
 
 mod batch;
 mod clickhouse;

@@ -1,16 +1,17 @@
-//! Whether a batch may go into several partitions, and what makes its INSERT all or nothing then.
+//! Batches that may go into several partitions, and the setting that makes their INSERT all or nothing.
 //!
-//! MergeTree writes a part for each partition of a block. By itself it keeps each of them when the next but one is
-//! begun, so that an error in the last leaves the others stored. Asked to, it writes all of them before it keeps the
-//! first. That costs some 3 MiB of its memory for each partition (more for parts that are wide), so it is asked only
-//! where there may be several.
+//! MergeTree writes a part for each partition of a block. By itself it keeps each part when the next but one
+//! is begun, so that an error in the last leaves the others stored. If it is asked to, it writes all parts
+//! before it keeps the first. That costs some 3 MiB of its memory for each partition (more for parts that are
+//! wide), so it is asked only where there may be several.
 
 use crate::sink::batch::{Batch, Form};
 
-/// So many files and streams may be open before the first part is kept; more than any batch can need.
+/// Setting for how many files and streams may be open before the first part is kept: more than any batch can
+/// need.
 pub(crate) const PARTS_AT_ONCE: (&str, &str) = ("max_insert_delayed_streams_for_parallel_write", "100000");
 
-/// `true` also where nobody can tell.
+/// Says whether the batch may go into several partitions. Returns true also where nobody can tell.
 pub(crate) fn may_span_partitions(batch: &Batch) -> bool {
     let Some(partitioning) = &batch.destination.partitioning else { return false };
     if batch.rows.count() <= 1 {

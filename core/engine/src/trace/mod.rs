@@ -1,8 +1,9 @@
-//! What an insert did, and how long each stage took, for whoever collects traces.
+//! Traces of what an insert did, and how long each stage took, for whoever collects traces.
 //!
-//! A request that is sampled has a [`RequestTrace`]: stages are marked as they end, and all spans are made at the end of
-//! the request. What lives on behind it, in a batch, has its [`SpanContext`] only. A request that isn't sampled has
-//! nothing, and costs a comparison. Nothing here knows how spans are sent: that is an [`Exporter`].
+//! A request that is sampled has a [`RequestTrace`]: stages are marked as they end, and all spans are made at
+//! the end of the request. An insert that lives on behind its request, in a batch, has the [`SpanContext`]
+//! only. A request that isn't sampled has nothing, and costs a comparison. Nothing here knows how spans are
+//! sent: that is an [`Exporter`].
 
 mod parent;
 mod request;
@@ -15,19 +16,20 @@ pub use parent::Parent;
 pub use request::RequestTrace;
 pub use span::{Exporter, Kind, Span, SpanContext, Value};
 
-/// Decides who is traced.
+/// A tracer decides which requests are traced.
 pub struct Tracer {
     exporter: Arc<dyn Exporter>,
     sample_ratio: f64,
 }
 
 impl Tracer {
-    /// `sample_ratio` is the share of requests whose client says nothing: from 0 to 1.
+    /// Creates a tracer. Of the requests whose client says nothing, `sample_ratio` is the share that is
+    /// traced: from 0 to 1.
     pub fn new(exporter: Arc<dyn Exporter>, sample_ratio: f64) -> Tracer {
         Tracer { exporter, sample_ratio }
     }
 
-    /// A client that traces decides for its requests.
+    /// Begins the trace of a request that is sampled. A client that traces decides for its requests.
     pub fn begin(&self, parent: Option<Parent>, arrived: Instant) -> Option<RequestTrace> {
         let is_sampled = match &parent {
             Some(parent) => parent.is_sampled,

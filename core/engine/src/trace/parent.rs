@@ -1,27 +1,28 @@
 use std::sync::Arc;
 
-/// W3C's limit is 512 characters; what is longer may be left out.
+/// Longest `tracestate` that is kept, in bytes: W3C's limit is 512 characters, and a longer one may be left
+/// out.
 const MAX_STATE_BYTES: usize = 512;
 
-/// What a client says of the span that its request belongs to.
+/// The span that a request belongs to, as its client says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
     pub trace_id: u128,
     pub span_id: u64,
     pub is_sampled: bool,
-    /// What others keep in `tracestate`, passed on as it came.
+    /// Data that others keep in `tracestate`, passed on as it came.
     pub state: Arc<str>,
 }
 
 impl Parent {
-    /// Ids of 0 are nobody's.
+    /// Creates a parent. Returns `None` if one of the ids is 0, which is nobody's.
     pub fn new(trace_id: u128, span_id: u64, flags: u8, state: &[u8]) -> Option<Parent> {
         let state = std::str::from_utf8(state).ok().filter(|state| state.len() <= MAX_STATE_BYTES).unwrap_or_default();
         let is_valid = trace_id != 0 && span_id != 0;
         is_valid.then(|| Parent { trace_id, span_id, is_sampled: flags & 1 == 1, state: state.into() })
     }
 
-    /// Of the fields `traceparent` and `tracestate`, as in <https://www.w3.org/TR/trace-context/>.
+    /// Reads the fields `traceparent` and `tracestate`, as in <https://www.w3.org/TR/trace-context/>.
     pub fn of_header(traceparent: &[u8], tracestate: Option<&[u8]>) -> Option<Parent> {
         let (version, rest) = traceparent.split_at_checked(2)?;
         let version = hex(version)?;
@@ -38,7 +39,7 @@ impl Parent {
     }
 }
 
-/// Lower case only.
+/// Reads hexadecimal digits, in lower case only.
 fn hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {

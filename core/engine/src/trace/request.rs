@@ -18,7 +18,7 @@ pub struct RequestTrace {
 
 struct Noted {
     name: &'static str,
-    /// Stages, and when each ended.
+    /// Stages, and the time when each ended.
     stages: Vec<(&'static str, Instant)>,
     attributes: Vec<(&'static str, Value)>,
     error: Option<String>,
@@ -50,27 +50,28 @@ impl RequestTrace {
         }
     }
 
-    /// For what outlives the request: without what others keep in `tracestate`, which may be long.
+    /// Returns the context for what outlives the request. It is without what others keep in `tracestate`,
+    /// which may be long.
     pub fn lasting_context(&self) -> SpanContext {
         SpanContext { state: "".into(), ..self.context() }
     }
 
-    /// For spans below it, here and elsewhere.
+    /// Returns the context for spans below the request's, here and elsewhere.
     pub fn context(&self) -> SpanContext {
         self.context.clone()
     }
 
-    /// What kind of request it has turned out to be.
+    /// Sets which kind of request it has turned out to be.
     pub fn name(&self, name: &'static str) {
         self.lock().name = name;
     }
 
-    /// A stage has ended: it began with the end of the one before.
+    /// Notes that a stage has ended. It began with the end of the one before.
     pub fn mark(&self, stage: &'static str) {
         self.mark_at(stage, Instant::now());
     }
 
-    /// It ended a while ago, when it was not known yet whether it counts.
+    /// Notes that a stage ended a while ago, when it was not known yet whether it counts.
     pub fn mark_at(&self, stage: &'static str, at: Instant) {
         self.lock().stages.push((stage, at));
     }
@@ -83,12 +84,12 @@ impl RequestTrace {
         self.lock().error = Some(error.into());
     }
 
-    /// Whoever sent it is known. A stranger's request is worth no span.
+    /// Notes that the request's sender is known. A stranger's request is worth no span.
     pub fn is_of_user(&self) {
         self.is_of_user.store(true, Ordering::Relaxed);
     }
 
-    /// The request is answered.
+    /// Exports the spans, when the request is answered.
     pub fn end(self) {
         if !self.is_of_user.into_inner() {
             return;

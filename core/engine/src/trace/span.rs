@@ -3,17 +3,17 @@ use std::time::SystemTime;
 
 const MAX_TEXT_CHARS: usize = 256;
 
-/// A span that is recorded: what is known of it elsewhere.
+/// The part of a recorded span that is known elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpanContext {
     pub trace_id: u128,
     pub span_id: u64,
-    /// `tracestate`.
+    /// The field `tracestate`.
     pub state: Arc<str>,
 }
 
 impl SpanContext {
-    /// Of a trace of its own.
+    /// Creates the context of a trace of its own.
     pub fn root() -> SpanContext {
         SpanContext { trace_id: fastrand::u128(1..), span_id: fastrand::u64(1..), state: "".into() }
     }
@@ -22,7 +22,7 @@ impl SpanContext {
         SpanContext { span_id: fastrand::u64(1..), ..self.clone() }
     }
 
-    /// As the field `traceparent` has it.
+    /// Returns the context as the field `traceparent` has it.
     pub fn traceparent(&self) -> String {
         format!("00-{:032x}-{:016x}-01", self.trace_id, self.span_id)
     }
@@ -34,7 +34,7 @@ pub enum Kind {
     Server,
     /// A request that is sent.
     Client,
-    /// Work on what others have left.
+    /// Work on data that others have left.
     Consumer,
     Internal,
 }
@@ -52,7 +52,7 @@ impl From<u64> for Value {
 }
 
 impl From<&str> for Value {
-    /// Cut: some texts are of the client's choosing.
+    /// Makes a value of a text, cut after 256 characters: some texts are of the client's choosing.
     fn from(text: &str) -> Value {
         Value::Text(text.chars().take(MAX_TEXT_CHARS).collect())
     }
@@ -64,11 +64,11 @@ impl From<String> for Value {
     }
 }
 
-/// Something that has been done. Neither statements nor URLs stand in it: both may hold passwords.
+/// A step of work that has been done. Neither statements nor URLs stand in it: both may hold passwords.
 #[derive(Debug, Clone)]
 pub struct Span {
     pub context: SpanContext,
-    /// 0 for none.
+    /// Id of the parent span; 0 for none.
     pub parent_span_id: u64,
     pub name: &'static str,
     pub kind: Kind,
@@ -81,7 +81,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// One without attributes, links or error.
+    /// Creates a span without attributes, links or error.
     pub fn new(context: SpanContext, name: &'static str, kind: Kind, start: SystemTime, end: SystemTime) -> Span {
         Span {
             context,
@@ -98,7 +98,7 @@ impl Span {
     }
 }
 
-/// Takes spans at once, or drops them: whoever has made them doesn't wait.
+/// A receiver of spans. It takes spans at once, or drops them: whoever has made them doesn't wait.
 pub trait Exporter: Send + Sync {
     fn export(&self, span: Span);
 }

@@ -1,4 +1,4 @@
-//! The bytes held are bounded, and all are given back in the end.
+//! Tests that the held bytes are bounded, and that all are given back in the end.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use windrow_engine::{AckLevel, GathererOptions, PushError};
 
 use crate::support::{outcomes, Answer, Gate, Told, World};
 
-/// Room for a few inserts of one row: each takes 256 bytes and its few.
+/// Returns options with room for a few inserts of one row: each takes 256 bytes and its own few.
 fn room_for_three() -> GathererOptions {
     GathererOptions { max_buffer_bytes: 1000, max_table_bytes: 1000, ..GathererOptions::default() }
 }

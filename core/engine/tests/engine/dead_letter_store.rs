@@ -1,4 +1,4 @@
-//! What nobody waits for and can't be stored becomes a dead letter; what somebody waits for does not.
+//! Tests that an insert which can't be stored becomes a dead letter if no client waits for it, and only then.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Flushing on command, and the end.
+//! Tests of flushing on command, and of the end.
 
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ async fn a_flush_waits_for_a_flight_that_nothing_follows() {
     assert_eq!(outcomes(tickets).await, [Ok(())]);
 }
 
-/// The lane is free before the batch's senders are answered: a flush that finds no lane still has to wait for them.
+/// The lane is free before the batch's senders are answered: a flush that finds no lane still has to wait for
+/// them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flush_waits_for_the_answers_of_a_batch_that_has_just_been_stored() {
     let world = World::sealing_at(1);

@@ -1,5 +1,6 @@
-//! An error that comes again and again for one insert, whatever its code: who comes behind doesn't wait, nothing is
-//! stored twice, nobody innocent is refused, and the culprit's sender is told or has a dead letter.
+//! Tests with an error that comes again and again for one insert, whatever its code: inserts behind it don't
+//! wait, no row is stored twice, no innocent insert is refused, and the culprit's sender is told or has a
+//! dead letter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +15,21 @@ use crate::support::{outcomes, shape_of, Answer, Told, World};
 const CULPRIT: u64 = 2;
 const PER_BATCH: u64 = 4;
 const BATCHES: u64 = 12;
-/// The first batch: the culprit and its neighbours.
+/// The rows of the first batch: the culprit and its neighbours.
 const FIRST: std::ops::Range<u64> = 0..PER_BATCH;
-/// Too many parts or queries, too little room: some are let through, and it passes in the end.
+/// Errors after which no insert is given up: too many parts or queries, too little room. Some inserts are let
+/// through, and the error passes in the end.
 const NEVER_GIVEN_UP: [ErrorCode; 3] =
     [ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, ErrorCode::NOT_ENOUGH_SPACE, ErrorCode::TOO_MANY_PARTS];
-/// These only get worse by being cut.
+/// Errors that only get worse when the batch is cut.
 const OF_NUMBER: [ErrorCode; 2] = [ErrorCode::TOO_MANY_SIMULTANEOUS_QUERIES, ErrorCode::TOO_MANY_PARTS];
 
-/// All that ClickHouse has or may get, and what it will hardly get.
+/// Returns all codes that ClickHouse has or may get, and some that it will hardly get.
 fn codes() -> impl Iterator<Item = ErrorCode> {
     (1..=1_010).chain([5_000, 99_999, i32::MAX, 0, -1]).map(ErrorCode::from_number)
 }
 
-/// What a sink concludes of the code.
+/// Returns the answer that a sink draws from the code.
 fn answer(code: ErrorCode) -> Answer {
     match code {
         ErrorCode::QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING => Answer::StillRunning,
@@ -49,7 +51,7 @@ fn copies(world: &World, row: u64) -> usize {
     world.sink.stored().iter().filter(|stored| **stored == row).count()
 }
 
-/// A batch of others every few seconds, which is stored before the next one comes.
+/// Pushes a batch of other inserts every few seconds, which is stored before the next one comes.
 async fn others_come(world: &World, shape: &Arc<Shape>, what: &str) {
     for batch in 1..BATCHES {
         let rows = PER_BATCH * batch..PER_BATCH * (batch + 1);
@@ -131,7 +133,7 @@ async fn who_waits_is_told_and_nobody_else_is() {
     }
 }
 
-/// A view that is too slow for the user's own limit of time: each attempt stores the rows, and says that it failed.
+/// A view is too slow for the user's own limit of time: each attempt stores the rows, and reports a failure.
 #[tokio::test(start_paused = true)]
 async fn what_may_be_stored_each_time_is_not_sent_for_ever() {
     let world = world_with_a_culprit(Answer::LostAfterStoring);
@@ -149,7 +151,7 @@ async fn what_may_be_stored_each_time_is_not_sent_for_ever() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// Where the table knows a repeat it is given up as well, but stored once.
+/// A table that recognises a repeat stores the insert once; the insert is given up as well.
 #[tokio::test(start_paused = true)]
 async fn what_is_stored_once_however_often_it_is_sent_is_not_sent_for_ever_either() {
     let world = world_with_a_culprit(Answer::LostAfterStoring);
@@ -162,8 +164,8 @@ async fn what_is_stored_once_however_often_it_is_sent_is_not_sent_for_ever_eithe
     assert!(told.len() == 1 && told[0].contains("may or may not be stored"), "{told:?}");
 }
 
-/// A view that takes minutes for these rows: while ClickHouse is at work on them, they are neither given up nor in
-/// anybody's way.
+/// A view takes minutes for these rows: while ClickHouse works on them, they are not given up, and delay no
+/// others.
 #[tokio::test(start_paused = true)]
 async fn what_is_still_being_stored_is_waited_for() {
     let world = World::sealing_at(PER_BATCH);
@@ -185,7 +187,8 @@ async fn what_is_still_being_stored_is_waited_for() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// Where a repeat isn't recognised, nothing of it goes under another id meanwhile: it would be there twice.
+/// A repeat is not recognised here, so no piece of the batch may be sent under another id meanwhile: it would
+/// be stored twice.
 #[tokio::test(start_paused = true)]
 async fn what_is_still_being_stored_is_not_cut_up() {
     let world = World::sealing_at(PER_BATCH);
@@ -210,7 +213,8 @@ async fn what_is_still_being_stored_is_not_cut_up() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// An outage is nobody's fault: whatever its error, and however long it lasts, all is stored in the end, in order.
+/// An outage is no insert's fault: whatever its error, and however long it lasts, all is stored in the end,
+/// in order.
 #[tokio::test(start_paused = true)]
 async fn in_an_outage_nothing_is_given_up_and_order_is_kept() {
     let passing = codes().filter(|code| Exception::new(*code, "", "").is_passing());
@@ -235,7 +239,7 @@ async fn in_an_outage_nothing_is_given_up_and_order_is_kept() {
     }
 }
 
-/// An insert that never fits, with nobody behind it to show so: its neighbours are stored, and it is given up.
+/// An insert never fits, and no insert behind it shows that: its neighbours are stored, and it is given up.
 #[tokio::test(start_paused = true)]
 async fn neighbours_alone_show_who_it_is() {
     for code in [
@@ -257,7 +261,7 @@ async fn neighbours_alone_show_who_it_is() {
     }
 }
 
-/// The neighbours' own later inserts wait for nothing: what they had in the batch is stored.
+/// The neighbours' own later inserts do not wait: their rows of the batch are stored.
 #[tokio::test(start_paused = true)]
 async fn who_shared_a_batch_with_a_culprit_is_not_held_up_by_it() {
     for code in [
@@ -283,7 +287,8 @@ async fn who_shared_a_batch_with_a_culprit_is_not_held_up_by_it() {
     }
 }
 
-/// Nobody else uses the table: only by the same connection's later inserts can it be seen who is to blame.
+/// No other connection uses the table: only the same connection's later inserts can show which insert is to
+/// blame.
 #[tokio::test(start_paused = true)]
 async fn a_connection_does_not_wait_for_ever_for_its_own_insert() {
     for (code, waits) in [
@@ -306,7 +311,8 @@ async fn a_connection_does_not_wait_for_ever_for_its_own_insert() {
     }
 }
 
-/// The backend goes away twice with the same error, and stores one insert between: that is no proof against the others.
+/// The backend goes away twice with the same error, and stores one insert between: that proves nothing
+/// against the others.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_comes_and_goes_has_nothing_given_up() {
     for code in [
@@ -336,7 +342,8 @@ async fn a_backend_that_comes_and_goes_has_nothing_given_up() {
     }
 }
 
-/// A shard's table is waited for as long as it may be attached again, or made: for a minute, whoever else may be stored.
+/// A shard's table is waited for as long as it may be attached again, or created: for a minute, even if other
+/// inserts can be stored.
 #[tokio::test(start_paused = true)]
 async fn a_table_that_a_shard_has_not_is_waited_for_a_minute() {
     // It may have had another trouble before, which is no part of the minute.

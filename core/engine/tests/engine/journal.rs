@@ -1,4 +1,5 @@
-//! What was acknowledged at level `disk` is kept: over crashes, over a full memory, over a backend that is away.
+//! Tests that an insert acknowledged at level `disk` is kept: over crashes, over a full memory, over an
+//! outage of the backend.
 
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::{InsertError, InsertStatus, PushError, Withdrawal};
@@ -341,7 +342,7 @@ fn a_full_disk_refuses_until_there_is_room() {
     });
 }
 
-/// Refusals without end take nothing of what is kept for the ends of others.
+/// Endless refusals take no room that is kept for the ends of other inserts.
 #[test]
 fn however_many_a_full_disk_refuses_what_it_has_is_stored() {
     for mut machine in [Machine::new(2), Machine::new(u64::MAX), cramped()] {
@@ -380,7 +381,8 @@ fn however_many_a_full_disk_refuses_what_it_has_is_stored() {
     }
 }
 
-/// Sent, it could not be taken back while nobody knows what became of it, and its sender would wait as long.
+/// An insert that was sent could not be taken back while its outcome is unknown, and its sender would wait as
+/// long.
 #[test]
 fn what_is_not_on_the_disk_is_not_sent() {
     let machine = Machine::new(1);
@@ -462,7 +464,7 @@ fn the_end_says_what_it_leaves_and_the_next_start_stores_it() {
     assert_eq!(machine.sink.stored(), (0..8).collect::<Vec<u64>>());
 }
 
-/// With room for a few inserts in memory.
+/// Returns a machine with room for a few inserts in memory.
 fn cramped() -> Machine {
     let mut machine = Machine::new(2);
     machine.options.max_buffer_bytes = 1000;
@@ -470,7 +472,7 @@ fn cramped() -> Machine {
     machine
 }
 
-/// Those that are refused behind others are nobody's turn.
+/// Inserts that are refused behind others do not count as a turn.
 #[test]
 fn who_waits_for_its_turn_is_not_let_past_by_refusals() {
     let mut machine = cramped();
@@ -504,7 +506,7 @@ fn who_waits_for_its_turn_is_not_let_past_by_refusals() {
     });
 }
 
-/// Nobody would know of it after a crash, and who sends it again would have it stored twice.
+/// The insert would be unknown after a crash, and a client that sends it again would have it stored twice.
 #[test]
 fn an_insert_with_a_key_whose_record_could_not_be_written_is_not_sent() {
     let machine = Machine::new(100);

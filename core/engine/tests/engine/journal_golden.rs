@@ -1,5 +1,5 @@
-//! The format is what it was: the files in `golden/` are read, and written again byte for byte. With
-//! WINDROW_WRITE_GOLDEN=1 they are made anew, which a change of the format needs, under another version.
+//! Tests that the format is unchanged: the files in `golden/` are read, and written again byte for byte. With
+//! WINDROW_WRITE_GOLDEN=1 they are made anew. A change of the format needs that, under another version.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

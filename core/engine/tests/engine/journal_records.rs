@@ -1,4 +1,4 @@
-//! Records of the journal come back as they were, and what is damaged is refused.
+//! Tests that records of the journal are read as they were written, and that damaged ones are refused.
 
 use std::sync::Arc;
 

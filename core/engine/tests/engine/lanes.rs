@@ -1,4 +1,4 @@
-//! What shares a batch, what flies at the same time, and in which order.
+//! Tests of the inserts that share a batch, of flights at the same time, and of their order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The log of inserts that came to their end.
+//! Tests of the log of inserts that have ended.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! The engine: flush policies in simulated time, records of the journal, and the gatherer against a sink that does on
-//! demand what the real ones do rarely: refuses, loses the answer, hangs, panics.
+//! Tests of the engine: flush policies in simulated time, records of the journal, and the gatherer against a
+//! sink that does on demand the rare things of the real ones: refuses, loses the answer, hangs, panics.
 //!
-//! Nothing here waits for time to pass: a gate holds the sink's calls, and tests wait for calls to begin or to end. The
-//! only delays are the gatherer's own back-off.
+//! No test here waits for real time to pass: a gate holds the sink's calls, and tests wait for calls to begin
+//! or to end. The only delays are the gatherer's own back-off.
 
 mod budget;
 mod dead_letter_store;

@@ -1,4 +1,4 @@
-//! A refused batch is narrowed down until only the guilty inserts fail.
+//! Tests that a refused batch is narrowed down until only the guilty inserts fail.
 
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::Insert;
@@ -53,7 +53,7 @@ async fn what_may_be_in_the_text_of_one_insert_is_looked_for() {
     }
 }
 
-/// The 449 others are stored by the second store.
+/// The second store stores the 449 other inserts.
 #[tokio::test]
 async fn a_culprit_whose_row_is_named_costs_two_stores_and_one_for_itself() {
     for culprit in [0, 1, 224, 449] {
@@ -105,7 +105,7 @@ async fn inserts_of_several_rows_are_found_by_any_of_them() {
     assert_eq!(world.sink.call_count(), 5);
 }
 
-/// Half of the batch is bad: each hears so itself, and the others make one part.
+/// Half of the inserts are bad: each sender is told so, and the other inserts make one part.
 #[tokio::test]
 async fn many_culprits_whose_rows_are_named_make_no_parts() {
     let world = World::sealing_at(INSERTS);
@@ -119,7 +119,7 @@ async fn many_culprits_whose_rows_are_named_make_no_parts() {
     assert_eq!((parts, world.sink.call_count()), (1, 2 * culprits.len() + 1));
 }
 
-/// An error may name a row that is not to blame: a text holds what clients sent.
+/// An error may name a row that is not to blame, because its text quotes clients' data.
 #[tokio::test]
 async fn a_wrong_row_costs_stores_but_blames_nobody() {
     for row in [1, 3, 4, 5, usize::MAX] {
@@ -172,7 +172,7 @@ async fn each_part_of_a_refused_batch_has_an_id_of_its_own() {
     assert_eq!(ids.len(), calls);
 }
 
-/// Both halves hear the same, so nobody is looked for.
+/// Both halves are refused for the same reason, so no culprit is searched for.
 #[tokio::test]
 async fn what_concerns_the_whole_batch_is_not_narrowed() {
     for code in [
@@ -245,7 +245,7 @@ async fn a_flood_of_culprits_costs_two_stores_each() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// However many culprits there are, of whom an error names the row or not.
+/// No innocent insert is refused, however many culprits there are, and whether or not an error names their rows.
 #[tokio::test]
 async fn no_innocent_is_refused() {
     const MANY: u64 = 1_500;
@@ -268,7 +268,7 @@ async fn no_innocent_is_refused() {
     }
 }
 
-/// The culprit's own attempt hangs: who comes behind is stored all the same.
+/// The culprit's own attempt hangs: inserts that come behind it are stored all the same.
 #[tokio::test]
 async fn who_comes_behind_does_not_wait_for_the_search() {
     let world = World::sealing_at(4);
@@ -286,8 +286,8 @@ async fn who_comes_behind_does_not_wait_for_the_search() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// A writer whose insert was refused goes by itself the next time, and behind what it has sent before. When it is stored
-/// again, it goes with the others.
+/// A writer whose insert was refused goes alone the next time, and behind its earlier inserts. When its
+/// insert is stored again, it goes with the others.
 #[tokio::test]
 async fn who_was_refused_a_moment_ago_goes_by_itself() {
     const BAD: u64 = 7_000;
@@ -364,7 +364,7 @@ async fn a_lone_insert_too_large_for_the_memory_is_tried_on() {
     assert_eq!(world.sink.stored(), [7]);
 }
 
-/// Who waits behind a piece that comes again keeps his place among those who do.
+/// Inserts that wait behind a piece that is tried again keep their order.
 #[tokio::test(start_paused = true)]
 async fn suspects_that_wait_for_others_of_the_batch_keep_their_order() {
     const TRUSTED: u64 = 100;

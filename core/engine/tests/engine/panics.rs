@@ -1,4 +1,4 @@
-//! A sink that panics costs the batch it panicked on, and nothing else.
+//! Tests that a sink that panics costs the batch it panicked on, and nothing else.
 
 use windrow_engine::Withdrawal;
 

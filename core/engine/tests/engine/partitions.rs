@@ -1,4 +1,5 @@
-//! A batch is cut so that it goes into no more partitions than one INSERT may write to, and no insert is cut.
+//! Tests that a batch is cut so that it goes into no more partitions than one INSERT may write to, and that
+//! no insert is cut.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use windrow_engine::{sink::Partitioning, Shape};
 
 use crate::support::{outcomes, shape_of, Answer, World};
 
-/// Partitions of ten numbers each.
+/// Returns a shape with partitions of ten numbers each.
 fn partitioned(world: &World, max_per_insert: u64) -> Arc<Shape> {
     let mut destination = shape_of("t", "a");
     let key = PartitionKey::parse("intDiv(id, 10)", "UTC");
@@ -60,7 +61,7 @@ async fn many_pieces_keep_the_order() {
     assert!(pieces.iter().all(|piece| piece.len() <= 7));
 }
 
-/// A piece that was stored is answered although the next one takes its time.
+/// A piece that was stored is answered even if the next one takes long.
 #[tokio::test]
 async fn pieces_are_answered_one_by_one() {
     let world = World::sealing_at(4);

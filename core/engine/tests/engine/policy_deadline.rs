@@ -1,13 +1,14 @@
-//! `deadline` in a simulated pipeline: latency and parts, at several rates, with a sink that stalls now and then.
+//! Tests of `deadline` in a simulated pipeline: latency and parts, at several rates, with a sink that stalls
+//! sometimes.
 
 use windrow_engine::policy::{DeadlineLimits, DeadlinePolicy, Lane, Micros, Verdict};
 
-/// What a sink takes for a batch.
+/// The time that a sink takes for a batch.
 #[derive(Clone, Copy)]
 struct Cost {
     fixed_us: u64,
     per_row_ns: u64,
-    /// Of a hundred flushes, how many take three times as long.
+    /// The number of flushes in a hundred that take three times as long.
     stalls: u64,
 }
 
@@ -17,9 +18,9 @@ struct Scenario {
     max_latency_ms: u64,
     rows_per_s: u64,
     cost: Cost,
-    /// How old rows are when they come.
+    /// The age of rows when they come.
     age_us: u64,
-    /// Rows that wait at the beginning.
+    /// The number of rows that wait at the beginning.
     backlog: u64,
 }
 
@@ -35,14 +36,15 @@ const CHUNK_US: u64 = 10_000;
 const LENGTH_US: u64 = 120_000_000;
 const MAX_ROWS: u64 = 500_000;
 
-/// A batch on its way: when it ends, when it was sealed, and its rows by the time they were written.
+/// A batch on its way, with its end, its sealing, and the number of its rows for each time of writing.
 struct Flight {
     ends_at: u64,
     sealed_at: u64,
     rows: Vec<(u64, u64)>,
 }
 
-/// Rows come every 10 ms, as fast as they can be read at most; a batch is on its way while the next is gathered.
+/// Runs a scenario. Rows come every 10 ms, at most as fast as they can be read; a batch is on its way while
+/// the next is gathered.
 fn run(scenario: &Scenario, seed: u64) -> Outcome {
     let limits = DeadlineLimits {
         max_latency: Micros::from_millis(scenario.max_latency_ms),

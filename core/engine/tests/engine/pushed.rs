@@ -1,4 +1,5 @@
-//! Batches that their source has put together: they come as they are, and come again as they were.
+//! Tests of batches that their source has put together: they are stored as they come, and are the same when
+//! they come again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +63,8 @@ async fn large_parts_are_stored_and_narrowed_down_like_small_ones() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// Of one shape they go one after the other, also behind and before a buffer; other shapes and tables go beside them.
+/// Batches of one shape go one after the other, also behind and before a buffer; other shapes and tables go
+/// beside them.
 #[tokio::test]
 async fn batches_of_a_shape_go_in_the_order_of_the_calls() {
     let world = World::sealing_at(1);
@@ -113,7 +115,7 @@ async fn who_waits_for_memory_keeps_its_place() {
     assert_eq!(world.gatherer.held_bytes(), 0);
 }
 
-/// Whoever gives up while it waits takes nothing with it.
+/// A push that is given up while it waits leaves nothing behind.
 #[tokio::test]
 async fn a_push_that_is_given_up_leaves_no_trace() {
     let world = World::with(u64::MAX, GathererOptions { max_buffer_bytes: 2_000, ..GathererOptions::default() });
@@ -156,7 +158,7 @@ async fn only_members_that_are_refused_fail() {
     }
 }
 
-/// More culprits than an insert's batch would be searched for.
+/// The batch has more culprits than would be searched for in an insert's batch.
 #[tokio::test]
 async fn no_innocent_is_given_up() {
     for names_row in [false, true] {
@@ -176,7 +178,8 @@ async fn no_innocent_is_given_up() {
     }
 }
 
-/// A gateway that ends in the middle of any attempt, and one that pushes the same batch again: each row is stored once.
+/// A gateway ends in the middle of any attempt, and another one pushes the same batch again: each row is
+/// stored once.
 #[tokio::test]
 async fn a_repeat_sends_what_was_sent() {
     let members: [&[u64]; 5] = [&[1], &[2, 3], &[4], &[5], &[6, 7]];
@@ -226,7 +229,7 @@ fn world_with_culprits(names_row: bool) -> World {
     world
 }
 
-/// The partitions are cut the same way each time.
+/// The batch is cut by partitions the same way each time.
 #[tokio::test]
 async fn a_batch_over_many_partitions_is_cut_the_same_again() {
     let world = World::sealing_on_command();
@@ -270,7 +273,7 @@ async fn what_passes_is_tried_again_under_the_same_id() {
     assert!(matches!(progress.get().last_error, Some(InsertError::OutcomeUnknown(_))));
 }
 
-/// Parts of it would not be recognised when it comes again, and then goes through as a whole.
+/// Parts of the batch would not be recognised when it comes again, and then goes through as a whole.
 #[tokio::test(start_paused = true)]
 async fn what_is_too_large_for_the_moment_is_not_cut() {
     let world = World::sealing_on_command();
@@ -311,7 +314,7 @@ async fn what_may_be_stored_in_part_is_told_as_such() {
     assert_eq!(world.sink.call_count(), 1);
 }
 
-/// A right that was there when it was sent before may be gone: nobody knows what of it is stored.
+/// A right that was there when the batch was sent before may be gone: it is unknown which rows are stored.
 #[tokio::test]
 async fn a_repeat_that_is_refused_stays_in_doubt() {
     let world = World::sealing_on_command();
@@ -356,7 +359,7 @@ async fn at_the_end_what_flies_lands_or_is_told_to_be_unknown() {
     assert_eq!(told(behind).await, [Err(Told::OutcomeUnknown)]);
 }
 
-/// Who has walked away hears nothing, and the batch is stored all the same.
+/// A source that has dropped its ticket hears nothing, and the batch is stored all the same.
 #[tokio::test]
 async fn a_batch_flies_on_without_its_ticket() {
     let world = World::sealing_on_command();

@@ -1,4 +1,4 @@
-//! What is tried again, under which id and with whom.
+//! Tests of retries: which batches are tried again, under which id, and with which members.
 
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::InsertStatus;
@@ -101,7 +101,7 @@ async fn when_nobody_leaves_an_unknown_batch_it_keeps_its_id() {
     assert_eq!(world.sink.stored(), [0, 1]);
 }
 
-/// The rest of the batch may take hours; who waits is to know at once.
+/// The rest of the batch may take hours; a client that waits is to know at once.
 #[tokio::test]
 async fn an_unknown_outcome_is_told_before_the_rest_is_stored() {
     let world = World::sealing_at(2);
@@ -169,7 +169,7 @@ async fn an_id_that_is_still_in_use_after_a_lost_answer_is_tried_again_where_a_r
     assert_same_batch(&world, 3);
 }
 
-/// A half under another id would not be recognised as what the lost attempt may have stored.
+/// A half under another id would not be recognised as rows that the lost attempt may have stored.
 #[tokio::test]
 async fn a_batch_that_may_be_stored_is_not_halved() {
     let world = World::sealing_at(2);
@@ -209,7 +209,7 @@ async fn a_refusal_after_a_lost_answer_leaves_the_outcome_open_unless_the_values
     assert_eq!(world.sink.stored(), [1]);
 }
 
-/// It may be of this one query, and what comes behind it can't wait for ever.
+/// The error may concern this one query, and inserts behind it can't wait for ever.
 #[tokio::test]
 async fn what_never_passes_for_one_insert_is_given_up_in_the_end() {
     tokio::time::pause();

@@ -1,4 +1,4 @@
-//! An insert that is taken back is not stored, as long as nothing of it is on its way.
+//! Tests that an insert which is taken back is not stored, as long as no attempt with it is running.
 
 use windrow_clickhouse::ErrorCode;
 use windrow_engine::{InsertError, Withdrawal};

@@ -1,15 +1,17 @@
-//! What writers sent and were told, held in the end against what the simulated ClickHouse and the dead letters have.
+//! The inserts that writers sent and the answers that they were told, compared at the end with the contents
+//! of the simulated ClickHouse and the dead letters.
 //!
-//! 1. Acknowledged as `stored`: stored. As `disk`: stored or a dead letter. As `memory`: the same, unless its gateway
-//!    was killed.
+//! 1. Acknowledged as `stored`: stored. As `disk`: stored or a dead letter. As `memory`: the same, unless its
+//!    gateway was killed.
 //! 2. Refused, withdrawn, or failed: neither.
-//! 3. Where the table deduplicates, nothing is stored twice, nor stored and a dead letter, whatever was told. An insert
-//!    with a token is stored once however often it is sent, and by whichever gateway; but one that can't be stored
-//!    makes a dead letter each time, and may be stored when it comes again.
-//! 4. A dead letter has a reason: ClickHouse refuses the insert for good; or nobody knows whether it is stored, and a
-//!    repeat would not be recognised.
-//! 5. What is stored was sent, to that table and that shard of it, and what a writer was told is kept stands in the
-//!    order in which it was sent; unless it failed for half a minute, and nobody knows any more who sent what.
+//! 3. Where the table deduplicates, no insert is stored twice, nor stored and a dead letter, whatever was
+//!    told. An insert with a token is stored once however often it is sent, and by whichever gateway; but one
+//!    that can't be stored makes a dead letter each time, and may be stored when it comes again.
+//! 4. A dead letter has a reason: ClickHouse refuses the insert for good; or it is unknown whether it is
+//!    stored, and a repeat would not be recognised.
+//! 5. Each stored insert was sent, to that table and that shard of it. Inserts that a writer was told are
+//!    kept stand in the order in which they were sent; unless they failed for half a minute, and their senders
+//!    are not known any more.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +30,11 @@ pub(super) enum Level {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Its gateway ended before it answered, or its sender did not wait for the answer, or the answer was that nobody
-    /// knows.
+    /// The outcome is unknown: its gateway ended before it answered, or its sender did not wait for the
+    /// answer, or the answer said so.
     Nothing,
     Acknowledged,
-    /// Surely not kept, neither now nor later.
+    /// The insert is surely not kept, neither now nor later.
     Refused,
 }
 
@@ -43,44 +45,44 @@ pub(super) struct Sent {
     pub(super) level: Level,
     pub(super) life: usize,
     pub(super) told: Told,
-    /// It may have been sent several times.
+    /// True if the insert has a token. It may have been sent several times.
     has_token: bool,
     sent_at_ms: u64,
     told_at_ms: Option<u64>,
 }
 
-/// Of inserts with tokens.
+/// Figures of inserts with tokens.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct TokenCounts {
     pub(super) attempts: u64,
     pub(super) repeats: u64,
-    /// From the gateway that they came to, to their owner.
+    /// The number of hops from the gateway that an insert came to, to its owner.
     pub(super) hops: u64,
 }
 
 #[derive(Default)]
 pub(super) struct Books {
-    /// By number.
+    /// Sent inserts, by their numbers.
     sent: Vec<Sent>,
     /// The lives of the gateway that ended in an orderly way, with nothing left.
     clean_lives: Vec<usize>,
     pub(super) trace: Trace,
     pub(super) tokens: TokenCounts,
-    /// Lives that ended while another gateway lived on.
+    /// The number of lives that ended while another gateway lived on.
     pub(super) survived: u64,
 }
 
-/// What became of one insert.
+/// The outcome of one insert.
 #[derive(Debug, Default, Clone, Copy)]
 struct Fate {
     copies: u32,
     dead_letters: u32,
-    /// Those that say that the insert may be stored.
+    /// The number of dead letters that say that the insert may be stored.
     doubtful_dead_letters: u32,
 }
 
 impl Books {
-    /// An insert, or its part for one shard, gets its number.
+    /// Records an insert, or its part for one shard, and returns its number.
     pub(super) fn send(
         &mut self,
         writer: usize,
@@ -94,7 +96,7 @@ impl Books {
         self.sent.len() as u64 - 1
     }
 
-    /// It is sent in no certain life.
+    /// Records an insert with a token, which is sent in no certain life.
     pub(super) fn send_with_token(
         &mut self,
         writer: usize,
@@ -121,7 +123,7 @@ impl Books {
         self.sent.iter().filter(|sent| sent.told == told).count()
     }
 
-    /// What is wrong, in sentences; nothing if all is well.
+    /// Returns the complaints, in sentences; none if all is well.
     pub(super) fn audit(&self, system: &System, dead_letters: &[Kept]) -> Vec<String> {
         let mut complaints = system.complaints.clone();
         let mut fates = vec![Fate::default(); self.sent.len()];
@@ -177,8 +179,8 @@ impl Books {
         None
     }
 
-    /// Parts for this shard that were sent in the first life and not acknowledged so soon. A thing of the life's last
-    /// moments may have had no time.
+    /// Returns the parts for this shard that were sent in the first life and not acknowledged within the
+    /// limit. A part that was sent in the life's last moments may have had no time.
     pub(super) fn delays(&self, shard: u32, limit_ms: u64) -> Vec<String> {
         let of_life = || self.sent.iter().enumerate().filter(|(_, sent)| sent.life == 0);
         let latest_ms = of_life().map(|(_, sent)| sent.told_at_ms.unwrap_or(sent.sent_at_ms)).max().unwrap_or(0);
@@ -190,14 +192,14 @@ impl Books {
         late.map(|(insert, sent)| format!("insert {insert} ({sent:?}): delayed")).collect()
     }
 
-    /// Inserts with a token that are stored once.
+    /// Returns the number of inserts with a token that are stored once.
     pub(super) fn count_stored_tokens(&self, system: &System) -> u64 {
         let mut copies = vec![0; self.sent.len()];
         system.stored.iter().for_each(|stored| copies[stored.insert as usize] += 1);
         self.sent.iter().zip(copies).filter(|(sent, copies)| sent.has_token && *copies == 1).count() as u64
     }
 
-    /// Parts for this shard that were acknowledged in the first life.
+    /// Returns the number of parts for this shard that were acknowledged in the first life.
     pub(super) fn acknowledged_of(&self, shard: u32, level: Level) -> usize {
         let is_one = |sent: &&Sent| {
             sent.life == 0 && sent.place.shard == shard && sent.level == level && sent.told == Told::Acknowledged
@@ -209,7 +211,8 @@ impl Books {
         sent.told == Told::Acknowledged && (sent.level != Level::Memory || self.clean_lives.contains(&sent.life))
     }
 
-    /// Inserts whose writer was told that they are kept, where a later one of the same writer stands before them.
+    /// Returns a complaint for each insert whose writer was told that it is kept, and which is stored behind
+    /// a later one of the same writer.
     fn disorder(&self, system: &System, fates: &[Fate]) -> Vec<String> {
         let mut latest: BTreeMap<(usize, &PhysicalTable), u64> = BTreeMap::new();
         let mut seen = vec![false; self.sent.len()];

@@ -1,5 +1,5 @@
-//! A client whose inserts have tokens. It comes to any gateway, which hands the insert to the token's owner; it sends
-//! the insert again while it does not know that all of it is kept, and now and then when it does.
+//! A client whose inserts have tokens. It comes to any gateway, which hands the insert to the token's owner.
+//! It sends the insert again while it does not know that all of it is kept, and sometimes even when it knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,16 @@ use super::world::World;
 use super::writer::{insert_of, kind_of};
 use crate::{table_by_name, DedupKeys, DeduplicationBounds};
 
-/// So often an insert is sent, and so long the client waits in between: what a gateway takes to start again passes.
+/// The most attempts to send an insert. With the longest pause in between, they last longer than a gateway's
+/// start.
 const MOST_ATTEMPTS: u32 = 10;
 const LONGEST_PAUSE_MS: u64 = 2_000;
-/// What a client's number as a writer begins with.
+/// The first of the numbers that clients have as writers.
 const FIRST_WRITER: usize = 1_000;
-/// How rows are cut by shards.
+/// The id of the cut of rows by shards.
 const CUT: u64 = 7;
-/// Longer than a run: a repeat that comes when the index has forgotten is stored again, and rightly so.
+/// Bounds that last longer than a run: a repeat that comes when the index has forgotten is stored again, and
+/// rightly so.
 const BOUNDS: DeduplicationBounds = DeduplicationBounds { entries: 10_000, age_micros: None };
 
 pub(super) struct Client {
@@ -35,7 +37,8 @@ pub(super) struct Client {
 
 struct Tokened {
     token: u128,
-    /// The number of the part for each shard that the insert has rows for: the same whenever it is sent.
+    /// Shards that the insert has rows for, each with the number of its part: the same whenever the insert is
+    /// sent.
     parts: Vec<(u32, u64)>,
 }
 
@@ -91,7 +94,7 @@ impl Client {
         }
     }
 
-    /// What this one attempt shows.
+    /// Makes one attempt, and returns the result that it shows for each part.
     async fn attempt(&mut self, insert: &Tokened, entry: usize) -> Vec<Told> {
         let all = |told| vec![told; insert.parts.len()];
         let owner = if sabotage::is(Sabotage::LeavesTokens) { entry } else { (insert.token % 2) as usize };

@@ -1,8 +1,8 @@
-//! Two gateways at the same time before one ClickHouse, each with its own lives, and clients that go from one to the
-//! other.
+//! Two gateways at the same time in front of one ClickHouse, each with its own lives, and clients that go
+//! from one to the other.
 //!
-//! They share a runtime, so a life can't end by it being dropped. Its writers are; what else is left of it stays for
-//! ever where it is, since its disks, its sink and its dead letters have no power any more.
+//! The gateways share a runtime, so a life can't end by dropping it. Its writers are dropped; its other tasks
+//! stay forever where they are, since its disks, its sink and its dead letters have no power any more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,12 +16,13 @@ use super::system::SimSink;
 use super::world::World;
 use crate::Gatherer;
 
-/// A gateway starts again within this time.
+/// The longest time until a gateway starts again, in milliseconds.
 const LONGEST_OUTAGE_MS: u64 = 3_000;
-/// Numbers of a gateway's lives follow each other.
+/// The distance between the first life numbers of two gateways. The numbers of a gateway's lives follow each
+/// other.
 const LIVES_OF_A_GATEWAY: usize = 100;
 
-/// Where clients find the gateways that live.
+/// The gateways that live, where clients find them.
 #[derive(Clone, Default)]
 pub(super) struct Gateways {
     live: Arc<Mutex<[Option<LiveGateway>; 2]>>,
@@ -30,7 +31,7 @@ pub(super) struct Gateways {
 #[derive(Clone)]
 pub(super) struct LiveGateway {
     pub(super) gatherer: Gatherer<SimSink>,
-    /// As the gateway's life has it.
+    /// The world as the gateway's life has it.
     pub(super) world: World,
 }
 
@@ -43,7 +44,7 @@ impl Gateways {
         self.lock()[gateway] = Some(live);
     }
 
-    /// Returned is how many live on.
+    /// Notes the end of a gateway's life, and returns the number of gateways that live on.
     pub(super) fn ends(&self, gateway: usize) -> usize {
         let mut live = self.lock();
         live[gateway] = None;
@@ -55,7 +56,7 @@ impl Gateways {
     }
 }
 
-/// What went wrong that no book shows.
+/// Runs both gateways. Returns the failures that the books do not show.
 pub(super) fn live(worlds: &mut [World]) -> Result<Vec<String>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -87,7 +88,7 @@ async fn run(worlds: &mut [World]) -> Vec<String> {
     complaints
 }
 
-/// Ends with the last of them.
+/// Starts the clients. The returned task ends with the last of them.
 fn run_clients(world: &World) -> tokio::task::JoinHandle<()> {
     let mut clients = JoinSet::new();
     for (number, plan) in world.scenario.clients.iter().enumerate() {

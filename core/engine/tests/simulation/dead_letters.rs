@@ -1,5 +1,5 @@
-//! The simulated store of dead letters: it takes a while, sometimes fails, and keeps over every crash what it said it
-//! keeps.
+//! The simulated store of dead letters: it takes some time, sometimes fails, and keeps over every crash all
+//! dead letters that it has confirmed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{DeadLetterStore, DeadLettersFull, FailedInsert, InsertError, KeepErr
 #[derive(Clone)]
 pub(super) struct SimDeadLetters {
     state: Arc<Mutex<State>>,
-    /// Whether this gateway's machine still runs.
+    /// Says whether this gateway's machine still runs.
     is_powered: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
     pub(super) insert: u64,
-    /// Its error is that nobody knows whether it is stored.
+    /// True if the error says that it is unknown whether the insert is stored.
     pub(super) says_may_be_stored: bool,
     journal_id: Option<u64>,
 }

@@ -1,5 +1,6 @@
-//! The last stage of an insert, as the gateway's `insert/hand_over.rs` has it: all parts are pushed together; where one
-//! is not taken, the others are taken back; and the insert is acknowledged when all of its parts are.
+//! The last stage of an insert, like the gateway's `insert/hand_over.rs`: all parts are pushed together;
+//! where one is not taken, the others are taken back; and the insert is acknowledged when all of its parts
+//! are.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,20 +13,20 @@ use super::sabotage::{self, Sabotage};
 use super::system::SimSink;
 use crate::{Gatherer, Insert, InsertError, PushError, Shape, Ticket, Withdrawal};
 
-/// What of an insert goes to one shard, or all of it.
+/// The part of an insert for one shard, or all of it.
 pub(super) struct Part {
     pub(super) shape: Arc<Shape>,
     pub(super) insert: Insert,
 }
 
-/// For how long a client waits; `None`: until it is told.
+/// The times for which a client waits; with `None` it waits until it is told.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Patience {
     pub(super) until_taken: Option<Duration>,
     pub(super) until_stored: Option<Duration>,
 }
 
-/// What is known of each part in the end. `on_end` hears of it as soon as it is.
+/// Pushes the parts, and returns the outcome of each part. `on_end` hears of it as soon as it is known.
 pub(super) async fn hand_over(
     gatherer: &Gatherer<SimSink>,
     parts: Vec<Part>,
@@ -98,7 +99,7 @@ async fn within<F: Future>(patience: Option<Duration>, future: F) -> Option<F::O
     }
 }
 
-/// All at once, in the caller's task: dropped with it, and begun in their order.
+/// Runs all futures at once, in the caller's task: they are dropped with it, and begun in their order.
 async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
     let mut ended: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

@@ -1,5 +1,5 @@
-//! One life of the gateway, from its start to its end, on a runtime of its own whose clock stands still while anything
-//! can be done.
+//! One life of the gateway, from its start to its end, on a runtime of its own whose clock stands still while
+//! any task can run.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use super::world::{SimEnvironment, World};
 use super::writer::Writer;
 use crate::{open_journal, DeduplicationIndex, Gatherer, GathererOptions, OpenedJournal, Stores};
 
-/// Simulated time in which all has to be stored once the faults are over.
+/// The simulated time in which all has to be stored once the faults are over.
 const DRAINS_WITHIN: Duration = Duration::from_secs(7_200);
-/// Inserts of a writer in a life, and in the last one: a thousand seeds are better than a long one.
+/// The most inserts of a writer in a life, and in the last one: a thousand seeds are better than a long one.
 const MOST_INSERTS: usize = 40;
 const LAST_INSERTS: usize = 8;
 
 pub(super) struct Life {
     pub(super) world: World,
     pub(super) number: usize,
-    /// `None`: the last one, in which nothing fails.
+    /// The way in which the life ends; `None` for the last one, in which nothing fails.
     pub(super) ending: Option<Ending>,
-    /// The machine or the process has died within a call of the disk.
+    /// Wakes when the machine or the process has died within a call of the disk.
     pub(super) died: Arc<Notify>,
 }
 
-/// What runs while the life lasts.
+/// The parts of a gateway that run while the life lasts.
 struct Running {
     gatherer: Gatherer<SimSink>,
     log: Log,
     writers: JoinSet<()>,
-    /// The machine or the process has died within a call of the disk.
+    /// Wakes when the machine or the process has died within a call of the disk.
     died: Arc<Notify>,
 }
 
 impl Life {
-    /// `Err` says what went wrong that no book shows.
+    /// Runs the life on a runtime of its own. Fails with a failure that the books do not show.
     pub(super) fn live(self) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ impl Life {
         self.world.scenario.seed.wrapping_mul(1_000_003).wrapping_add(self.number as u64)
     }
 
-    /// On the runtime at hand. Afterwards nothing is left of the gateway that could do anything.
+    /// Runs the life on the current runtime. Afterwards no part of the gateway is left that could act.
     pub(super) async fn run(self) -> Result<(), String> {
         let world = self.world.clone();
         let ended = self.run_to_its_end().await;
@@ -90,7 +90,7 @@ impl Life {
         }
     }
 
-    /// `None`: it died while it tried.
+    /// Opens the journal. Returns `None` where the gateway died while it tried.
     fn open_journal(&self) -> Result<Option<(OpenedJournal, Committer<SimDisk>)>, String> {
         let scenario = &self.world.scenario;
         let options = LogOptions {
@@ -112,8 +112,9 @@ impl Life {
         }
     }
 
-    /// The same of the deduplication index, where there are tokens; `Some(None)`: there are none. Its disk fails only
-    /// with the machine: what it could not be told is not known after a restart, and that is no promise that is broken.
+    /// Opens the deduplication index in the same way, if there are tokens; `Some(None)` if there are none.
+    /// Its disk fails only with the machine: keys that it could not be told are not known after a restart,
+    /// and that breaks no promise.
     fn open_index(&self) -> Result<Option<Option<DeduplicationIndex>>, String> {
         if self.world.scenario.clients.is_empty() {
             return Ok(Some(None));
@@ -239,7 +240,7 @@ impl Life {
     }
 }
 
-/// Writes what is appended to the journal, as the committer's thread does, on a disk that takes its time.
+/// Writes records to the journal, as the committer's thread does, on a disk that takes its time.
 async fn commit(world: World, log: Log, mut committer: Committer<SimDisk>, died: Arc<Notify>, mut random: Rng) {
     loop {
         log.work().await;

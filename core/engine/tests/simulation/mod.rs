@@ -1,17 +1,18 @@
-//! The gatherer, its journal and its sink under one seed: simulated time, disk and ClickHouse, faults and crashes
-//! anywhere.
+//! The gatherer, its journal and its sink under one seed: simulated time, disk and ClickHouse, faults and
+//! crashes anywhere.
 //!
-//! A seed decides a scenario (`scenario.rs`): tables, writers, how the gateway's lives end. Each life (`life.rs`) has a
-//! runtime of its own with a clock that stands still while anything can be done, so that hours pass in a moment and a
-//! crash is the runtime being dropped. What outlives it is the `World`: the disk, the simulated ClickHouse
-//! (`system.rs`) and the books of what the writers (`writer.rs`) sent and were told. After the last life, in which
-//! nothing fails, the books are audited (`books.rs`).
+//! A seed decides a scenario (`scenario.rs`): tables, writers, and the ends of the gateway's lives. Each life
+//! (`life.rs`) has a runtime of its own with a clock that stands still while any task can run, so that hours
+//! pass in a moment and a crash means that the runtime is dropped. The `World` outlives it: the disk, the
+//! simulated ClickHouse (`system.rs`) and the books of the inserts that the writers (`writer.rs`) sent, with
+//! the answers that they were told. After the last life, in which nothing fails, the books are audited
+//! (`books.rs`).
 //!
 //! Two gateways beside each other share a runtime (`cluster.rs`), and have clients whose inserts have tokens
-//! (`client.rs`). Tables may have two shards: then an insert's parts are inserts of their own (`hand_over.rs`), and
-//! each shard has faults, and a window of known batches, of its own.
+//! (`client.rs`). Tables may have two shards: then an insert's parts are inserts of their own
+//! (`hand_over.rs`), and each shard has faults, and a window of known batches, of its own.
 //!
-//! `make simulate SEED=n` runs one seed and prints what happens; `make simulate SEEDS=n` runs many.
+//! `make simulate SEED=n` runs one seed and prints its events; `make simulate SEEDS=n` runs many.
 
 mod books;
 mod client;
@@ -39,10 +40,10 @@ use life::Life;
 use scenario::Scenario;
 use world::World;
 
-/// A part whose shard takes everything is acknowledged within this time, whatever the other shard does.
+/// The time within which a part is acknowledged whose shard takes everything, whatever the other shard does.
 const UNDELAYED: Duration = Duration::from_secs(6);
 
-/// How a seed went.
+/// The result of a seed.
 #[derive(Debug)]
 struct Report {
     seed: u64,
@@ -51,18 +52,18 @@ struct Report {
     lives: usize,
     acknowledged: usize,
     dead_letters: usize,
-    /// Of the sink, and those whose answers were lost.
+    /// The number of calls to the sink, and of those whose answers were lost.
     calls: u64,
     lost_calls: u64,
-    /// Parts for shard 1 that were acknowledged in the first life as `disk` and as `stored`.
+    /// The number of parts for shard 1 that were acknowledged in the first life, as `disk` and as `stored`.
     first_shard: [usize; 2],
     tokens: TokenCounts,
     stored_tokens: u64,
-    /// Lives that ended while the other gateway lived on.
+    /// The number of lives that ended while the other gateway lived on.
     survived: u64,
 }
 
-/// The lives of a gateway that has no other beside it, each on a runtime of its own.
+/// Runs the lives of a gateway that has no other beside it, each on a runtime of its own.
 fn live_alone(world: &mut World) -> Vec<String> {
     let mut complaints = Vec::new();
     let endings = world.endings().to_vec();

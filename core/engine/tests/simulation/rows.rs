@@ -1,5 +1,5 @@
-//! The rows of simulated inserts: each tells its insert's number, and all of them follow from it, so that whoever has a
-//! batch can say which inserts are in it and whether one is torn, doubled in part, or not as it was sent.
+//! The rows of simulated inserts. Each row shows its insert's number, and all rows follow from it, so that a
+//! batch shows which inserts are in it and whether one is torn, doubled in part, or not as it was sent.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,14 +15,14 @@ static PLAN: LazyLock<ReadPlan> = LazyLock::new(|| {
     ReadPlan::new(vec![column], ReadSettings::default())
 });
 
-/// The rows of an insert, as texts.
+/// Returns the rows of an insert, as texts.
 fn lines(insert: u64) -> Vec<String> {
     let rows = 1 + insert % 3;
     let padding = "x".repeat((insert * 7 % 41) as usize + if insert % 29 == 7 { 900 } else { 0 });
     (0..rows).map(|row| format!("{insert} {row}/{rows} {padding}")).collect()
 }
 
-/// An insert's rows, as a table of this form takes them.
+/// Returns an insert's rows, as a table of this form takes them.
 pub(super) fn rows_of(insert: u64, form: &Form) -> Rows {
     let lines = lines(insert);
     match form {
@@ -40,7 +40,8 @@ pub(super) fn payload_bytes(insert: u64) -> u64 {
     lines(insert).iter().map(|line| line.len() as u64).sum()
 }
 
-/// The numbers of the inserts that a batch is made of, in its order. `Err` says what is wrong with its rows.
+/// Returns the numbers of the inserts that a batch is made of, in its order. Fails where its rows are wrong,
+/// with the reason.
 pub(super) fn inserts_of(rows: &Rows) -> Result<Vec<u64>, String> {
     let found = match rows {
         Rows::Parsed(block) => strings_of(block),
@@ -61,7 +62,7 @@ pub(super) fn inserts_of(rows: &Rows) -> Result<Vec<u64>, String> {
     Ok(inserts)
 }
 
-/// The values of a block's one column.
+/// Returns the values of a block's one column.
 fn strings_of(block: &Block) -> Vec<String> {
     if block.rows() == 0 {
         return Vec::new();
@@ -90,8 +91,8 @@ fn text(from: &mut &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What inserts into a table, or their parts for one shard of it, have in common. Rows of odd tables are parsed, those
-/// of even ones stay text. Shard 0: the table as a whole.
+/// Returns the destination of inserts into a table, or of their parts for one shard of it. Rows of odd tables
+/// are parsed, those of even ones stay text. Shard 0 is the table as a whole.
 pub(super) fn destination_of(table: usize, plan: TablePlan, shard: u32) -> Destination {
     let of_shard = || ShardTable {
         number: shard,

@@ -1,4 +1,4 @@
-//! Which seeds are run, and what they have to show.
+//! The seeds that are run, and the least that they have to show.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,11 @@ use super::sabotage::{self, Sabotage};
 use super::scenario::Scenario;
 use super::{simulate, Report};
 
-/// Of `make test`.
+/// The number of seeds in `make test`.
 const SEEDS: u64 = 5_000;
 const SEEDS_OF_A_CLUSTER: u64 = 1_000;
 
-/// What many seeds have shown together.
+/// Figures of many seeds together.
 #[derive(Debug, Default)]
 struct Sum {
     seeds: u64,
@@ -48,7 +48,7 @@ impl Sum {
     }
 }
 
-/// Runs seeds side by side; the lowest that fails is returned.
+/// Runs seeds side by side. Returns the lowest that fails.
 fn run(
     seeds: Range<u64>,
     scenario: fn(u64) -> Scenario,
@@ -106,7 +106,8 @@ fn thousands_of_seeds_of_a_cluster_pass() {
     assert!(sum.seeds < 2 || is_enough, "too little happens to prove anything: {sum:?}");
 }
 
-/// The seed that the environment names, so many as it says, or so many as a test has the time for.
+/// Runs the seed that the environment names, the number of seeds that it gives, or as many as a test has the
+/// time for.
 fn run_many(scenario: fn(u64) -> Scenario, seeds: u64) -> Sum {
     if let Some(seed) = number_from("WINDROW_SIMULATION_SEED") {
         let report = simulate(scenario(seed), true);
@@ -143,7 +144,7 @@ fn a_shard_that_is_away_delays_no_part_for_the_other() {
     assert!(sum.first_shard.iter().all(|count| *count > SEEDS), "too little happens to prove anything: {sum:?}");
 }
 
-/// Of `make test`: each of them has fifty times as much to do.
+/// The number of seeds in `make test`: each of them has fifty times as much to do.
 const SEEDS_OF_MANY_TABLES: u64 = 40;
 
 #[test]
@@ -169,8 +170,8 @@ fn a_seed_repeats() {
     }
 }
 
-/// The simulation is worth something only if it notices what breaks the promises: each way of breaking them, by one
-/// seed of so many.
+/// Asserts that the simulation notices a sabotage. The simulation has a value only if it notices each way of
+/// breaking the promises, by one of `ENOUGH` seeds.
 fn is_noticed(sabotage: Sabotage) {
     is_noticed_in(Scenario::of, sabotage);
 }

@@ -1,13 +1,13 @@
-//! Ways of breaking the gatherer on purpose, to see that the simulation notices.
+//! Ways of breaking the gatherer on purpose, which show that the simulation notices faults.
 //!
-//! A simulated gateway runs on one thread, so what is broken is broken for that thread alone: other tests go on beside
-//! it.
+//! A simulated gateway runs on one thread, so the gatherer is broken for that thread alone: other tests go on
+//! beside it.
 
 use std::cell::Cell;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sabotage {
-    /// Nothing of the journal is synced.
+    /// No write of the journal is synced.
     SkipsSync,
     /// An insert is acknowledged before it is on the disk.
     AcknowledgesEarly,
@@ -17,7 +17,7 @@ pub(crate) enum Sabotage {
     DropsSegmentsEarly,
     /// The journal says that inserts are done before they are stored.
     WritesDoneEarly,
-    /// What an earlier life has sent goes under another id.
+    /// A batch that an earlier life has sent goes under another id.
     ForgetsIdAfterCrash,
     /// An insert is acknowledged when one of its parts is.
     AcknowledgesParts,
@@ -29,12 +29,12 @@ thread_local! {
     static COMMITTED: Cell<Option<Sabotage>> = const { Cell::new(None) };
 }
 
-/// Whether the gatherer is broken in this way.
+/// Says whether the gatherer is broken in this way.
 pub(crate) fn is(sabotage: Sabotage) -> bool {
     COMMITTED.get() == Some(sabotage)
 }
 
-/// This thread's gatherers are broken until what is returned is dropped.
+/// Breaks this thread's gatherers until the returned value is dropped.
 pub(super) fn commit(sabotage: Option<Sabotage>) -> Broken {
     COMMITTED.set(sabotage);
     Broken

@@ -1,4 +1,4 @@
-//! What a seed decides before anything happens.
+//! The decisions that a seed makes before the run begins.
 
 use fastrand::Rng;
 
@@ -10,14 +10,14 @@ pub(super) struct Scenario {
     pub(super) seed: u64,
     pub(super) tables: Vec<TablePlan>,
     pub(super) writers: Vec<WriterPlan>,
-    /// Every so manieth insert is refused by ClickHouse for good; 0: none.
+    /// The distance between inserts that ClickHouse refuses for good, in insert numbers; 0 for no such inserts.
     pub(super) poison_every: u64,
-    /// Of inserts with tokens.
+    /// Clients, whose inserts have tokens.
     pub(super) clients: Vec<ClientPlan>,
-    /// Of each gateway, how each life ends; one more follows in which all is well.
+    /// The ends of each gateway's lives; one more life follows in which nothing fails.
     pub(super) endings: Vec<Vec<Ending>>,
     pub(super) life_ms: u64,
-    /// Of calls of a thousand, how many fail while the weather is bad.
+    /// The most calls in a thousand that fail while there are faults.
     pub(super) system_faults: u32,
     pub(super) disk_faults: u32,
     /// A shard that takes nothing before the last life.
@@ -26,25 +26,25 @@ pub(super) struct Scenario {
     pub(super) max_journal_bytes: u64,
     pub(super) max_table_journal_bytes: u64,
     pub(super) segment_bytes: u64,
-    /// A sync of the disk takes up to this long.
+    /// The longest time that a sync of the disk takes, in milliseconds.
     pub(super) slowest_sync_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TablePlan {
     pub(super) deduplicates: bool,
-    /// Its inserts are cut by shards, of which there are two.
+    /// True if its inserts are cut by shards, of which there are two.
     pub(super) is_sharded: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct WriterPlan {
     pub(super) table: usize,
-    /// Drawn for each insert.
+    /// The ack levels, of which one is drawn for each insert.
     pub(super) levels: Vec<Level>,
-    /// Between two inserts, at the most.
+    /// The longest pause between two inserts, in milliseconds.
     pub(super) pause_ms: u64,
-    /// Of a hundred inserts, for how many the writer has not the patience to wait for an answer.
+    /// The number of inserts in a hundred for which the writer does not have the patience to wait for an answer.
     pub(super) impatient: u32,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct ClientPlan {
     pub(super) table: usize,
     pub(super) level: Level,
     pub(super) inserts: usize,
-    /// Between two inserts, at the most.
+    /// The longest pause between two inserts, in milliseconds.
     pub(super) pause_ms: u64,
 }
 
@@ -61,9 +61,9 @@ pub(super) struct ClientPlan {
 pub(super) enum Ending {
     /// The machine loses its power, within a call of the disk or between two.
     PowerFails { within_calls: Option<u32> },
-    /// The process is killed; the machine and what it has cached live on.
+    /// The process is killed; the machine and its caches live on.
     Killed { within_calls: Option<u32> },
-    /// An orderly end, in the time that it is given.
+    /// The gateway ends in order, in the time that it is given.
     ShutDown { limit_ms: u64 },
 }
 
@@ -74,7 +74,7 @@ impl Scenario {
         Scenario::with(seed, random, tables, writers)
     }
 
-    /// The same where lanes have to take turns.
+    /// Returns a scenario like that of [`of`](Scenario::of), where lanes have to take turns.
     pub(super) fn of_many_tables(seed: u64) -> Scenario {
         let random = Rng::with_seed(seed ^ 0x3a11_7ab1);
         let scenario = Scenario::with(seed, random, 300, 150);
@@ -86,7 +86,8 @@ impl Scenario {
         }
     }
 
-    /// The same where tables have shards, and two gateways stand before them.
+    /// Returns a scenario like that of [`of`](Scenario::of), where tables have shards, and two gateways stand
+    /// in front of them.
     pub(super) fn of_cluster(seed: u64) -> Scenario {
         let mut random = Rng::with_seed(seed ^ 0xc1a5_7e45);
         let (tables, writers) = (random.usize(1..=3), random.usize(1..=5));
@@ -97,7 +98,8 @@ impl Scenario {
         scenario
     }
 
-    /// Shard 2 is away for a whole life in which nothing else is wrong and nobody loses patience.
+    /// Returns a scenario in which shard 2 is away for a whole life, nothing else fails, and no writer loses
+    /// patience.
     pub(super) fn of_shard_away(seed: u64) -> Scenario {
         let mut random = Rng::with_seed(seed ^ 0xa3a1_0002);
         let tables = random.usize(1..=3);
@@ -119,7 +121,7 @@ impl Scenario {
         }
     }
 
-    /// The shards that have faults of their own. 0: tables that have none.
+    /// Returns the shards that have faults of their own. 0 stands for tables without shards.
     pub(super) fn shards(&self) -> std::ops::RangeInclusive<u32> {
         0..=if self.tables.iter().any(|table| table.is_sharded) { SHARDS } else { 0 }
     }
@@ -151,7 +153,7 @@ impl Scenario {
 }
 
 impl TablePlan {
-    /// Where the rows of an insert go: to one shard, or to both.
+    /// Returns the shards that the rows of an insert go to: one shard, or both.
     pub(super) fn shards_of_insert(self, random: &mut Rng) -> Vec<u32> {
         match self.is_sharded {
             false => vec![0],
@@ -189,7 +191,7 @@ impl WriterPlan {
 }
 
 impl Ending {
-    /// Which call of the disk is the last, where one is.
+    /// Returns the call of the disk that is the last one, if the life ends within a call.
     pub(super) fn within_calls(self) -> Option<u32> {
         match self {
             Ending::PowerFails { within_calls } | Ending::Killed { within_calls } => within_calls,

@@ -1,9 +1,9 @@
-//! The simulated ClickHouse: it outlives the gateway's lives, stores each batch at one moment, and recognises a batch
-//! that comes again under its id where the table deduplicates.
+//! The simulated ClickHouse: it outlives the gateway's lives, stores each batch at one moment, and recognises
+//! a batch that comes again under its id where the table deduplicates.
 //!
-//! A call takes time before and after that moment. It may be lost on the way there or back, refused for now or for
-//! good, or go on when nobody listens any more: then it is stored later, and whoever sends it again until then hears
-//! that it still runs.
+//! A call takes time before and after that moment. The call may be lost on the way there or back, refused for
+//! now or for good, or go on when no gateway listens any more: then its batch is stored later, and a gateway
+//! that sends the batch again until then is told that the call still runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,22 +19,22 @@ use windrow_log::simulation::Trace;
 use super::rows::inserts_of;
 use super::time::SimTime;
 
-/// Of a table that is cut by shards.
+/// The number of shards of a table that is cut by shards.
 pub(super) const SHARDS: u32 = 2;
 
-/// How often calls go wrong, of a thousand.
+/// The rates at which calls fail, of a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SystemFaults {
     pub(super) not_sent: u32,
     pub(super) refused_for_now: u32,
     pub(super) lost: u32,
-    /// Lost, and going on all the same.
+    /// The rate of calls that are lost, and run on all the same.
     pub(super) runs_on: u32,
-    /// The user's rights are gone for a while: for good, as far as anybody can say.
+    /// True if the user's rights are gone for a while. For the gateway that looks permanent.
     pub(super) is_revoked: bool,
-    /// Nobody answers: calls hang for a while and aren't sent.
+    /// True if the shard does not answer: calls hang for a while and aren't sent.
     pub(super) is_away: bool,
-    /// A call takes up to this long.
+    /// The longest time that a call takes, in milliseconds.
     pub(super) slowest_ms: u64,
 }
 
@@ -42,24 +42,24 @@ pub(super) struct SystemFaults {
 pub(super) struct SimSink {
     system: Arc<Mutex<System>>,
     time: SimTime,
-    /// This gateway's life. What comes after it is not its own.
+    /// The end of this gateway's life. Later lives have their own sinks.
     ended: Arc<Signal>,
-    /// Whether this gateway's machine still runs; where it doesn't, its calls are none.
+    /// Says whether this gateway's machine still runs. If it doesn't, its calls don't count.
     is_powered: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 pub(super) struct System {
     random: Rng,
-    /// Of each shard, by its number; 0: of tables that have none.
+    /// The faults of each shard, by its number; 0 for tables without shards.
     pub(super) faults: [SystemFaults; SHARDS as usize + 1],
-    /// Every so manieth insert is refused for good; 0: none.
+    /// The distance between inserts that are refused for good, in insert numbers; 0 for no such inserts.
     poison_every: u64,
     deduplicating: BTreeSet<String>,
-    /// Each shard of a table remembers by itself what it has stored.
+    /// The batches that each shard of a table has stored, and remembers by itself.
     known: BTreeSet<(PhysicalTable, u128)>,
     running: Vec<Running>,
     pub(super) stored: Vec<StoredInsert>,
-    /// What was sent under an id, for ever.
+    /// The inserts that were sent under each id, kept to the end of the run.
     sent: BTreeMap<u128, Vec<u64>>,
     pub(super) complaints: Vec<String>,
     pub(super) trace: Trace,
@@ -68,11 +68,12 @@ pub(super) struct System {
     pub(super) lost_calls: u64,
     /// Inserts that were in a batch which was refused for want of rights.
     revoked: BTreeSet<u64>,
-    /// When a batch with this insert was first refused for now.
+    /// The time when a batch with this insert was first refused for now.
     failing_since_ms: BTreeMap<u64, u64>,
-    /// Count of the times that the outcome of a batch with this insert was unknown, where a repeat isn't recognised.
+    /// The number of times that the outcome of a batch with this insert was unknown, where a repeat isn't
+    /// recognised.
     unknown: BTreeMap<u64, u32>,
-    /// Of each table: until when an insert was refused for now again and again.
+    /// The time until which an insert of each table was refused for now again and again.
     failing_long_until_ms: BTreeMap<PhysicalTable, u64>,
 }
 
@@ -81,7 +82,7 @@ pub(super) struct StoredInsert {
     pub(super) insert: u64,
 }
 
-/// A call that nobody listens to.
+/// A call to which no gateway listens.
 struct Running {
     call: Call,
     ends_at_ms: u64,
@@ -136,7 +137,7 @@ impl System {
         self.deduplicating.contains(&place.name.table)
     }
 
-    /// Whether an insert was ever refused for good.
+    /// Says whether an insert was ever refused for good.
     pub(super) fn has_refused(&self, insert: u64) -> bool {
         self.is_poison(insert) || self.revoked.contains(&insert)
     }
@@ -146,7 +147,8 @@ impl System {
         self.unknown.get(&insert).is_some_and(|times| *times >= MOST_UNKNOWN)
     }
 
-    /// Whether an insert of the table failed then or later for so long that what may be somebody else's goes before it.
+    /// Says whether an insert of the table failed then or later for so long that inserts of others may go
+    /// before it.
     pub(super) fn fails_for_long_after(&self, place: &PhysicalTable, at_ms: u64) -> bool {
         self.failing_long_until_ms.get(place).is_some_and(|until_ms| at_ms <= *until_ms)
     }
@@ -182,8 +184,8 @@ impl System {
         (call, course)
     }
 
-    /// An id means the same members for ever, less those that come to their end in another way before a crash. More
-    /// than before would be dropped, where what there was before is stored.
+    /// Notes the members of a batch. An id always means the same members, except those that end in another
+    /// way before a crash. Additional members would be dropped, where the earlier ones are stored.
     fn take_note(&mut self, call: &Call, now_ms: u64) {
         for number in [now_ms, call.id as u64].iter().chain(&call.inserts) {
             self.trace.add_number(*number);
@@ -245,7 +247,7 @@ impl System {
         }
     }
 
-    /// The moment in which a batch is stored, or refused for good.
+    /// Stores a batch, or refuses it for good, at one moment.
     fn store(&mut self, call: &Call) -> Result<(), Exception> {
         if self.deduplicates(&call.place) && self.known.contains(&(call.place.clone(), call.id)) {
             return Ok(());
@@ -259,7 +261,7 @@ impl System {
         Ok(())
     }
 
-    /// A constraint's error names a row, others don't.
+    /// Returns the error of a refusal. A constraint's error names a row, others don't.
     fn refusal(&mut self, call: &Call, index: usize) -> Exception {
         let names_row = call.inserts[index].is_multiple_of(2);
         match names_row {
@@ -278,7 +280,7 @@ impl System {
         self.running.sort_by_key(|running| (running.ends_at_ms, running.call.id));
     }
 
-    /// Stores what has run on until now.
+    /// Stores the batches of calls that have run on until now.
     pub(super) fn end_running(&mut self, now_ms: u64) {
         while self.running.first().is_some_and(|running| running.ends_at_ms <= now_ms) {
             let Running { call, .. } = self.running.remove(0);
@@ -320,7 +322,7 @@ impl SimSink {
         self.system.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Time passes. False: the gateway's life has ended meanwhile, and there is no afterwards.
+    /// Lets time pass. Returns false where the gateway's life has ended meanwhile; the call then never returns.
     async fn lives_on(&self, duration: Duration) -> bool {
         tokio::select! {
             biased;
@@ -338,7 +340,8 @@ impl SimSink {
 /// A call whose end the gateway may not live to see.
 struct Sent<'a> {
     sink: &'a SimSink,
-    /// If it goes on then, with the time at which it ends. Drawn before: a runtime drops its tasks in no certain order.
+    /// The call that runs on in that case, with the time at which it ends. It is drawn before, because a
+    /// runtime drops its tasks in no certain order.
     runs_on: Option<Running>,
 }
 

@@ -2,7 +2,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-/// Time that goes on from one life of the gateway to the next, each of which has a runtime, and so a clock, of its own.
+/// Time that goes on from one life of the gateway to the next, each of which has a runtime, and so a clock,
+/// of its own.
 #[derive(Clone, Default)]
 pub(super) struct SimTime {
     state: Arc<Mutex<State>>,
@@ -20,14 +21,14 @@ impl SimTime {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called first thing in a life.
+    /// Begins a life. It has to be the first call in it.
     pub(super) fn begin_life(&self) {
         let mut state = self.lock();
         state.life_began = Some(Instant::now());
         state.life_began_ms = state.latest_ms;
     }
 
-    /// Only within a life.
+    /// Returns the time. May only be called within a life.
     pub(super) fn now_ms(&self) -> u64 {
         let mut state = self.lock();
         let elapsed = state.life_began.map_or(0, |began| began.elapsed().as_millis() as u64);
@@ -35,7 +36,7 @@ impl SimTime {
         state.latest_ms
     }
 
-    /// The latest moment that anybody asked for: who is being torn down has no clock any more.
+    /// Returns the latest time that was asked for: a life that is being dropped has no clock any more.
     pub(super) fn latest_ms(&self) -> u64 {
         self.lock().latest_ms
     }

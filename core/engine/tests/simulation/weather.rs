@@ -1,4 +1,4 @@
-//! What fails, and how often, at which time of a life.
+//! The faults, and their rates at each time of a life.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use windrow_log::simulation::DiskFaults;
 use super::system::SystemFaults;
 use super::world::World;
 
-/// Nothing fails.
+/// Ends all faults.
 pub(super) fn calm(world: &World) {
     world.system().faults.fill(SystemFaults { slowest_ms: 50, ..SystemFaults::default() });
     world.dead_letter_state().failures_per_thousand = 0;
     world.disk.set_faults(DiskFaults::default());
 }
 
-/// Changes for as long as the life lasts.
+/// Changes the faults for as long as the life lasts.
 pub(super) async fn weather(world: World, mut random: Rng) {
     loop {
         if let Some(shard) = world.scenario.shard_away {

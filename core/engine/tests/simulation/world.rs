@@ -1,4 +1,4 @@
-//! What outlives the gateway: the machine's disk, ClickHouse, the writers' books, time.
+//! The parts that outlive the gateway: the machine's disk, ClickHouse, the writers' books, time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,21 +22,22 @@ pub(super) struct World {
     pub(super) time: SimTime,
     pub(super) system: Arc<Mutex<System>>,
     dead_letters: Arc<Mutex<dead_letters::State>>,
-    /// Which of the gateways' this view of the world is, from 0 on. What follows is its own.
+    /// The number of the gateway that has this view of the world, from 0 on. Its disks and the end of its
+    /// life are its own.
     pub(super) gateway: usize,
     /// The gateway's folder, as this life has it.
     pub(super) disk: SimDisk,
-    /// The folder of its deduplication index.
+    /// The folder of the gateway's deduplication index.
     pub(super) index: SimDisk,
-    /// This life has ended.
+    /// Happens when this life has ended.
     pub(super) ended: Arc<Signal>,
     books: Arc<Mutex<Books>>,
     pub(super) gateways: Gateways,
-    /// Nobody sends an insert with a token any more.
+    /// Happens when no client will send an insert with a token any more.
     pub(super) clients_ended: Arc<Signal>,
-    /// Writers begin no more inserts.
+    /// True if writers begin no more inserts.
     winding_up: Arc<AtomicBool>,
-    /// Prints what happens.
+    /// True if events are printed.
     is_told: bool,
 }
 
@@ -66,7 +67,7 @@ impl World {
         }
     }
 
-    /// The same world as another gateway has it.
+    /// Returns the same world as another gateway has it.
     pub(super) fn beside(&self, gateway: usize) -> World {
         let seed = self.scenario.seed ^ ((gateway as u64) << 48);
         World {
@@ -80,7 +81,7 @@ impl World {
         }
     }
 
-    /// For the life after one that has ended so.
+    /// Prepares the world for the life after one that has ended in this way.
     pub(super) fn begin_anew(&mut self, ending: Option<Ending>) {
         let next = match ending {
             Some(Ending::PowerFails { .. }) => SimDisk::restart,
@@ -93,7 +94,7 @@ impl World {
         &self.scenario.endings[self.gateway]
     }
 
-    /// Whether this gateway's machine still runs. A disk that loses its power takes the other along.
+    /// Says whether this gateway's machine still runs. A disk that loses its power stops the other disk too.
     pub(super) fn is_powered(&self) -> bool {
         self.disk.is_powered() && self.index.is_powered()
     }
@@ -121,7 +122,7 @@ impl World {
         self.dead_letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a machine without power says is heard by nobody.
+    /// Records an answer. Answers of a machine without power reach no writer.
     pub(super) fn tell(&self, insert: u64, told: Told) {
         if self.is_powered() {
             self.say(|| format!("insert {insert}: {told:?}"));
@@ -144,7 +145,7 @@ impl World {
         self.winding_up.load(Ordering::Relaxed)
     }
 
-    /// Of what all gateways share.
+    /// Returns the trace of the parts that all gateways share.
     pub(super) fn trace(&self) -> Trace {
         let mut trace = self.books().trace;
         trace.add(self.system().trace.to_string().as_bytes());
@@ -152,7 +153,7 @@ impl World {
         trace
     }
 
-    /// Of what the gateway has of its own.
+    /// Adds the traces of the gateway's own parts.
     pub(super) fn add_own_trace(&self, trace: &mut Trace) {
         for disk in [&self.disk, &self.index] {
             trace.add(disk.trace().to_string().as_bytes());
@@ -168,7 +169,7 @@ fn disk_of(seed: u64) -> SimDisk {
     disk
 }
 
-/// Time and chance of one life.
+/// The time and the random numbers of one life.
 pub(super) struct SimEnvironment {
     pub(super) time: SimTime,
     pub(super) drawn: AtomicU64,

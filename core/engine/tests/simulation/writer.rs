@@ -1,4 +1,4 @@
-//! A client: one insert after the other, each with an answer, or given up.
+//! A writer: it sends one insert after the other, each with an answer, or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) struct Writer {
     pub(super) number: usize,
     pub(super) life: usize,
     pub(super) plan: WriterPlan,
-    /// At the most: a thousand seeds are better than a long one.
+    /// The most inserts: a thousand seeds are better than a long one.
     pub(super) inserts: usize,
     pub(super) random: Rng,
 }
@@ -81,7 +81,7 @@ impl Writer {
     }
 }
 
-/// `number` is what its rows tell.
+/// Returns an insert whose rows show `number`.
 pub(super) fn insert_of(number: u64, writer: u64, level: Level, shape: &Shape, kind: &Arc<InsertKind>) -> Insert {
     Insert {
         rows: rows_of(number, &shape.destination().form),

@@ -1,11 +1,11 @@
 use serde_json::Value;
 use windrow_http::{Method, RequestHead, ResponseBuilder};
 
-/// What the admin port answers.
+/// An answer of the admin port to one request.
 pub(super) struct Answer {
     status: u16,
     kind: &'static str,
-    /// The name under which a browser would keep it.
+    /// The name under which a browser saves the body.
     file_name: Option<String>,
     body: Vec<u8>,
 }
@@ -23,7 +23,7 @@ impl Answer {
         Answer::new(status, "application/json", format!("{value}\n"))
     }
 
-    /// An error of the API, as a sentence.
+    /// Makes an answer with an error of the API, which is a sentence in JSON.
     pub(super) fn error(status: u16, sentence: &str) -> Answer {
         Answer::json(status, &serde_json::json!({ "error": sentence }))
     }

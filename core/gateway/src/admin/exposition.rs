@@ -1,7 +1,7 @@
-//! Prometheus's plain text format (0.0.4) out of OpenMetrics, which is what the metrics library writes.
+//! Prometheus's plain text format (0.0.4), made out of OpenMetrics, which the metrics library writes.
 //!
-//! OpenMetrics names a counter without its `_total` in HELP and TYPE, has UNIT lines and ends with `# EOF`. Prometheus
-//! reads both, many other tools only the older one.
+//! OpenMetrics names a counter without its `_total` in HELP and TYPE, has UNIT lines and ends with `# EOF`.
+//! Prometheus reads both formats, many other tools only the older one.
 
 use std::collections::HashSet;
 use std::fmt::Write;

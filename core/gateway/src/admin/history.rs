@@ -1,5 +1,5 @@
-//! The last hour at a step of a second: what the dashboard draws. It takes [`STEPS`] samples of 27 numbers of 4 bytes,
-//! 389 KB, whatever there is to be seen.
+//! The last hour in steps of a second, for the dashboard's charts. It takes [`STEPS`] samples of 27 numbers
+//! of 4 bytes, 389 KB, whatever the load is.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -16,11 +16,11 @@ use crate::state::State;
 
 const STEP: Duration = Duration::from_secs(1);
 const STEPS: usize = 3600;
-/// Tallies are kept at this step, and for a minute.
+/// Number of steps between two tallies. Tallies are kept for a minute.
 const TALLY_STEPS: usize = 5;
 const TALLIES: usize = 60 / TALLY_STEPS;
 
-/// The series, in the order of a sample's numbers.
+/// Names of the series, in the order of a sample's numbers.
 const NAMES: [&str; 24] = [
     "inserts_per_second",
     "rows_per_second",
@@ -47,12 +47,12 @@ const NAMES: [&str; 24] = [
     "forwarded_per_second",
     "dead_letters",
 ];
-/// Of the process, behind the others.
+/// Names of the process's own series, which follow the others in a sample.
 const PROCESS_NAMES: [&str; 3] = ["connections", "cpu_cores", "memory_bytes"];
-/// Nobody but ClickHouse has parts.
+/// Names of the series about parts, which only ClickHouse has.
 const OF_PARTS: [&str; 2] = ["parts_per_second", "parts_active"];
 
-/// Not known is NaN.
+/// A number for each series; NaN where the number is not known.
 type Sample = [f32; NAMES.len() + PROCESS_NAMES.len()];
 
 pub(super) struct History {
@@ -61,13 +61,13 @@ pub(super) struct History {
 
 struct Ring {
     samples: VecDeque<Sample>,
-    /// When the last of them was taken.
+    /// Time of the last sample, in milliseconds since 1970.
     last_ms: u64,
-    /// Of the last minute, the oldest first.
+    /// Tallies of the last minute, the oldest first.
     tallies: VecDeque<Tallied>,
 }
 
-/// What was counted for the figures of the last minute.
+/// Counts at one moment, from which the figures of the last minute are computed.
 #[derive(Clone)]
 pub(super) struct Tallied {
     pub(super) at: Instant,
@@ -75,7 +75,7 @@ pub(super) struct Tallied {
     pub(super) otlp: [SignalCounts; SIGNALS.len()],
 }
 
-/// What counters said at one moment.
+/// Values of the counters at one moment.
 struct Counted {
     at: Instant,
     figures: TableFigures,
@@ -97,7 +97,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Takes samples for as long as it is polled.
+    /// Takes a sample each second, for as long as the future is polled.
     pub(super) async fn record(&self, gatherer: &Gatherer<BackendSink>, state: &State) {
         let mut ticks = tokio::time::interval(STEP);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -120,12 +120,12 @@ impl History {
         }
     }
 
-    /// What was counted a minute ago, or at the start.
+    /// Returns the counts of a minute ago, or of the start.
     pub(super) fn tallied_before(&self) -> Option<Tallied> {
         self.lock().tallies.front().cloned()
     }
 
-    /// The samples that were taken after `since_ms`.
+    /// Returns the samples that were taken after `since_ms`, as JSON.
     pub(super) fn json(&self, since_ms: u64, has_parts: bool) -> Value {
         let ring = self.lock();
         let step_ms = STEP.as_millis() as u64;
@@ -148,8 +148,8 @@ impl History {
 }
 
 impl Ring {
-    /// A sample's place says when it was taken. Where none was, since the machine stood still, the place stays empty; a
-    /// clock that was set back or far ahead begins anew.
+    /// Adds a sample, at the position that its time says. Positions without a sample, because the machine
+    /// stood still, are filled with NaN. A clock that was set back or far ahead makes the ring begin anew.
     fn add(&mut self, sample: Sample, at_ms: u64) {
         let step_ms = STEP.as_millis() as u64;
         let steps = (at_ms + step_ms / 2).saturating_sub(self.last_ms) / step_ms;
@@ -168,7 +168,7 @@ impl Ring {
 }
 
 impl Counted {
-    /// `since`: how long it is since the last time.
+    /// Reads the counters. `since` is the time since they were last read.
     fn now(gatherer: &Gatherer<BackendSink>, state: &State, since: Duration) -> Counted {
         let tallies = state.metrics.tally_counts();
         Counted {
@@ -234,7 +234,7 @@ pub(super) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// Four digits are more than anybody sees.
+/// Returns a number as JSON, with four significant digits: more can't be seen in a chart.
 fn number(value: f32) -> Value {
     if !value.is_finite() {
         return Value::Null;

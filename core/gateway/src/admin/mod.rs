@@ -1,4 +1,4 @@
-//! The admin port: health, metrics, the dashboard, what is under way as JSON, and the dead letters.
+//! The admin port: health, metrics, the dashboard, the gateway's state as JSON, and the dead letters.
 
 mod answer;
 mod dead_letters;
@@ -40,10 +40,10 @@ pub use dead_letters::{dead_letter_json, listing_json};
 
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
 const DRAIN: &str = "/api/v1/replicas/drain";
-/// A selection of some ten thousand dead letters by their ids.
+/// Largest body, in bytes: enough to select some ten thousand dead letters by their ids.
 const MAX_BODY_BYTES: usize = 1 << 20;
-/// Nobody has to be known to open one, and the files of the process are the data port's, too. One more is closed at
-/// once.
+/// Largest number of connections; one more is closed at once. Anybody can open a connection, and the
+/// process's file descriptors are shared with the data port.
 pub const MAX_ADMIN_CONNECTIONS: usize = 500;
 
 const PATHS: &str =
@@ -58,19 +58,19 @@ struct Build {
     version: &'static str,
 }
 
-/// Whether the gateway can do its work now.
+/// The answer to the question whether the gateway can do its work now.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub is_ready: bool,
-    /// For people.
+    /// The answer in words, for people.
     pub sentence: String,
-    /// Why the backend is away, if it is.
+    /// The reason why the backend is away, as an error, if the backend is away.
     pub backend: Result<(), String>,
 }
 
 type Readiness = dyn Fn() -> Verdict + Send + Sync;
 
-/// Reads the settings anew, and says which differ; an error says what is wrong with them.
+/// A function that reads the settings anew and returns which differ; its error says what is wrong with them.
 type Reload = dyn Fn() -> Result<Difference, String> + Send + Sync;
 
 pub struct AdminServer {
@@ -109,7 +109,7 @@ impl AdminServer {
         AdminServer { registry, gatherer, state, dead_letters, options, ready, reload, limits, history, started_ms }
     }
 
-    /// Serves until the runtime ends.
+    /// Serves the port until the runtime ends.
     pub fn start(self, listener: TcpListener) {
         let server = Arc::new(self);
         let recorder = server.clone();
@@ -216,7 +216,7 @@ impl AdminServer {
         Answer::json(200, &self.history.json(since_ms, self.has_parts()))
     }
 
-    /// Whether the backend's tables have parts.
+    /// Says whether the backend's tables have parts.
     fn has_parts(&self) -> bool {
         self.state.backend.takes_requests()
     }
@@ -260,14 +260,16 @@ impl AdminServer {
         }
     }
 
-    /// Health is asked by machines that have no secrets, and tells none. Nor does the page.
+    /// Says whether a request has the token or needs none. Machines without secrets ask for the health, which
+    /// tells no secrets. Nor do the files of the dashboard.
     fn is_allowed(&self, head: &RequestHead) -> bool {
         let path = head.target().split('?').next().unwrap_or_default();
         matches!(path, "/healthz" | "/readyz") || page::is_of_page(path) || self.is_authorised(head)
     }
 
-    /// Without a token, another site's page in somebody's browser could ask as well: by this address, of which its browser says
-    /// whose page it is, or by a name of its own that it has led to this address.
+    /// Says whether a request can be taken without a token: it comes from this port's own page, or from a
+    /// program. A page of another site could use its reader's browser: with this port's address, while
+    /// `Origin` names the other site, or with a name of its own that it lets lead to this address.
     fn is_from_here(&self, head: &RequestHead) -> bool {
         if self.options.token.is_some() || !head.target().starts_with("/api/") {
             return true;

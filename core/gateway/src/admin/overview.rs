@@ -1,4 +1,4 @@
-//! What the dashboard shows of this moment, as JSON that others may read as well: docs/dashboard.md describes it.
+//! The gateway's state at this moment as JSON, for the dashboard and other programs; see docs/dashboard.md.
 
 use serde_json::{json, Value};
 use windrow_clickhouse::ErrorCode;
@@ -15,10 +15,10 @@ use crate::state::State;
 const MAX_TABLES_SHOWN: usize = 1000;
 const TABLES_SHOWN: usize = 100;
 
-/// The reasons why requests are forwarded stand there, each in a row of a table: `` | `reason` | meaning | ``.
+/// The document with the reasons to forward a request, each in a row of a table: `` | `reason` | meaning | ``.
 const REASONS: &str = include_str!("../../../../docs/compatibility.md");
 
-/// Which tables are wanted, and in which order.
+/// Conditions, order and page of the list of tables.
 #[derive(Debug)]
 pub(super) struct TableQuery {
     search: String,
@@ -28,20 +28,20 @@ pub(super) struct TableQuery {
     limit: usize,
 }
 
-/// One table, as it is shown.
+/// A row of the list of tables.
 struct Row {
     name: TableKey,
     figures: TableFigures,
     held: Held,
 }
 
-/// A column of the list of tables, by which it can be sorted.
+/// A column of the list of tables. The list can be sorted by it.
 struct Column {
     name: &'static str,
     value: fn(&Row) -> f64,
 }
 
-/// Behind the table's name. The figures that are counted are exact up to 2^53.
+/// Columns that follow the table's name. Counts are exact up to 2^53.
 const COLUMNS: [Column; 17] = [
     Column { name: "inserts_per_second", value: |row| row.figures.per_second.inserts },
     Column { name: "rows_per_second", value: |row| row.figures.per_second.rows },
@@ -67,7 +67,7 @@ const COLUMNS: [Column; 17] = [
     Column { name: "journal_bytes", value: |row| row.held.journal_bytes as f64 },
     Column { name: "oldest_insert_seconds", value: |row| row.held.oldest_seconds },
 ];
-/// To sort by name: behind all columns.
+/// Value of `sort` that means the table's name: an index behind all columns.
 const BY_NAME: usize = COLUMNS.len();
 
 impl TableQuery {
@@ -137,7 +137,7 @@ fn table(row: &Row, has_parts: bool) -> Value {
     shown
 }
 
-/// What does not go the usual way.
+/// Returns how many requests were forwarded, for each reason, and how many errors there were, for each code.
 pub(super) fn refusals(state: &State, history: &History) -> Value {
     let before: TallyCounts = history.tallied_before().map(|tallied| tallied.counts).unwrap_or_default();
     let Tallies { forwarded, errors } = state.metrics.tallies();
@@ -158,7 +158,7 @@ pub(super) fn refusals(state: &State, history: &History) -> Value {
     json!({ "errors": errors.collect::<Vec<_>>(), "forwarded": forwarded.collect::<Vec<_>>() })
 }
 
-/// What comes by OTLP, signal by signal; nothing where its ports are closed.
+/// Returns the figures of each signal of OTLP; none where the ports of OTLP are closed.
 pub(super) fn otlp(state: &State, history: &History) -> Value {
     let settings = state.options.settings.get();
     if settings.otlp.grpc_listen.or(settings.otlp.http_listen).is_none() {
@@ -189,7 +189,8 @@ pub(super) fn otlp(state: &State, history: &History) -> Value {
     json!({ "signals": signals.collect::<Vec<_>>() })
 }
 
-/// ClickHouse's name of an error's code; of one that is not known here, it stands at the end of ClickHouse's own texts.
+/// Returns ClickHouse's name of an error code. The name of a code that is not known here stands at the end of
+/// ClickHouse's own texts.
 fn name_of_code(code: ErrorCode, text: &str) -> Option<&str> {
     code.name().or_else(|| {
         let (_, name) = text.strip_suffix(')')?.rsplit_once('(')?;
@@ -198,14 +199,14 @@ fn name_of_code(code: ErrorCode, text: &str) -> Option<&str> {
     })
 }
 
-/// What a reason to forward means, as text.
+/// Returns what a reason to forward means, as plain text.
 fn meaning_of(reason: &str) -> Option<String> {
     let start = format!("| `{reason}` | ");
     let row = REASONS.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(" |"))?;
     Some(without_links(row).replace('`', ""))
 }
 
-/// `[text](address)` becomes `text`.
+/// Replaces each link `[text](address)` by its `text`.
 fn without_links(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;
@@ -228,20 +229,20 @@ pub(super) fn appends(state: &State) -> Value {
     json!({ "appends": open.collect::<Vec<_>>() })
 }
 
-/// The settings in force, with their sources. Secrets are not told.
+/// Returns the settings in force and their sources. Values of secrets are not shown.
 pub(super) fn settings(state: &State) -> Value {
     let settings = state.options.settings.get();
     let shown = settings.shown().map(|(name, value, source)| json!({ "name": name, "value": value, "source": source }));
     json!({ "settings": shown.collect::<Vec<_>>() })
 }
 
-/// `(version 26.7.2.1 (official build))`, `(DuckDB v1.5.6)`
+/// Returns the version within a suffix like `(version 26.7.2.1 (official build))` or `(DuckDB v1.5.6)`.
 fn version_of(suffix: &str) -> Option<&str> {
     let inside = suffix.strip_prefix('(')?.strip_suffix(')')?;
     Some(["version ", "DuckDB ", "ADBC "].iter().find_map(|word| inside.strip_prefix(word)).unwrap_or(inside))
 }
 
-/// What stands behind the gateway.
+/// Returns the kind, address, version and health of the backend.
 pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
     let facts = state.admission.facts.get();
     let address = state.backend.clickhouse().map(|clickhouse| clickhouse.client.replicas().to_string());
@@ -255,7 +256,7 @@ pub(super) fn backend(state: &State, up: Result<(), String>) -> Value {
     })
 }
 
-/// Tables that views fill, and that may have rows twice.
+/// Returns the tables that views fill and that may have rows twice.
 pub(super) fn unprotected(state: &State) -> Value {
     let unprotected = state.admission.unprotected();
     let shown = unprotected.iter().take(MAX_TABLES_SHOWN).map(|Unprotected { table, view, why }| {
@@ -265,7 +266,7 @@ pub(super) fn unprotected(state: &State) -> Value {
     json!(shown.collect::<Vec<_>>())
 }
 
-/// The same for people: a line, and one more for each of the first tables if `names` may be told.
+/// Returns the same for people: a line, and one more for each of the first tables if `names` may be told.
 pub(super) fn unprotected_in_words(state: &State, names: bool) -> String {
     const SHOWN: usize = 20;
     let unprotected = state.admission.unprotected();

@@ -1,4 +1,5 @@
-//! The dashboard's files, as they stand in `dashboard/`. They hold no secrets: what they show they ask for, with the token.
+//! The dashboard's files, from the folder `dashboard/`. They hold no secrets: the page asks for its data with
+//! the token.
 
 use windrow_http::content_type;
 
@@ -15,7 +16,7 @@ const FILES: [(&str, &[u8]); 24] = files! {
     "/theme.js" "/vendor/uplot/uPlot.iife.min.js" "/vendor/uplot/uPlot.min.css"
 };
 
-/// The page itself is at the root.
+/// Finds a file by its path. The page itself is at the root.
 fn named(path: &str) -> Option<&'static (&'static str, &'static [u8])> {
     let path = match path {
         "/" => "/index.html",

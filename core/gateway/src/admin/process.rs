@@ -1,4 +1,4 @@
-//! What this process takes of the machine, as Linux tells it. Elsewhere nothing is known.
+//! CPU time and memory of this process, as Linux reports them. On other systems nothing is known.
 
 use std::{fmt, fs};
 
@@ -20,7 +20,7 @@ pub(super) fn process_usage() -> Option<ProcessUsage> {
     usage_of(&fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// The metrics that every program of Prometheus' world has, under the names that they have there.
+/// Metrics that every process has in Prometheus, under their usual names.
 #[derive(Debug)]
 pub(super) struct ProcessMetrics {
     pub(super) started_ms: u64,
@@ -43,7 +43,7 @@ impl Collector for ProcessMetrics {
     }
 }
 
-/// The fields are counted after the name, which may hold spaces and brackets itself.
+/// Reads `/proc/self/stat`. Fields are counted after the name, which may hold spaces and brackets itself.
 fn usage_of(stat: &str) -> Option<ProcessUsage> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! The replicas of the backend: how they do, and which of them are to be left alone.
+//! The replicas of the backend: their health, and which of them are drained.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::answer::Answer;
 use crate::backend::Backend;
 use crate::state::State;
 
-/// Those of a backend that has several.
+/// Returns the replicas of a backend that has several.
 pub(super) fn several(backend: &Backend) -> Option<&Arc<Replicas>> {
     let replicas = backend.clickhouse()?.client.replicas();
     replicas.are_several().then_some(replicas)
@@ -46,7 +46,7 @@ struct Order {
     drained: bool,
 }
 
-/// Leaves a replica alone from now on, or gives it work again.
+/// Drains a replica, which then gets no new work, or gives it work again.
 pub(super) fn drain(state: &State, head: &RequestHead, body: &[u8]) -> Answer {
     const WANTED: &str = "send {\"address\": \"host:port\", \"drained\": true or false} as application/json";
     let kind = head.field_str("content-type").and_then(|kind| kind.split(';').next()).unwrap_or("");
@@ -71,7 +71,7 @@ pub(super) fn drain(state: &State, head: &RequestHead, body: &[u8]) -> Answer {
     Answer::json(200, &json!({ "replicas": shown(&state.backend) }))
 }
 
-/// What `/metrics` says of each.
+/// Metrics of each replica, for `/metrics`.
 pub(super) struct ReplicaMetrics(pub(super) Arc<Replicas>);
 
 impl fmt::Debug for ReplicaMetrics {

@@ -1,14 +1,16 @@
-//! Who asks, as the backend knows him: an account is a user with a password, roles and a quota key.
+//! Accounts, as the backend knows them: an account is a user with a password, roles and a quota key.
 //!
-//! Three questions tell all about an account that bears on inserts, asked with its own credentials: its settings, quota
-//! and roles, and SHOW GRANTS, of its own and with those of all its roles. Together they are its *fingerprint*. While
-//! an account is in use they are put again, every half of `gather.admission_ttl_ms`; as long as the fingerprint is the
-//! same, what ClickHouse has accepted of the account goes on to hold, however many tables and settings that is about.
-//! When it has moved, everything is asked anew. A password that is no longer good, and a quota that is used up, show in
-//! that the question is refused.
+//! Three questions, asked with the account's own credentials, tell everything about it that bears on inserts:
+//! its settings, quota and roles; SHOW GRANTS for its own grants; SHOW GRANTS for those of all its roles as
+//! well. The answers together are its *fingerprint*. While an account is in use, the questions are asked
+//! again every half of `gather.admission_ttl_ms`. As long as the fingerprint is the same, everything that
+//! ClickHouse has accepted of the account still holds, however many tables and settings that concerns. When
+//! the fingerprint has changed, everything is asked anew. ClickHouse refuses the questions where the password
+//! is no longer valid or the quota is used up.
 //!
-//! What roles that are named in a request may do is not among the grants that SHOW GRANTS lists, and an older server
-//! doesn't know that statement: such an account's inserts are asked about one by one, as often as the time says.
+//! SHOW GRANTS does not list the grants of roles that a request names, and an older server doesn't know
+//! `WITH IMPLICIT FINAL`. For such an account, ClickHouse is asked about each kind of insert by itself, as
+//! often as `gather.admission_ttl_ms` says.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -24,11 +26,11 @@ use super::standing::{Moment, Standing};
 use super::user::{self, UserContext, UserKey};
 use super::{NotAdmitted, QUESTION_TIMEOUT};
 
-/// What ClickHouse is known to accept of one account; more than that is asked again.
+/// Bound of the questions that ClickHouse is known to accept of one account. Beyond it, all are asked again.
 const MOST_ACCEPTED: usize = 20_000;
-/// Inserts of no rows that are under way for one account.
+/// Bound of the INSERTs of no rows that are under way for one account at a time.
 const PROBES_AT_ONCE: usize = 4;
-/// More accounts than this are a flood of names that don't exist; those that nobody uses are forgotten.
+/// Bound of the known accounts. More are a flood of names that don't exist: then unused ones are forgotten.
 const MOST_ACCOUNTS: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,7 +46,7 @@ impl AccountKey {
         AccountKey { credentials, roles, quota_key }
     }
 
-    /// With the credentials, roles and quota key.
+    /// Makes a call with the account's credentials, roles and quota key.
     pub(super) fn call<'a>(&'a self, query: &str) -> Call<'a> {
         let mut call = Call::new(&self.credentials, query).timeout(QUESTION_TIMEOUT);
         for role in &self.roles {
@@ -57,14 +59,14 @@ impl AccountKey {
     }
 }
 
-/// An account, as long as its fingerprint doesn't move.
+/// Answers of the backend about one account, which hold as long as the account's fingerprint is the same.
 pub(crate) struct Account {
     pub(crate) context: Arc<UserContext>,
-    /// `None`: what it may do can't be told without asking for each table.
+    /// Grants of the account. `None`: its rights can't be told without asking about each table.
     pub(crate) grants: Option<Grants>,
     pub(crate) standing: Standing,
     fingerprint: u64,
-    /// What it was let do, by a hash of the question that nobody outside can foresee.
+    /// Hashes of the questions that ClickHouse has accepted. Nobody outside can foresee a hash.
     accepted: Mutex<HashSet<u64>>,
     pub(super) hasher: RandomState,
     pub(super) probes: Semaphore,
@@ -83,7 +85,7 @@ impl Account {
         }
     }
 
-    /// The user, in a database of its request's choice.
+    /// Returns the user's context, in the database that a request names, if it names one.
     pub(crate) fn context_in(&self, database: Option<&str>) -> Arc<UserContext> {
         match database.filter(|database| *database != self.context.database) {
             None => self.context.clone(),
@@ -124,7 +126,7 @@ impl Accounts {
         Accounts { client, facts, hasher: RandomState::new(), entries: Mutex::default() }
     }
 
-    /// The account as it was at `since` or later.
+    /// Returns the account as it was at `since` or later.
     pub(super) async fn get(&self, key: &UserKey, since: Moment) -> Answer {
         let entry = self.entry(AccountKey::of(key));
         if let Some(account) = entry.known().filter(|known| known.standing.confirmed() >= since) {
@@ -139,7 +141,7 @@ impl Accounts {
         answer
     }
 
-    /// Nothing is kept of a name and password that ClickHouse refuses, when nobody else waits for the answer.
+    /// Forgets a name and password that ClickHouse refuses, when nobody else waits for the answer.
     fn forget_stranger(&self, key: &AccountKey, entry: &Arc<AccountEntry>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let is_idle = entry.rounds.running_since().is_none() && entry.known().is_none();
@@ -148,17 +150,17 @@ impl Accounts {
         }
     }
 
-    /// Puts the question again, and waits for nothing.
+    /// Asks for the account again, without waiting for the answer.
     pub(super) fn renew(&self, key: &UserKey, since: Moment) {
         self.entry(AccountKey::of(key)).rounds.begin((), since);
     }
 
-    /// The account as far as it is known, without asking.
+    /// Returns the account if it is known, without asking.
     pub(super) fn known(&self, key: &UserKey) -> Option<Arc<Account>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&AccountKey::of(key))?.known()
     }
 
-    /// Since when the account's question is under way.
+    /// Returns the moment at which the questions under way about the account began.
     pub(super) fn asking_since(&self, key: &UserKey) -> Option<Moment> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.get(&AccountKey::of(key))?.rounds.running_since()
@@ -206,7 +208,8 @@ impl AccountEntry {
     }
 }
 
-/// The known account if it is the same still; else the new one takes its place.
+/// Keeps the known account if its fingerprint is still the same, else puts the new one in its place. A
+/// refusal ends the known account; a backend that can't be asked leaves it as it is.
 fn keep(kept: &Mutex<Option<Arc<Account>>>, asked: Result<Account, NotAdmitted>, began: Moment) -> Answer {
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     match (asked, kept.as_ref()) {
@@ -251,7 +254,7 @@ async fn ask(
     Ok(Account::new(context, grants, fingerprint, began))
 }
 
-/// As ClickHouse words them; `None` if it doesn't know the question.
+/// Returns the grants in ClickHouse's words. `None`: it refuses the question, as an older server does.
 async fn ask_grants(client: &Client, key: &AccountKey, question: &str) -> Result<Option<String>, NotAdmitted> {
     match client.call(key.call(question)).await {
         Ok(answer) => Ok(Some(answer.text().to_owned())),

@@ -1,12 +1,12 @@
 //! The file `admissions` of the data directory: what ClickHouse has said of accounts and tables, for a gateway that
 //! starts while ClickHouse is away.
 //!
-//! A line says which version it is and has the SHA-256 of the rest, which is JSON. It is written beside its place and
-//! put there whole, and only its owner may read it. It is a cache: one that is damaged, too long or of another version
-//! is told in the log and counts as none.
+//! The first line has the version of the format and the SHA-256 of the rest, which is JSON. The file is
+//! written under another name and then renamed, so that it is always whole. Only its owner may read it. It is
+//! a cache: a file that is damaged, too long or of another version is reported in the log, and ignored.
 //!
-//! No password is in it. An account is known by a *proof*: PBKDF2 of its name and password with a salt of its own, slow
-//! enough that who has the file can't try many passwords.
+//! The file has no passwords. An account is known by a *proof*: PBKDF2 of its name and password with a salt
+//! of its own, so slow that somebody who has the file can't try many passwords.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,9 +25,9 @@ use super::user::UserContext;
 use super::windows::Window;
 
 const FIRST_LINE: &str = "windrow admissions 1 ";
-/// A longer one is neither written nor read.
+/// Bound of the file's length in bytes: a longer file is neither written nor read.
 const MOST_BYTES: usize = 16 << 20;
-/// As OWASP advises for PBKDF2 with HMAC-SHA-512: a tenth of a second.
+/// Iterations that OWASP advises for PBKDF2 with HMAC-SHA-512: they take a tenth of a second.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(210_000).expect("it is not zero");
 const SALT_BYTES: usize = 16;
 const PROOF_BYTES: usize = 32;
@@ -39,7 +39,7 @@ pub(crate) struct KeptAdmissions {
     pub(super) tables: Vec<KeptTable>,
 }
 
-/// What stands in answers of the server's.
+/// Facts about the server that its answers to clients contain.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct KeptServer {
     pub(super) version_suffix: String,
@@ -57,16 +57,16 @@ pub(super) struct KeptAccount {
     pub(super) inserts: Vec<KeptInsert>,
 }
 
-/// A kind of insert that the account was let make.
+/// A kind of insert that ClickHouse allowed the account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KeptInsert {
-    /// By what it is known again: see [`Proof::name_of`].
+    /// Hash that the kind of insert is recognised by: see [`Proof::name_of`].
     pub(super) name: String,
-    /// Its place among the tables.
+    /// Position of its table among the tables of the file.
     pub(super) table: usize,
-    /// Whether a batch of it is recognised when it comes again.
+    /// Says whether a batch of such inserts is recognised when it comes again.
     pub(super) deduplicates: bool,
-    /// When ClickHouse last confirmed all that it stands on, in seconds since 1970.
+    /// Time at which ClickHouse last confirmed all answers that it is based on, in seconds since 1970.
     pub(super) confirmed: u64,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct KeptColumn {
     pub(super) default_expression: String,
 }
 
-/// That somebody knows a password, for who doesn't have it.
+/// Proof that an account has a password, which can be checked without a copy of the password.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Proof {
     salt: [u8; SALT_BYTES],
@@ -107,7 +107,7 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// Takes a tenth of a second. `None`: the system has no random bytes.
+    /// Makes the proof, which takes a tenth of a second. `None`: the system has no random bytes.
     pub(super) fn of(credentials: &Credentials) -> Option<Proof> {
         let (mut salt, mut hash) = ([0; SALT_BYTES], [0; PROOF_BYTES]);
         SystemRandom::new().fill(&mut salt).ok()?;
@@ -115,12 +115,12 @@ impl Proof {
         Some(Proof { salt, hash })
     }
 
-    /// Takes as long.
+    /// Says whether name and password are those of the proof. The check takes a tenth of a second.
     pub(super) fn holds_for(&self, credentials: &Credentials) -> bool {
         pbkdf2::verify(pbkdf2::PBKDF2_HMAC_SHA512, ITERATIONS, &self.salt, &secret(credentials), &self.hash).is_ok()
     }
 
-    /// By what a kind of insert of the account is known again. `what` has no password in it.
+    /// Returns the hash that a kind of insert of the account is recognised by. `what` has no password in it.
     pub(super) fn name_of(&self, what: &[u8]) -> String {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(&self.salt);
@@ -143,7 +143,7 @@ pub(super) fn seconds_now() -> u64 {
 }
 
 impl KeptInsert {
-    /// How long ago it was confirmed. What the clock has yet to come to is not believed.
+    /// Returns the time since the last confirmation. `None`: it is in the future, and is not believed.
     pub(super) fn age(&self) -> Option<Duration> {
         seconds_now().checked_sub(self.confirmed).map(Duration::from_secs)
     }
@@ -157,7 +157,7 @@ impl KeptAdmissions {
         (bytes.len() <= MOST_BYTES).then_some(bytes)
     }
 
-    /// Fails with what is wrong with it.
+    /// Reads the bytes of a file. Fails with a text that says what is wrong with them.
     fn decode(bytes: &[u8]) -> Result<KeptAdmissions, String> {
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("it has no first line")?;
         let (line, body) = (&bytes[..end], &bytes[end + 1..]);
@@ -173,7 +173,7 @@ impl KeptAdmissions {
         }
     }
 
-    /// `None`: there is nothing that could be used.
+    /// Reads the file. `None`: there is none, or it can't be used.
     pub(super) fn read(path: &Path) -> Option<KeptAdmissions> {
         let read = || -> Result<Option<KeptAdmissions>, String> {
             let file = match fs::File::open(path) {
@@ -195,7 +195,7 @@ impl KeptAdmissions {
         })
     }
 
-    /// In place of what was there. With nothing in it there is no file.
+    /// Writes the file in place of the former one. Without accounts, there is no file.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         if self.accounts.is_empty() {
             return match fs::remove_file(path) {
@@ -229,7 +229,7 @@ mod tests {
         Credentials { user: "joe".into(), password: "secret of joe".into() }
     }
 
-    /// It is slow.
+    /// Proof of joe's account, which is made once since that is slow.
     static PROOF: LazyLock<Proof> = LazyLock::new(|| Proof::of(&joe()).unwrap());
 
     fn kept() -> KeptAdmissions {

@@ -2,18 +2,19 @@
 //!
 //! # Learning
 //!
-//! What inserts want to know of tables is put in rounds (`rounds.rs`): one question of `system.tables` and
-//! `system.columns` for all that are asked about while the last one was under way. `system.columns` shows an account
-//! only what it may see, so this is done where its grants say that it sees all columns of a table. Other tables are
-//! asked about one by one, with DESCRIBE.
+//! Tables are asked about in rounds (`rounds.rs`): one question of `system.tables` and `system.columns` for
+//! all tables that inserts needed while the last question was under way. `system.columns` shows an account
+//! only the columns that it may see, so this is done where the grants say that the account sees all columns
+//! of a table. Other tables are asked about one by one, with DESCRIBE.
 //!
 //! # Watching
 //!
-//! Every half of `gather.schema_ttl_ms`, while tables are in use, one question goes over all of them: a sum over names,
-//! UUIDs, times of change and attached views of each database. Where it is the same as before, everything that was
-//! learnt of the database holds. Where it is not, the known tables of that database are listed with these marks, and
-//! those whose marks have changed are learnt anew. Times of change have whole seconds, so a table that changed a moment
-//! ago is looked at again. The views on a table, and the tables that these fill, are watched with it.
+//! Every half of `gather.schema_ttl_ms`, while tables are in use, one question covers all of them: for each
+//! database, a sum over names, UUIDs, times of change and attached views. Where the sum is the same as
+//! before, everything that was learnt of the database holds. Where it is not, the known tables of that
+//! database are listed with these marks, and the tables whose marks have changed are learnt anew. Times of
+//! change have whole seconds, so a table that changed a moment ago is looked at again. The views on a table,
+//! and the tables that these fill, are watched with it.
 //!
 //! # What grows with what
 //!
@@ -44,7 +45,7 @@ use crate::forward_reason::ForwardReason;
 pub(super) const TABLES_IN_A_QUESTION: usize = 1_000;
 /// Tables that are described one by one at once.
 const SINGLY_AT_ONCE: usize = 4;
-/// More tables than this are a flood of names; those that nobody uses are forgotten.
+/// Bound of the known tables. More are a flood of names: then unused ones are forgotten.
 const MOST_TABLES: usize = 100_000;
 
 type Learnt = Result<Arc<TableSchema>, NotAdmitted>;
@@ -60,9 +61,9 @@ struct Core {
     client: Arc<Client>,
     accounts: Arc<Accounts>,
     viewer: UserKey,
-    /// What the account may see, between two rounds of learning: as long as other accounts are believed.
+    /// Time for which the viewer's grants are believed between two rounds: the same as for other accounts.
     viewer_ttl: Duration,
-    /// Of all tables that are watched.
+    /// Standing of all tables that are watched.
     watch: Arc<Standing>,
     has_reported: AtomicBool,
     state: Mutex<State>,
@@ -71,17 +72,17 @@ struct Core {
 #[derive(Default)]
 struct State {
     tables: HashMap<TableKey, WatchedTable>,
-    /// What the last look at each database summed up to.
+    /// Sum that the last look at each database found.
     sums: HashMap<String, Sum>,
-    /// As long as the server has not been away: it may come back with others.
+    /// Defaults of the server's engines. They are forgotten after a failed look: they may be others then.
     engine_defaults: Option<EngineDefaults>,
 }
 
 struct WatchedTable {
     schema: Arc<TableSchema>,
-    /// `None`: not watched.
+    /// Mark of the table when it was learnt; `None`: the table is not watched.
     mark: Option<Mark>,
-    /// Views on it and the tables that these fill, which are watched with it.
+    /// Views on the table and the tables that these fill, with their marks. They are watched with it.
     behind: Vec<(TableKey, Option<Mark>)>,
 }
 
@@ -89,7 +90,7 @@ struct WatchedTable {
 struct Sum {
     tables: u64,
     marks: u64,
-    /// Whether a table of it changed so lately that it may have changed again.
+    /// Says whether a table of the database changed so lately that it may have changed again.
     is_young: bool,
 }
 
@@ -114,8 +115,8 @@ impl Catalog {
         Catalog { core, learning, watching }
     }
 
-    /// The table as it was at `since` or later, and not before something was done to it at `doubted`. `Forward`: this
-    /// account sees no such table.
+    /// Returns the table as it was at `since` or later, and not before something was done to it at `doubted`.
+    /// The error `Forward` means that this account sees no such table.
     pub(super) async fn table(&self, key: &TableKey, since: Moment, doubted: Moment) -> Learnt {
         let all_since = since;
         let since = since.max(doubted);
@@ -135,13 +136,13 @@ impl Catalog {
         self.learning.answer(key.clone(), since).await.unwrap_or_else(|| Err(given_up()))
     }
 
-    /// Looks at all tables that are in use, unless somebody does since then.
+    /// Looks at all tables that are in use, or waits for a look that began at `since` or later.
     pub(super) async fn look(&self, since: Moment) -> Result<(), NotAdmitted> {
         let given_up = || NotAdmitted::Unreachable("the question was given up".to_owned());
         self.watching.answer((), since).await.unwrap_or_else(|| Err(given_up()))
     }
 
-    /// Has all tables looked at, and waits for nothing.
+    /// Starts a look at all tables that are in use, without waiting for its end.
     pub(super) fn begin_look(&self, since: Moment) {
         self.watching.begin((), since);
     }
@@ -150,7 +151,7 @@ impl Catalog {
         self.watching.running_since()
     }
 
-    /// The table is surely not as it was learnt, which is returned.
+    /// Forgets the table, which is surely not as it was learnt, and returns it as it was learnt.
     pub(super) fn forget(&self, key: &TableKey) -> Option<Arc<TableSchema>> {
         let known = self.core.lock().tables.remove(key)?;
         known.schema.standing.end();
@@ -161,7 +162,7 @@ impl Catalog {
         self.core.viewer_ttl
     }
 
-    /// The known tables that have one of these behind them, or views of which nothing is known.
+    /// Returns the known tables that have one of these behind them, or views of which nothing is known.
     pub(super) fn concerned_by(&self, names: &[TableName]) -> Vec<TableKey> {
         self.core.lock().concerned_by(names)
     }
@@ -178,12 +179,12 @@ impl Catalog {
         self.core.watch.has_failed_lately(Moment::default())
     }
 
-    /// Whether tables that stand on this are watched here.
+    /// Says whether `watch` is the standing of the tables that are watched here.
     pub(super) fn watches(&self, watch: &Arc<Standing>) -> bool {
         Arc::ptr_eq(&self.core.watch, watch)
     }
 
-    /// The tables that inserts stand on.
+    /// Returns the tables that admitted inserts are based on.
     pub(super) fn in_use(&self) -> Vec<(TableKey, Arc<TableSchema>)> {
         let state = self.core.lock();
         let in_use = state.tables.iter().filter(|(_, known)| Arc::strong_count(&known.schema) > 1);
@@ -254,7 +255,7 @@ impl Core {
         Ok(answers)
     }
 
-    /// Tells the log, once, that learning costs more than it has to.
+    /// Reports in the log, once, that learning costs more than it has to.
     fn report_poor_sight(&self) {
         if !self.has_reported.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -378,7 +379,8 @@ impl Core {
 }
 
 impl State {
-    /// The tables that somebody's inserts stand on and what is behind these, by database; the others are forgotten.
+    /// Returns the watched tables that admitted inserts are based on, and those behind them, by database.
+    /// Tables that nothing is based on are forgotten.
     fn in_use(&mut self) -> BTreeMap<String, Vec<TableKey>> {
         self.tables.retain(|_, known| Arc::strong_count(&known.schema) > 1);
         let mut by_database = BTreeMap::<String, Vec<TableKey>>::new();
@@ -402,8 +404,8 @@ impl State {
             || behind().any(|(key, mark)| is_young(mark) && keys.contains(key))
     }
 
-    /// The known tables that may not be as they were, or have something else behind them. `now`: what was found of
-    /// `keys`.
+    /// Returns the watched tables that may not be as they were, or have something else behind them. `now` has
+    /// the stamps that were found of `keys`.
     fn changed(&self, keys: &[TableKey], now: &HashMap<TableKey, Stamp>) -> HashSet<TableKey> {
         let asked: HashSet<&TableKey> = keys.iter().collect();
         let is_as = |mark: &Mark, key: &TableKey| !asked.contains(key) || mark.is_as(now.get(key));
@@ -426,7 +428,7 @@ impl State {
         concerned.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The known table if it is the same still; else the new one takes its place.
+    /// Returns the known table if it is still the same, else puts the new one in its place.
     fn keep(
         &mut self,
         key: TableKey,
@@ -454,7 +456,7 @@ impl State {
         schema
     }
 
-    /// Nobody says any more whether they are so.
+    /// Forgets the watched tables, since nothing says any more whether they are as they were learnt.
     fn lose_watched(&mut self) {
         self.sums.clear();
         self.tables.retain(|_, known| {
@@ -478,7 +480,7 @@ impl State {
     }
 }
 
-/// Asks as the viewer. The text goes in the body, since a URL has a bound.
+/// Asks as the viewer. The question goes in the body, since the length of a URL has a bound.
 async fn ask(client: &Client, viewer: &UserKey, question: &str) -> Result<windrow_clickhouse::Answer, CallError> {
     let body = [question.as_bytes()];
     let mut call = Call::new(&viewer.credentials, "").timeout(QUESTION_TIMEOUT);
@@ -498,12 +500,13 @@ pub(super) async fn ask_lines<T: DeserializeOwned>(
     Ok(answer.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// What another replica says of a table that is not replicated is of another table.
+/// Makes the error for a table that may be on the first replica alone, while that one is away: another
+/// replica's table of this name is another table, unless it is replicated.
 fn of_the_first_alone() -> NotAdmitted {
     NotAdmitted::Unreachable("the first replica is away, and the table may be one of that server alone".to_owned())
 }
 
-/// A condition that these tables meet. By database, since ClickHouse then looks into those only.
+/// Writes a condition that these tables meet, by database: ClickHouse then looks into these databases only.
 pub(super) fn named(keys: &[TableKey], column: &str) -> String {
     let mut by_database = BTreeMap::<&str, HashSet<&str>>::new();
     for key in keys {

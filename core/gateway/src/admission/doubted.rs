@@ -1,5 +1,5 @@
-//! Tables to which something was done through Windrow: what was answered about one of them before that says nothing of
-//! it, while answers about others go on to hold.
+//! Tables to which something was done through Windrow. An earlier answer about such a table says nothing of
+//! it any more, while answers about other tables still hold.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,21 +11,22 @@ use windrow_sql::TableName;
 use super::standing::Moment;
 use super::TableKey;
 
-/// Whoever does something to more tables than this at a time has all asked about.
+/// Bound of the doubted tables. If something is done to more of them at a time, all tables are doubted.
 const MOST: usize = 10_000;
 
 #[derive(Default)]
 pub(super) struct DoubtedTables {
-    /// When it was done last. One without a database may be of any.
+    /// Moment of the last doubt of each table. A name without a database may be of any.
     at: RwLock<HashMap<TableName, Moment>>,
-    /// The last of all.
+    /// Moment of the last doubt of any table, in microseconds.
     last: AtomicU64,
 }
 
 pub(super) struct TooMany;
 
 impl DoubtedTables {
-    /// What is older than `ttl` is not believed anyway, and is forgotten.
+    /// Notes that something was done to these tables. If there are many, doubts older than `ttl` are
+    /// forgotten: answers from before them are not believed anyway. Fails where too many are left.
     pub(super) fn doubt(
         &self,
         names: impl Iterator<Item = TableName>,
@@ -50,7 +51,8 @@ impl DoubtedTables {
         Moment::of_micros(self.last.load(Ordering::Acquire))
     }
 
-    /// When something was done to this table last, if that was behind `answered`.
+    /// Returns the moment at which something was last done to this table, if anything was done to any table
+    /// after `answered`; else zero.
     pub(super) fn at(&self, key: &TableKey, answered: Moment) -> Moment {
         // Mostly nothing was done to any.
         if self.last() <= answered {
@@ -67,7 +69,7 @@ pub(super) fn name_of(key: TableKey) -> TableName {
     TableName { database: Some(key.database), table: key.table }
 }
 
-/// Whether the name may be this table's.
+/// Says whether the name may be this table's.
 pub(super) fn is_named(key: &TableKey, name: &TableName) -> bool {
     key.table == name.table && name.database.as_ref().is_none_or(|database| *database == key.database)
 }

@@ -1,4 +1,4 @@
-//! What a table's engine, as its definition has it, says of inserts into the table.
+//! Facts about inserts into a table that follow from the engine in the table's definition.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::views;
 use super::windows::{Bounds, Window};
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 
-/// The window of a table of this engine, and whether the engine shares its rows with replicas.
+/// Returns the window of a table of this engine, and whether the engine shares its rows with replicas.
 pub(super) fn window(name: &str, definition: &str, defaults: EngineDefaults) -> (Window, bool) {
     let engine = Engine {
         name: name.to_owned(),
@@ -36,7 +36,7 @@ pub(super) struct Engine {
     pub(super) partition_key: String,
 }
 
-/// What the server sets for tables that set nothing themselves. Zero: there is no such window, or nobody says.
+/// Defaults of the server for tables that set nothing themselves. Zero: there is none, or it is not known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EngineDefaults {
     blocks: u64,
@@ -48,8 +48,9 @@ pub(super) struct EngineDefaults {
 }
 
 impl EngineDefaults {
-    /// Of each kind by itself: an account may be let see only one of them. A server that goes away in between has said
-    /// nothing: repeats into a table whose window is not known are stored again, and its shard is unlike the others.
+    /// Asks for each default by itself, since an account may be allowed to see only some. If the server goes
+    /// away in between, there is no answer: with an unknown window, a table would store repeats again, and
+    /// its shard would differ from the others.
     pub(super) async fn ask(client: &Client, asker: &Credentials) -> Result<EngineDefaults, CallError> {
         let value = async |table: &str, name: &str| -> Result<u64, CallError> {
             let question = format!("SELECT value FROM system.{table} WHERE name = '{name}' FORMAT TSVRaw");
@@ -80,7 +81,7 @@ impl EngineDefaults {
 }
 
 impl Engine {
-    /// With the views on the table.
+    /// Reads the engine, and the views on the table.
     pub(super) fn read(text: &str, defaults: EngineDefaults) -> Option<(Engine, Vec<TableKey>)> {
         type Fields = (String, String, String, String, String, String, Vec<(String, String)>);
         let fields: Fields = serde_json::from_str(text.lines().next()?).ok()?;
@@ -125,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// Others than MergeTree have no such setting.
+    /// Returns the table's setting `async_insert`. Engines other than MergeTree have no such setting.
     pub(super) fn async_insert(&self) -> bool {
         let default = match self.is_replicated() {
             true => self.defaults.replicated_async_insert,
@@ -135,7 +136,8 @@ impl Engine {
         self.name.ends_with("MergeTree") && own.unwrap_or(default)
     }
 
-    /// Whether each of several replicas can take its rows: it keeps them together with the others, or keeps none.
+    /// Says whether there are several replicas, of which each can take the table's rows: it shares them with
+    /// the others, or keeps none.
     pub(super) fn is_on_all_replicas(&self) -> bool {
         let keeps_none = matches!(self.name.as_str(), "Distributed" | "Null");
         self.defaults.has_replicas && (self.is_replicated() || keeps_none)
@@ -162,14 +164,15 @@ impl Engine {
         Some(Marks { column: column.clone(), allowed, has_allowed_default })
     }
 
-    /// The columns among its parameters; `None` if they are not plain names, as in the old syntax.
+    /// Returns the columns among the parameters; `None` if they are not plain names, as in the old syntax.
     fn named_columns(&self) -> Option<Vec<String>> {
-        // The others are where a replicated table is kept.
+        // The other parameters say where in Keeper a replicated table is kept.
         let names = self.parameters()?.into_iter().filter(|parameter| !parameter.starts_with('\''));
         names.map(|name| <[String; 1]>::try_from(unquoted_names(name)?).ok().map(|[name]| name)).collect()
     }
 
-    /// What stands in parentheses behind its name, each as it was written. Empty: nothing does.
+    /// Returns the parameters in parentheses behind the engine's name, each as it was written. `None`: there
+    /// are no parentheses, or the closing one is missing.
     fn parameters(&self) -> Option<Vec<&str>> {
         let text = self.definition.strip_prefix(&self.name)?.strip_prefix('(')?;
         let (mut parameters, mut start, mut quote, mut depth) = (Vec::new(), 0, None, 0);

@@ -4,14 +4,14 @@ use windrow_clickhouse::{Call, Client};
 
 use super::admissions_file::KeptServer;
 
-/// The fields that a browser's scripts may read, as ClickHouse lists them.
+/// Header fields that a browser's scripts may read, as ClickHouse lists them.
 const EXPOSED: &str =
     "X-ClickHouse-Query-Id,X-ClickHouse-Summary,X-ClickHouse-Server-Display-Name,X-ClickHouse-Format,\
     X-ClickHouse-Timezone,X-ClickHouse-Exception-Code,X-ClickHouse-Exception-Tag";
 
-/// What the backend says of itself, for answers that are to look like its own.
+/// Facts that the backend tells about itself, for answers that are to look like its own.
 #[derive(Debug, Clone)]
-pub(crate) struct BackendFacts {
+pub struct BackendFacts {
     version_suffix: String,
     display_name: String,
     timezone: String,
@@ -19,7 +19,7 @@ pub(crate) struct BackendFacts {
     fixed_fields: Vec<u8>,
 }
 
-/// Before the backend has been asked.
+/// Empty facts, before the backend has been asked.
 impl Default for BackendFacts {
     fn default() -> Self {
         BackendFacts::new(String::new(), String::new(), String::new())
@@ -42,8 +42,8 @@ impl BackendFacts {
         KeptServer { version_suffix, display_name, timezone: self.timezone.clone() }
     }
 
-    /// `(version 26.7.2.1)`, as it stands behind every error.
-    pub(crate) fn version_suffix(&self) -> &str {
+    /// Returns the version as it stands behind every error, such as `(version 26.7.2.1)`.
+    pub fn version_suffix(&self) -> &str {
         &self.version_suffix
     }
 
@@ -51,13 +51,13 @@ impl BackendFacts {
         &self.display_name
     }
 
-    /// The server's time zone as a header field, ended by CR LF.
-    pub(crate) fn timezone_field(&self) -> &[u8] {
+    /// Returns the server's time zone as a header field that ends in CR LF.
+    pub fn timezone_field(&self) -> &[u8] {
         &self.timezone_field
     }
 
-    /// Header fields that are the same in every answer, each ended by CR LF.
-    pub(crate) fn fixed_fields(&self) -> &[u8] {
+    /// Returns the header fields that are the same in every answer, each with CR LF at its end.
+    pub fn fixed_fields(&self) -> &[u8] {
         &self.fixed_fields
     }
 }
@@ -98,14 +98,15 @@ impl Facts {
     }
 }
 
-/// As ClickHouse takes it for its display name. Only what may stand in a header field.
+/// Returns the host's name, which ClickHouse takes as its display name. `None`: it can't be read, or may not
+/// stand in a header field.
 pub(crate) fn hostname() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())).then(|| name.to_owned())
 }
 
-/// Official builds say so behind their version.
+/// Asks for the version suffix. Official builds say so behind their version.
 async fn version_suffix(client: &Client) -> Option<String> {
     let query = "SELECT concat('(version ', version(), \
                  (SELECT any(value) FROM system.build_options WHERE name = 'VERSION_OFFICIAL'), ')') FORMAT TSVRaw";

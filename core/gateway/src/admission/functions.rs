@@ -1,9 +1,9 @@
-//! Whether an expression has the same value for a row of a batch as it would have had for the row of its own insert.
+//! Expressions that have the same value for a row of a batch as for the same row in its own insert.
 //!
-//! A batch is an INSERT of its own: with other headers, another query id, other settings, now and then of another
-//! account, and with the rows of others in its blocks. So only those functions are trusted that are known to depend on
-//! their arguments, on the time, on chance, or on what is stored in other tables. Functions of a later ClickHouse and
-//! of users are not known. (ClickHouse itself puts the body of a function made in SQL where it is called.)
+//! A batch is an INSERT of its own: it has other headers, another query id, other settings, sometimes another
+//! account, and rows of several inserts in its blocks. So only functions are trusted that are known to depend
+//! on nothing but their arguments, the time, chance, or the content of other tables. Functions of a later
+//! ClickHouse and of users are not known. (ClickHouse itself replaces a function made in SQL by its body.)
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use windrow_sql::{tokens, Dialect, Token, TokenKind};
 
 use super::schema::Column;
 
-/// Functions of ClickHouse 26.7 to be trusted. A star: in any case.
+/// Trusted functions of ClickHouse 26.7. A star behind a name means that upper and lower case are the same.
 const TRUSTED: &str = include_str!("clickhouse_functions.txt");
 
-/// Functions of the session, in any case, that are also called without parentheses.
+/// Functions of the session that are also called without parentheses, in upper or lower case.
 const OF_SESSION: [&str; 8] = [
     "current_database",
     "current_user",
@@ -28,7 +28,7 @@ const OF_SESSION: [&str; 8] = [
     "user",
 ];
 
-/// What may stand behind the name of an aggregate function.
+/// Combinators that may stand behind the name of an aggregate function.
 const COMBINATORS: [&str; 13] = [
     "ArgMax",
     "ArgMin",
@@ -45,14 +45,14 @@ const COMBINATORS: [&str; 13] = [
     "State",
 ];
 
-/// What may stand in front of a parenthesis and is no function.
+/// Keywords that may stand in front of a parenthesis, and are no functions.
 const KEYWORDS: [&str; 22] = [
     "ALL", "AND", "AS", "ASSUME", "BETWEEN", "BY", "CHECK", "ELSE", "EXISTS", "FROM", "HAVING", "ILIKE", "IN", "LIKE",
     "NOT", "ON", "OR", "SELECT", "THEN", "USING", "WHEN", "WHERE",
 ];
 
-/// Functions that make rows of a view others in a batch than in the insert itself, in small letters and without what
-/// underscores some of their names have. (That a view sees blocks of several inserts is what gathering is.)
+/// Functions that give a view other rows in a batch than in the insert itself. Their names are in lower case
+/// and without underscores. (Functions of the block are not among them: gathering means to share blocks.)
 const OF_REQUEST: [&str; 23] = [
     "authenticateduser",
     "authuser",
@@ -79,7 +79,7 @@ const OF_REQUEST: [&str; 23] = [
     "user",
 ];
 
-/// The definition of a table, if there may be constraints in it.
+/// SQL for the definition of a table, if there may be constraints in it, else for an empty text.
 pub(super) const CONSTRAINTS: &str = "if(position(create_table_query, ' CONSTRAINT ') > 0, create_table_query, '')";
 
 static NAMES: LazyLock<Names> = LazyLock::new(|| {
@@ -90,12 +90,12 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
 
 struct Names {
     exact: HashSet<&'static str>,
-    /// In small letters.
+    /// Names that are the same in upper and lower case; here they are in lower case.
     in_any_case: HashSet<&'static str>,
 }
 
 impl Names {
-    /// `sumIf`, `uniqState` and the like are what `sum` and `uniq` are.
+    /// Says whether a function is trusted. `sumIf`, `uniqState` and the like count as `sum` and `uniq`.
     fn have(&self, function: &str) -> bool {
         let of = |suffix: &&str| function.strip_suffix(suffix).is_some_and(|function| self.have(function));
         self.exact.contains(function)
@@ -104,7 +104,7 @@ impl Names {
     }
 }
 
-/// An expression may do so by way of an ALIAS.
+/// Marks the columns whose expressions read the request, directly or by way of an ALIAS.
 pub(super) fn find_those_that_read_the_request(columns: &mut [Column]) {
     loop {
         let is_found = |column: &Column| !column.reads_request && reads_request(&column.default_expression, columns);
@@ -124,19 +124,20 @@ pub(super) fn reads_request(expression: &str, columns: &[Column]) -> bool {
             || columns.iter().filter(is_doubtful).any(|column| names(expression, &column.name)))
 }
 
-/// Whether ClickHouse may be asked for the values of a text: all functions that it calls are trusted, or tell of the
-/// session, in which it is asked.
+/// Says whether ClickHouse may be asked for the values of a text: all functions that the text calls must be
+/// trusted, or tell of the session, which the question shares.
 pub(crate) fn may_be_asked(text: &str) -> bool {
     let is_of_session = |name: &str| name.eq_ignore_ascii_case("timezone") || is_of_session(name);
     calls_only(text, |function| NAMES.have(function) || is_of_session(function), |_| true)
 }
 
-/// Whether all functions that an expression calls are trusted. `is_column`: what else a bare word may be.
+/// Says whether all functions of an expression are trusted. `is_column` tells which bare words are columns.
 fn are_trusted(expression: &str, is_column: impl Fn(&str) -> bool) -> bool {
     calls_only(expression, |function| NAMES.have(function), |word| !is_of_session(word) || is_column(word))
 }
 
-/// Of a view, by its definition; what else may stand there is no view's. A bare `user` is a column in all likelihood.
+/// Says whether a view reads the request, by its definition, which is empty for a table. A bare `user`,
+/// `database` or `schema` is a column in all likelihood.
 pub(super) fn view_reads_request(definition: &str) -> bool {
     let is_of_request = |name: &str| OF_REQUEST.contains(&name.replace('_', "").to_ascii_lowercase().as_str());
     let is_plain = |word: &str| ["user", "database", "schema"].iter().any(|plain| word.eq_ignore_ascii_case(plain));
@@ -168,12 +169,12 @@ fn calls_only(text: &str, may_call: impl Fn(&str) -> bool, may_be_bare: impl Fn(
     })
 }
 
-/// Whether a text has this name in it, as a column's or whatever else.
+/// Says whether a text has this name in it, be it of a column or of anything else.
 fn names(text: &str, wanted: &str) -> bool {
     tokens(Dialect::ClickHouse, text).iter().any(|token| name(token, text).is_some_and(|name| name == wanted))
 }
 
-/// The constraints of a table, of its definition, in which they stand behind the columns.
+/// Returns the constraints in a table's definition, where they stand behind the columns. It may be empty.
 pub(super) fn constraints(definition: &str) -> &str {
     let (mut depth, mut start, mut is_behind_comma) = (0, None, false);
     for token in tokens(Dialect::ClickHouse, definition) {
@@ -198,7 +199,7 @@ fn is_keyword(token: &Token, text: &str) -> bool {
     KEYWORDS.iter().any(|keyword| token.is_keyword(text, keyword))
 }
 
-/// Whether a table function is what comes. In `trim('x' FROM f())` it is none.
+/// Says whether the name that follows is a table function's. In `trim('x' FROM f())` it is not.
 fn is_table(before: &[Token], text: &str) -> bool {
     let is = |token: &Token, keywords: [&str; 2]| keywords.iter().any(|keyword| token.is_keyword(text, keyword));
     let mut depth = 0;
@@ -214,7 +215,7 @@ fn is_table(before: &[Token], text: &str) -> bool {
         && before.iter().rposition(is_outside).is_some_and(|at| is(&before[at + 1], ["SELECT", "WITH"]))
 }
 
-/// Whether a type's name is what comes: `x::T`, `CAST(x AS T)`, `{x:T}`.
+/// Says whether the name that follows is a type's: `x::T`, `CAST(x AS T)`, `{x:T}`.
 fn is_type(before: &[Token], text: &str) -> bool {
     match before {
         [.., last] if last.is_keyword(text, "AS") || last.text(text) == "::" => true,

@@ -1,7 +1,7 @@
-//! What an account may do, read from the answer to SHOW GRANTS.
+//! Rights of an account, read from the answer to SHOW GRANTS.
 //!
-//! Read only for "yes, surely": whatever is written in a way that isn't known here, and every revoke that might concern
-//! a table, means that ClickHouse is asked itself.
+//! The answer is read only for a certain yes. Where a line is written in a way that isn't known here, or a
+//! revoke might concern the table, ClickHouse itself is asked.
 
 use windrow_sql::unquoted_names;
 
@@ -11,7 +11,7 @@ pub(crate) struct Grants {
     revoked: Vec<Grant>,
 }
 
-/// One line: rights on everything that `scope` names.
+/// Rights that one line grants or revokes, on everything that `scope` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Grant {
     insert: bool,
@@ -24,19 +24,20 @@ enum Scope {
     Everything,
     Database(String),
     Table(String, String),
-    /// A prefix, or something else that is not read.
+    /// A prefix, or another scope that is not read here.
     Unclear,
 }
 
 impl Grants {
-    /// Of an account whose `own` grants and roles are these, and `all` of whose roles together give it these. `None` if
-    /// not all of its roles hold: then nobody says which of the grants do.
+    /// Reads the grants in force of an account. `own` has the account's own grants and roles, `all` has its
+    /// grants together with those of all its roles. `None` if not all of its roles are enabled: then nothing
+    /// says which of the grants are in force.
     pub(crate) fn in_force(own: &str, all: &str, enabled_roles: &[String]) -> Option<Grants> {
         let holds = |role: &String| enabled_roles.contains(role);
         roles_of(own)?.iter().all(holds).then(|| Grants::read(all))?
     }
 
-    /// `None`: it isn't an answer to SHOW GRANTS.
+    /// Reads the grants and revokes. `None`: the text isn't an answer to SHOW GRANTS.
     fn read(text: &str) -> Option<Grants> {
         let mut grants = Grants::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -54,12 +55,12 @@ impl Grants {
         Some(grants)
     }
 
-    /// Whether the account surely may insert into all columns of the table.
+    /// Says whether the account surely may insert into all columns of the table.
     pub(crate) fn allow_insert(&self, database: &str, table: &str) -> bool {
         self.allow(database, table, |grant| grant.insert)
     }
 
-    /// Whether the account surely sees all columns of the table.
+    /// Says whether the account surely sees all columns of the table.
     pub(crate) fn show_columns(&self, database: &str, table: &str) -> bool {
         self.allow(database, table, |grant| grant.show_columns)
     }
@@ -71,7 +72,7 @@ impl Grants {
 }
 
 impl Grant {
-    /// `None`: a role, or rights on something that isn't a table.
+    /// Reads a line behind its first word. `None`: it has a role, or is not understood.
     fn read(text: &str, before_grantee: &str) -> Option<Grant> {
         let (rights, rest) = split_outside_quotes(text, " ON ")?;
         let (scope, _) = split_outside_quotes(rest, before_grantee)?;
@@ -85,7 +86,7 @@ impl Grant {
     }
 }
 
-/// The roles that the lines grant; `None`: one is not understood.
+/// Returns the roles that the lines grant. `None`: one of them is not understood.
 fn roles_of(text: &str) -> Option<Vec<String>> {
     let mut roles = Vec::new();
     for line in text.lines() {
@@ -102,7 +103,7 @@ fn roles_of(text: &str) -> Option<Vec<String>> {
     Some(roles)
 }
 
-/// The rights of a list, each with its columns, if it has some.
+/// Returns the rights or roles of a list, each with its columns, if it has some.
 fn rights_of(list: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in outside_quotes(list) {
@@ -120,7 +121,8 @@ fn rights_of(list: &str) -> Vec<&str> {
     pieces
 }
 
-/// The characters that are not within a quoted name. There a backslash stands before what would end it.
+/// Returns the characters that are not within a quoted name, with their positions. Within a name, a backslash
+/// stands before a character that would end it.
 fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.char_indices().filter(move |(_, c)| {

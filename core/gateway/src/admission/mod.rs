@@ -1,19 +1,21 @@
-//! What the backend says of an insert before it is taken, and for how long that is believed.
+//! Admission: the backend's answers about an insert before it is taken, and how long they are believed.
 //!
-//! Three questions, none of which is put for each table, statement or insert:
-//! - who is this account: its settings, its database, what it may do (`account.rs`), by its *fingerprint*;
-//! - what is this table: columns, engine (`catalog.rs`), learnt many at a time and watched all together;
-//! - may this account insert with these settings: an INSERT of no rows, under its own credentials, which ClickHouse
-//!   checks like any other and which leaves no trace (`probe.rs`). Where the grants say that the account may insert
-//!   into a table, the answer for one table holds for all; elsewhere each table is asked about once.
+//! There are three questions, none of which is asked for every table, statement or insert:
+//! - Who is this account? Its settings, its database and its rights (`account.rs`), by its *fingerprint*.
+//! - What is this table? Its columns and engine (`catalog.rs`), learnt many at a time and watched together.
+//! - May this account insert with these settings? An INSERT of no rows, under its own credentials, which
+//!   ClickHouse checks like any other and which leaves no trace (`probe.rs`). Where the grants say that the
+//!   account may insert into a table, the answer for one table holds for all; elsewhere each table is asked
+//!   about once.
 //!
-//! What was learnt is believed as long as it *stands* (`standing.rs`): until a question that began later says
-//! otherwise, and for a while after the last one that confirmed it. [`Admission::doubt`] makes everything wait for a
-//! question that begins now.
+//! An answer is believed as long as it *stands* (`standing.rs`): until a question that began later
+//! contradicts it, and for a while after the last question that confirmed it. [`Admission::doubt`] makes
+//! every answer wait for a confirmation by a question that begins from then on.
 //!
-//! A refusal of ClickHouse's is not worded here: the caller forwards the insert and ClickHouse refuses it itself. For a
-//! DuckDB, the gateway answers all three (`sql.rs`), and words its refusals. While the backend is away, what it said
-//! last goes on to hold: an insert that it would refuse by then is refused at the flush.
+//! A refusal by ClickHouse is not worded here: the caller forwards the insert and ClickHouse refuses it
+//! itself. For a database that takes SQL, such as DuckDB, the gateway finds all three answers
+//! (`sql_backend/`), and words the refusals. While the backend is away, its last answers still hold: an
+//! insert that it would refuse by then is refused at the flush.
 //!
 //! `docs/decisions/0035-admission-by-fingerprints.md` says why, and what somebody gains who knows all this.
 
@@ -54,7 +56,8 @@ use account::Accounts;
 pub(crate) use casts::refuse_casts;
 use catalog::Catalog;
 use doubted::{name_of, DoubtedTables};
-pub(crate) use facts::{hostname, BackendFacts, Facts};
+pub use facts::BackendFacts;
+pub(crate) use facts::{hostname, Facts};
 pub(crate) use functions::may_be_asked;
 use on_disk::AdmissionsOnDisk;
 pub(crate) use on_disk::{KeptGrounds, KeptSince, ToKeep};
@@ -77,14 +80,14 @@ use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 use crate::sql_backend::SqlBackend;
 
-/// Why an insert can't be taken.
+/// Reason why an insert can't be taken.
 #[derive(Debug, Clone)]
 pub(crate) enum NotAdmitted {
-    /// To be forwarded: ClickHouse will refuse it, or deal with it in a way of its own.
+    /// The insert is to be forwarded: ClickHouse will refuse it, or handle it in its own way.
     Forward(ForwardReason),
-    /// It is refused, and there is nobody else to say so.
+    /// The gateway itself refuses the insert, since nobody else can.
     Refused(Arc<Refusal>),
-    /// The backend is too busy to say. Who has no earlier answer forwards, and hears it from ClickHouse.
+    /// The backend is too busy to answer. A caller without an earlier answer forwards the insert.
     Busy,
     /// The backend can't be asked now.
     Unreachable(String),
@@ -120,12 +123,12 @@ impl From<CallError> for NotAdmitted {
     }
 }
 
-/// How long a question may take. The backend may be busy, but a client waits.
+/// Time that a question may take. The backend may be busy, but a client waits.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Beyond so many, nobody notices for a moment that a table was made anew.
+/// Bound of the known UUIDs. Beyond it all are forgotten, and a table that is made anew then isn't noticed.
 const MOST_UUIDS: usize = 100_000;
-/// Catalogues of accounts other than the gateway's own, which see what that one may not see.
+/// Bound of the catalogues of other accounts, which see tables that the gateway's own account may not see.
 const MOST_CATALOGS: usize = 1_000;
 
 pub(crate) struct Admission {
@@ -134,31 +137,32 @@ pub(crate) struct Admission {
     learnt: Learnt,
     account_ttl: Duration,
     table_ttl: Duration,
-    /// What was learnt before may no longer be so.
+    /// Moment of the last doubt of everything, in microseconds: earlier answers may no longer be true.
     doubted_at: AtomicU64,
     doubted_tables: DoubtedTables,
-    /// Counts the reloads of settings.
+    /// The number of reloads of the settings.
     reloads: AtomicU64,
     pub(crate) windows: Windows,
-    /// Where the backend has a cluster whose tables are cut by shards.
+    /// Shards of the backend's cluster, where it has one. Rows of its Distributed tables are cut by them.
     shards: Option<Shards>,
     kept: Option<Arc<AdmissionsOnDisk>>,
-    /// By which UUID a replica knew a table last that the deduplication index knows by its name.
+    /// Last UUID that each replica has told of a table which the deduplication index knows by its name.
     uuids: Mutex<HashMap<Told, u128>>,
 }
 
-/// The table, or one shard of it by its number, and who has told.
+/// A table, the number of one of its shards (0: the whole table), and the replica that has told the UUID.
 type Told = (TableKey, u32, ReplicaId);
 
-/// What is known of the backend, and how it is found out.
+/// Known answers of the backend, and the means to ask for more.
 enum Learnt {
     ClickHouse(OfClickHouse),
     Sql(OfSql),
 }
 
-/// The gateway itself knows its users, and the database tells what a table is: answers are kept for their time.
+/// Answers about a database that takes SQL. The gateway itself knows the users, and the database describes
+/// its tables. Each answer is kept for a fixed time.
 struct OfSql {
-    backend: SqlBackend,
+    backend: Arc<dyn SqlBackend>,
     accounts: Remembered<UserKey, Account>,
     tables: Remembered<TableKey, TableSchema>,
 }
@@ -171,20 +175,20 @@ struct OfClickHouse {
     others: Mutex<HashMap<Credentials, Arc<Catalog>>>,
 }
 
-/// What a yes to inserts stands on.
+/// Answers of the backend that an admission is based on.
 #[derive(Clone)]
 pub(crate) struct Grounds {
     pub(crate) account: Arc<Account>,
     pub(crate) key: UserKey,
     pub(crate) table: TableKey,
     pub(crate) schema: Arc<TableSchema>,
-    /// Where only the time that has passed tells whether it holds: when it was asked.
+    /// Moment of the question, where only the time since then tells whether the admission still holds.
     pub(crate) asked_at: Option<Moment>,
-    /// So many reloads of the settings had been when they were read.
+    /// The number of reloads of the settings before they were read.
     pub(crate) reloads: u64,
-    /// The version of the shards that there were, for a table whose rows may be cut by them.
+    /// Version of the shards at that time, for a table whose rows may be cut by them.
     pub(crate) topology: Option<u64>,
-    /// Where it was kept from before the start: nothing of it was confirmed since.
+    /// Age of answers that an earlier run has kept; nothing has confirmed them since the start.
     pub(crate) kept: Option<KeptSince>,
 }
 
@@ -192,7 +196,7 @@ impl Admission {
     pub(crate) fn new(backend: Backend, account_ttl: Duration, table_ttl: Duration, windows: Windows) -> Admission {
         let (facts, learnt) = match &backend {
             Backend::ClickHouse(it) => {
-                // Nothing is known before it has answered.
+                // Nothing is known before ClickHouse has answered.
                 let facts = Arc::new(Facts::default());
                 let accounts = Arc::new(Accounts::new(it.client.clone(), facts.clone()));
                 let viewer = UserKey::of(&it.client.endpoint().credentials);
@@ -228,7 +232,8 @@ impl Admission {
         &self.backend
     }
 
-    /// Schemas and privileges may have changed: nothing holds that no question confirms which begins from now on.
+    /// Doubts all answers, since schemas and privileges may have changed: an answer holds again when a
+    /// question that begins from now on has confirmed it.
     pub(crate) fn doubt(&self) {
         self.doubted_at.fetch_max(Moment::now().as_micros(), Ordering::AcqRel);
         if let Learnt::Sql(it) = &self.learnt {
@@ -238,8 +243,8 @@ impl Admission {
         self.shards.iter().for_each(Shards::doubt);
     }
 
-    /// Of these tables alone: the named ones, those that hand their rows on to them by a view or shards, and those whose
-    /// views are not known.
+    /// Doubts the answers about these tables alone: the named ones, those that hand rows on to them through a
+    /// view or shards, and those whose views are not known.
     pub(crate) fn doubt_tables(&self, names: &[TableName]) {
         let Learnt::ClickHouse(it) = &self.learnt else { return self.doubt() };
         let now = Moment::now();
@@ -261,7 +266,7 @@ impl Admission {
         }
     }
 
-    /// What stands on the settings as they were holds no more.
+    /// Notes a reload of the settings: admissions under the former ones have to be worked out anew.
     pub(crate) fn settings_changed(&self) {
         self.reloads.fetch_add(1, Ordering::Release);
     }
@@ -270,7 +275,7 @@ impl Admission {
         self.reloads.load(Ordering::Acquire)
     }
 
-    /// Whether the backend has ever answered.
+    /// Says whether the backend has ever answered.
     pub(crate) fn backend_has_answered(&self) -> bool {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.client.has_answered(),
@@ -282,7 +287,7 @@ impl Admission {
         Moment::of_micros(self.doubted_at.load(Ordering::Acquire))
     }
 
-    /// What was confirmed since then holds for an account.
+    /// Returns the moment since which an account must have been confirmed to hold at `now`.
     fn account_since(&self, now: Moment) -> Moment {
         now.before(self.account_ttl).max(self.doubted_at())
     }
@@ -291,12 +296,12 @@ impl Admission {
         now.before(self.table_ttl).max(self.doubted_at())
     }
 
-    /// An answer of before then says nothing of this table, whatever it says of others.
+    /// Returns the moment before which an answer says nothing of this table, whatever it says of others.
     pub(crate) fn doubted_table_at(&self, key: &TableKey, confirmed: Moment) -> Moment {
         self.doubted_tables.at(key, confirmed)
     }
 
-    /// An answer of before then may say nothing of some table or account.
+    /// Returns the moment of the last doubt: an earlier answer may say nothing of some table or account.
     pub(crate) fn last_doubt(&self) -> Moment {
         self.doubted_at().max(self.doubted_tables.last())
     }
@@ -305,7 +310,7 @@ impl Admission {
         self.account_at(key, Moment::default()).await
     }
 
-    /// The account as it was at `since` or later.
+    /// Returns the account as it was at `since` or later.
     pub(crate) async fn account_at(&self, key: &UserKey, since: Moment) -> Result<Arc<Account>, NotAdmitted> {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.accounts.get(key, self.account_since(Moment::now()).max(since)).await,
@@ -313,7 +318,8 @@ impl Admission {
         }
     }
 
-    /// The user, in the database that the request names; as it was last if the backend can't be asked.
+    /// Returns the user's context in the database that the request names. If the backend can't be asked, the
+    /// context is the last known one.
     pub(crate) async fn user(&self, key: UserKey) -> Result<Arc<UserContext>, NotAdmitted> {
         Ok(self.account_of_late(&key).await?.context_in(key.database.as_deref()))
     }
@@ -325,7 +331,7 @@ impl Admission {
         }
     }
 
-    /// The user as far as it is known, without asking.
+    /// Returns the user's context if it is known, without asking.
     pub(crate) fn known_user(&self, key: &UserKey) -> Option<Arc<UserContext>> {
         Some(self.known_account(key)?.context_in(key.database.as_deref()))
     }
@@ -337,8 +343,8 @@ impl Admission {
         }
     }
 
-    /// Whether the table is another one than when it was inserted into last, as far as anybody here has seen: what was
-    /// stored in the former one is no repeat in this one.
+    /// Says whether the table has another UUID than at the last insert into it, as far as the gateway has
+    /// seen. Then an insert that was stored in the former table is no repeat in this one.
     pub(crate) fn is_made_anew(&self, key: &TableKey, schema: &TableSchema, sharding: Option<&Sharding>) -> bool {
         let whole = (schema.is_replicated && sharding.is_none()).then_some((0, schema));
         let of_shards = sharding.iter().flat_map(|sharding| sharding.locals());
@@ -354,13 +360,13 @@ impl Admission {
         is_new
     }
 
-    /// The table as it is for everyone: asked with the gateway's own credentials, which usually see more, or else with
-    /// the client's.
+    /// Returns the table as it is for everyone. It is asked for with the gateway's own credentials, which
+    /// usually see more, or else with the client's.
     pub(crate) async fn table(&self, key: &TableKey, asker: &UserKey) -> Result<Arc<TableSchema>, NotAdmitted> {
         self.table_at(key, asker, Moment::default()).await
     }
 
-    /// The table as it was at `since` or later.
+    /// Returns the table as it was at `since` or later.
     pub(crate) async fn table_at(
         &self,
         key: &TableKey,
@@ -372,11 +378,11 @@ impl Admission {
                 let doubted = self.doubted_table_at(key, Moment::default());
                 it.table(key, asker, self.table_since(Moment::now()).max(since), doubted).await
             }
-            Learnt::Sql(it) => it.tables.get(key, || it.backend.table(key)).await,
+            Learnt::Sql(it) => it.tables.get(key, || it.backend.schema(key)).await,
         }
     }
 
-    /// Whether a yes that stands on this holds now.
+    /// Says whether an admission that is based on these answers holds now.
     pub(crate) fn holds(&self, grounds: &Grounds, now: Moment) -> Holds {
         let Grounds { account, table, schema, asked_at, .. } = grounds;
         if account.standing.is_over() || schema.standing.is_over() {
@@ -402,24 +408,25 @@ impl Admission {
         }
     }
 
-    /// Whether an answer of then is about the table as it is.
+    /// Says whether an answer of the moment `answered` is later than the last doubt of the table.
     fn is_beyond_doubt(&self, table: &TableKey, answered: Moment) -> bool {
         answered >= self.doubted_table_at(table, answered)
     }
 
-    /// How old the oldest answer is that it stands on.
+    /// Returns the age of the oldest answer that the admission is based on.
     pub(crate) fn age(&self, grounds: &Grounds) -> Duration {
         grounds.kept.map_or_else(|| self.confirmed(grounds).elapsed(), |kept| kept.age())
     }
 
-    /// When the oldest question began.
+    /// Returns the moment at which the oldest question that the admission is based on began.
     fn confirmed(&self, grounds: &Grounds) -> Moment {
         let confirmed = grounds.account.standing.confirmed().min(grounds.schema.confirmed());
         confirmed.min(grounds.asked_at.unwrap_or(confirmed))
     }
 
-    /// Has it confirmed again in time, once half of the time has passed: nobody is to wait for the answer when the rest
-    /// has passed too. True: what only time can tell has to be asked anew, by the one who takes that upon himself.
+    /// Starts a new confirmation once half of the time has passed, so that no insert has to wait when the
+    /// rest has passed, too. Returns true where only time can tell whether the admission holds: then one
+    /// caller has to ask anew.
     pub(crate) fn renew(&self, grounds: &Grounds, now: Moment) -> bool {
         let Learnt::ClickHouse(it) = &self.learnt else { return self.is_half_over(grounds, now) };
         if grounds.kept.is_some() {
@@ -448,12 +455,12 @@ impl Admission {
         by_time.is_some_and(|asked_at| asked_at < half)
     }
 
-    /// What is asked anew in time begins here, so that it is the answer of half a time ago at most.
+    /// Returns the earliest moment of answers that a renewal may use: half of the time ago.
     pub(crate) fn half_time(&self) -> Moment {
         Moment::now().before(self.account_ttl.min(self.table_ttl) / 2)
     }
 
-    /// Whether the backend could not be asked of late.
+    /// Says whether the backend could not be asked lately.
     pub(crate) fn is_failing(&self) -> bool {
         match &self.learnt {
             Learnt::ClickHouse(it) => it.own.is_failing(),
@@ -469,7 +476,8 @@ impl Admission {
         }
     }
 
-    /// What is asked of the backend, or that it is away: for who doesn't wait for it.
+    /// Waits for the answer, or returns an error when the backend is found to be away: for callers that don't
+    /// wait until it is back.
     pub(crate) async fn unless_away<T>(
         &self,
         asked: impl Future<Output = Result<T, NotAdmitted>>,
@@ -481,7 +489,7 @@ impl Admission {
         }
     }
 
-    /// Waits until it is confirmed that this was so at `since`, or until it is known that it is not so.
+    /// Waits until these answers are confirmed as of `since`, or are known not to be true any more.
     pub(crate) async fn confirm(&self, grounds: &Grounds, since: Moment) -> Result<(), NotAdmitted> {
         let Learnt::ClickHouse(it) = &self.learnt else { return Ok(()) };
         let now = Moment::now();
@@ -508,7 +516,7 @@ impl Admission {
         account.and(table)
     }
 
-    /// Since when it is being asked whether this holds.
+    /// Returns the moment at which the earliest question under way about these answers began.
     pub(crate) fn asking_since(&self, grounds: &Grounds) -> Option<Moment> {
         let Learnt::ClickHouse(it) = &self.learnt else { return None };
         let account = it.accounts.asking_since(&grounds.key);
@@ -517,9 +525,9 @@ impl Admission {
         account.into_iter().chain(table).min()
     }
 
-    /// Whether the last attempt to have this confirmed failed.
+    /// Says whether the last attempt to have these answers confirmed failed.
     pub(crate) fn has_failed_lately(&self, grounds: &Grounds) -> bool {
-        // Of what was kept, nothing could be asked yet.
+        // Nothing could be asked yet about answers that were kept.
         if grounds.kept.is_some() {
             return true;
         }
@@ -533,15 +541,16 @@ impl Admission {
         standings.into_iter().flatten().any(|standing| standing.has_failed_lately(since))
     }
 
-    /// The table as it is at this moment, for the gateway's own account; in the backend's words if it can't be had.
+    /// Asks for the table as it is now, with the gateway's own account. An error has the backend's words.
     pub(crate) async fn table_anew(&self, key: &TableKey) -> Result<TableSchema, CallError> {
         match &self.learnt {
             Learnt::ClickHouse(it) => schema::ask_as(&it.client, key, &it.client.endpoint().credentials).await,
-            Learnt::Sql(it) => it.backend.table_anew(key).await.map_err(CallError::Exception),
+            Learnt::Sql(it) => it.backend.schema_anew(key).await.map_err(CallError::Exception),
         }
     }
 
-    /// By what the deduplication index may know the tables of a database that this user sees. `None`: nobody can say.
+    /// Returns all ids that the deduplication index may know the tables of a database by, of tables that this
+    /// user sees. `None`: they can't be found out.
     pub(crate) async fn tables_of(&self, database: &str, asker: &UserKey) -> Option<Vec<u128>> {
         let Learnt::ClickHouse(it) = &self.learnt else { return None };
         let question = "SELECT name, toString(uuid) FROM system.tables WHERE database = {database:String} \
@@ -558,7 +567,7 @@ impl Admission {
         Some(known)
     }
 
-    /// The table has changed: whoever asks next gets a new answer.
+    /// Forgets the table, which has changed: the next caller gets a new answer.
     pub(crate) fn forget_table(&self, key: &TableKey) {
         match &self.learnt {
             Learnt::ClickHouse(it) => {
@@ -572,12 +581,12 @@ impl Admission {
         }
     }
 
-    /// The Distributed tables whose rows were cut for this one, which shards have.
+    /// Returns the Distributed tables whose rows were cut for this table of the shards.
     pub(crate) fn distributed_over(&self, local: &TableKey) -> Vec<TableKey> {
         self.shards.as_ref().map(|shards| shards.over(local)).unwrap_or_default()
     }
 
-    /// May this account insert like this? Asked once, as long as account and table are the same.
+    /// Asks whether this account may insert like this: once, as long as account and table are the same.
     pub(crate) async fn probe(
         &self,
         probe: Probe<'_>,
@@ -604,8 +613,8 @@ impl Admission {
         }
     }
 
-    /// May this account insert into these columns of a ClickHouse's table? Not asked where its grants say so.
-    /// `settings` are those that the columns depend on.
+    /// Asks whether this account may insert into these columns of a ClickHouse table, unless its grants
+    /// already say so. `settings` are those that the columns depend on.
     pub(crate) async fn may_insert(
         &self,
         key: &UserKey,
@@ -621,7 +630,7 @@ impl Admission {
             return Ok(());
         }
         match probe::ask_for_columns(&it.client, key, table, columns, settings).await {
-            // It says nothing of rights, so the insert may get another answer than the question.
+            // The error says nothing of rights, so the insert may get another answer than the question.
             Err(CallError::Exception(exception)) if !exception.is_passing() && !is_about_rights(&exception) => {
                 Err(NotAdmitted::refused(Refusal::exception(exception)))
             }
@@ -629,7 +638,7 @@ impl Admission {
         }
     }
 
-    /// Whether the backend grants `privilege` to the user.
+    /// Says whether the backend grants `privilege` to the user.
     pub(crate) async fn is_granted(&self, credentials: &Credentials, privilege: &str) -> Result<bool, CallError> {
         match &self.learnt {
             Learnt::ClickHouse(it) => {
@@ -653,13 +662,13 @@ fn is_about_rights(exception: &Exception) -> bool {
     matches!(exception.code, ErrorCode::READONLY | ErrorCode::ACCESS_DENIED) || exception.is_about_identity()
 }
 
-/// Whether a yes holds.
+/// Says whether an admission holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Surely,
-    /// It did when it was last confirmed, which is too long ago.
+    /// The admission held when it was last confirmed, which is too long ago or was under former settings.
     Unconfirmed,
-    /// Something has changed.
+    /// The account, the table or the shards have changed.
     Not,
 }
 
@@ -669,7 +678,7 @@ impl OfClickHouse {
         others.values().flat_map(|other| other.concerned_by(names)).chain(self.own.concerned_by(names)).collect()
     }
 
-    /// Nothing from before `doubted` is about this table.
+    /// Returns the table as it was at `since` or later. An answer from before `doubted` says nothing of it.
     async fn table(
         &self,
         key: &TableKey,
@@ -700,7 +709,7 @@ impl OfClickHouse {
         catalog
     }
 
-    /// The catalogue that a table was learnt from.
+    /// Returns the catalogue that a table was learnt from.
     fn catalog_of(&self, watch: &Arc<Standing>, asker: &UserKey) -> WatchedBy<'_> {
         match self.own.watches(watch) {
             true => WatchedBy::Own(&self.own),

@@ -1,10 +1,11 @@
-//! What a gateway goes by that starts while ClickHouse is away: what ClickHouse had said to the one before it, out of the
-//! file `admissions` (`admissions_file.rs`).
+//! Admissions for a gateway that starts while ClickHouse is away: the answers that ClickHouse gave to an
+//! earlier run, out of the file `admissions` (`admissions_file.rs`).
 //!
-//! It is believed only until ClickHouse has answered anything since the start; from then on what it says itself counts,
-//! and the file is written anew. It lets in only whom ClickHouse had let in (the password has to be the same), and only
-//! kinds of insert that ClickHouse had taken from that account, which nobody waits for. Each of them is asked about
-//! again and again meanwhile.
+//! The file is believed only until ClickHouse has answered anything since the start. From then on
+//! ClickHouse's own answers count, and the file is written anew. It admits only accounts that ClickHouse had
+//! admitted (the password has to be the same), and only kinds of insert that ClickHouse had taken from that
+//! account, whose clients don't wait until they are stored. Meanwhile, ClickHouse is asked about each of them
+//! again and again.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,22 +23,22 @@ use super::schema::{Column, TableSchema};
 use super::standing::{Moment, Standing};
 use super::{Admission, Grounds, TableKey, UserKey};
 
-/// More names and passwords than this are not remembered to be right.
+/// Bound of the names and passwords that are remembered to be right. Beyond it, all are forgotten.
 const MOST_PROVEN: usize = 10_000;
-/// Proofs that are made at a time: each takes a tenth of a second.
+/// Bound of the proofs that are made at a time: each takes a tenth of a second.
 const MOST_NEW_PROOFS: usize = 20;
-/// What a file has at most.
+/// Bound of the kinds of insert in a file.
 const MOST_INSERTS: usize = 20_000;
 
 pub(super) struct AdmissionsOnDisk {
     path: PathBuf,
-    /// What was read at the start.
+    /// Content of the file at the start.
     read: KeptAdmissions,
-    /// By their names and passwords, as far as they were right: which of the accounts that were read.
+    /// Accounts that have proved to be among those of the file, by name, password, roles and quota key.
     proven: Mutex<HashMap<AccountKey, Proven>>,
-    /// To find out whether a password is right takes a CPU for a while. Whoever tries many has one at most.
+    /// Permit to check a password. A check takes a CPU for a while: whoever tries many has one at most.
     turn: Semaphore,
-    /// Of accounts that ClickHouse lets in now.
+    /// Proofs of the accounts that ClickHouse admits now.
     proofs: Mutex<HashMap<Credentials, Proof>>,
     written: Mutex<Option<KeptAdmissions>>,
 }
@@ -48,7 +49,7 @@ struct Proven {
     account: Arc<Account>,
 }
 
-/// An insert that was let pass before the start.
+/// Admission of a kind of insert by an earlier run of the gateway.
 pub(crate) struct KeptGrounds {
     pub(crate) account: Arc<Account>,
     pub(crate) schema: Arc<TableSchema>,
@@ -56,7 +57,7 @@ pub(crate) struct KeptGrounds {
     pub(crate) since: KeptSince,
 }
 
-/// How old what was kept is.
+/// Age of kept answers: the age when they were read, and the moment of reading.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptSince {
     age: Duration,
@@ -69,9 +70,9 @@ impl KeptSince {
     }
 }
 
-/// An insert that holds now, to be kept.
+/// An admission that is to be written to the file.
 pub(crate) struct ToKeep<'a> {
-    /// What tells its kind, without the password.
+    /// Bytes that identify the kind of insert, without the password.
     pub(crate) what: Vec<u8>,
     pub(crate) grounds: &'a Grounds,
     pub(crate) table: TableKey,
@@ -107,7 +108,7 @@ impl AdmissionsOnDisk {
         self.proven.lock().unwrap_or_else(PoisonError::into_inner).get(&AccountKey::of(key)).cloned()
     }
 
-    /// Whether this is somebody who was let in. Takes its time.
+    /// Says whether ClickHouse had admitted this account with this password. Takes its time.
     async fn prove(self: &Arc<Self>, key: &UserKey, ttl: Duration) -> bool {
         if self.proven(key).is_some() {
             return true;
@@ -152,7 +153,7 @@ impl AdmissionsOnDisk {
         Some(KeptGrounds { account, schema, deduplicates: insert.deduplicates, since })
     }
 
-    /// A table that the account inserted into.
+    /// Returns a table that the account inserted into.
     fn table(&self, key: &UserKey, table: &TableKey, ttl: Duration) -> Option<TableSchema> {
         let Proven { at, .. } = self.proven(key)?;
         let young = self.read.accounts[at].inserts.iter().filter(|insert| AdmissionsOnDisk::is_young(insert, ttl));
@@ -160,8 +161,8 @@ impl AdmissionsOnDisk {
         tables.find(|kept| (&kept.database, &kept.table) == (&table.database, &table.table))?.schema()
     }
 
-    /// Writes down what holds now, if it is not what was written last. False: of some accounts it would have taken too
-    /// long, and it is to be called again.
+    /// Writes these admissions to the file, unless they are those that were written last. Returns false where
+    /// those of some accounts are missing, since their proofs would have taken too long: call it again then.
     fn keep(&self, server: KeptServer, inserts: Vec<ToKeep<'_>>, confirmed: impl Fn(&Grounds) -> u64) -> bool {
         let mut kept = KeptAdmissions { server, ..KeptAdmissions::default() };
         let (mut accounts, mut tables) = (HashMap::<AccountKey, usize>::new(), HashMap::new());
@@ -283,30 +284,30 @@ impl KeptColumn {
     }
 }
 
-/// Whether a profile's setting may hold what belongs into no file: a password, or an address with one in it.
+/// Says whether a profile's setting may hold what belongs in no file: a password, or an address with one.
 fn may_hold_a_secret((name, value): &(String, String)) -> bool {
     const WORDS: [&str; 5] = ["password", "secret", "credential", "access_key", "auth"];
     WORDS.iter().any(|word| name.contains(word)) || value.contains("://")
 }
 
 impl Admission {
-    /// What was kept of accounts and tables is in this file.
+    /// Reads kept accounts and tables from this file.
     pub(crate) fn with_kept(mut self, path: PathBuf) -> Admission {
         self.kept = Some(Arc::new(AdmissionsOnDisk::read(path)));
         self
     }
 
-    /// What was kept, as long as nothing else is known.
+    /// Returns the kept answers, as long as the backend has not answered since the start.
     fn kept(&self) -> Option<&Arc<AdmissionsOnDisk>> {
         self.kept.as_ref().filter(|_| !self.backend_has_answered())
     }
 
-    /// Whether inserts can be taken though the backend has said nothing so far.
+    /// Says whether inserts can be taken by kept answers, as long as the backend has not answered.
     pub(crate) fn goes_by_what_was_kept(&self, ttl: Duration) -> bool {
         self.kept().is_some_and(|kept| kept.has_some(ttl))
     }
 
-    /// Whether this is somebody whom the backend had let in before the start.
+    /// Says whether the backend had admitted this account before the start.
     pub(crate) async fn was_let_in(&self, key: &UserKey, ttl: Duration) -> bool {
         match self.kept() {
             Some(kept) => kept.prove(key, ttl).await,
@@ -318,7 +319,7 @@ impl Admission {
         Some(self.kept()?.proven(key)?.account)
     }
 
-    /// What an insert of this kind may go by, of somebody who [was let in](Self::was_let_in).
+    /// Returns the kept admission of such an insert, for an account that [was let in](Self::was_let_in).
     pub(crate) fn kept_insert(&self, key: &UserKey, what: &[u8], ttl: Duration) -> Option<KeptGrounds> {
         let kept = self.kept()?;
         let found = kept.insert(key, what, ttl)?;
@@ -331,8 +332,8 @@ impl Admission {
         self.kept()?.table(key, table, ttl)
     }
 
-    /// Writes down these inserts, as far as they hold now, for a gateway that starts while the backend is away. It takes
-    /// a while; false: there is more to do.
+    /// Writes those of these admissions that hold now to the file, for a gateway that starts while the
+    /// backend is away. Takes a while. Returns false if there is more to do.
     pub(crate) fn keep(&self, inserts: Vec<ToKeep<'_>>, ttl: Duration) -> bool {
         // Until then, what was kept is all there is.
         let Some(kept) = self.kept.as_ref().filter(|_| self.backend_has_answered()) else { return true };
@@ -347,7 +348,7 @@ impl Admission {
         };
         let inserts: Vec<_> = inserts.into_iter().filter(|insert| holds(insert.grounds)).collect();
         let now = super::admissions_file::seconds_now();
-        // Not to the second, so that the file is not written for every confirmation.
+        // The time is not exact to the second, so that the file is not written for every confirmation.
         let unit = (ttl.as_secs() / 10).clamp(1, 60);
         let confirmed =
             |grounds: &Grounds| now.saturating_sub(self.confirmed(grounds).elapsed().as_secs()) / unit * unit;

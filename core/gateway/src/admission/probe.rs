@@ -15,13 +15,13 @@ pub(crate) struct Probe<'a> {
     pub(crate) destination: &'a Destination,
     /// Settings of the request that the flush will not carry.
     pub(crate) other_settings: &'a [(&'a str, &'a str)],
-    /// The database that the request names, if that says anything: ClickHouse refuses one that isn't there.
+    /// The database that the request names, unless it is the table's: ClickHouse refuses a missing one.
     pub(crate) database: Option<&'a str>,
 }
 
 impl Probe<'_> {
-    /// A hash of what is asked. The same for all tables that the account surely may insert into: then the answer tells
-    /// of its settings only.
+    /// Returns a hash of the question. It is the same for all tables that the account surely may insert into,
+    /// since the answer then depends on the settings only.
     pub(super) fn question(&self, account: &Account, schema: &TableSchema) -> u64 {
         let to = self.destination;
         let mut hasher = account.hasher.build_hasher();
@@ -45,7 +45,7 @@ impl Probe<'_> {
         let table = format!("{}.{}", backquote(&to.database), backquote(&to.table));
         let statement = format!("INSERT INTO {table} ({}) FORMAT Native", columns.join(", "));
         let mut call = Call::new(&to.credentials, &statement).param("async_insert", "0");
-        // As the flush will be: who may not set what it sets is not gathered.
+        // The flush will set these as well: an account that may not set them is not gathered for.
         call = call.param("insert_deduplication_token", "").timeout(QUESTION_TIMEOUT);
         for (name, value) in &to.settings {
             call = call.param(name, value);
@@ -82,7 +82,7 @@ async fn put(client: &Client, call: Call<'_>) -> Result<(), CallError> {
     }
 }
 
-/// The same where no more is known than what the statement says; `columns` are in parentheses, or none for all.
+/// Probes an insert of which only the statement is known. `columns` are in parentheses, or empty for all.
 pub(super) async fn ask_for_columns(
     client: &Client,
     key: &UserKey,

@@ -1,8 +1,9 @@
-//! Whether the backend is away, for those who don't wait until it is back.
+//! Detection of a backend that is away, for callers that don't wait until it is back.
 //!
-//! A question may take long because there is much to do, and that says nothing. So whoever waits for an answer looks
-//! after a while whether the backend has answered anybody meanwhile, and if not asks it for nothing at all: what doesn't
-//! answer that either is away. All who look at the same time share one such question.
+//! A question may take long because the backend is busy, which does not mean that it is away. So a caller
+//! that waits for an answer looks after a while whether the backend has answered anybody meanwhile. If not,
+//! the caller sends `SELECT 1`, which is no work: a backend that doesn't answer that either is away. All
+//! callers that look at the same time share one such question.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -13,18 +14,19 @@ use windrow_clickhouse::{Call, CallError, Client};
 use super::rounds::{Answers, Rounds};
 use super::standing::Moment;
 
-/// An answer may take so long before anybody doubts that the backend is there.
+/// Time that an answer may take before the backend is suspected to be away.
 const PATIENCE: Duration = Duration::from_millis(700);
-/// What it may take to answer nothing. Together they stay well below the 2 s within which somebody has to hear of it.
+/// Time that the answer to `SELECT 1` may take. With [`PATIENCE`] it stays well below the 2 s within which a
+/// client has to hear that the backend is away.
 const ANSWER: Duration = Duration::from_millis(900);
-/// It goes on to be away for so long; who asks meanwhile waits a moment only.
+/// Time for which the backend is taken to be away still; callers in that time wait for [`MOMENT`] only.
 const AWAY_HOLDS: Duration = Duration::from_secs(1);
 const MOMENT: Duration = Duration::from_millis(150);
 
 pub(super) struct Pulse {
     client: Arc<Client>,
     asking: Arc<Rounds<(), bool>>,
-    /// When it was found to be away last; zero: never.
+    /// Moment at which the backend was last found to be away, in microseconds; zero: never.
     away: AtomicU64,
 }
 
@@ -66,7 +68,7 @@ impl Pulse {
     }
 }
 
-/// Whether it says anything, be it an error.
+/// Says whether the backend answers at all, be it with an error.
 async fn answers(client: &Client) -> bool {
     let call = Call::new(&client.endpoint().credentials, "SELECT 1").timeout(ANSWER);
     match tokio::time::timeout(ANSWER, client.call(call)).await {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::NotAdmitted;
 
-/// Answers of the backend, each for a while. At most one question per key is under way: the others wait for its answer.
+/// Answers of the backend, each kept for a while. At most one question for each key is under way: other
+/// callers wait for its answer.
 pub(crate) struct Remembered<K, V> {
     entries: Mutex<HashMap<K, Arc<Remembering<V>>>>,
     ttl: Duration,
@@ -19,11 +20,11 @@ struct Remembering<V> {
 struct Answer<V> {
     value: Arc<V>,
     at: Instant,
-    /// Something suggests that it is no longer so. It still holds while nobody can be asked.
+    /// Says whether the value may no longer be true. It still holds while the backend can't be asked.
     is_doubted: bool,
 }
 
-/// More keys than this are a flood of names that don't exist; old ones are thrown out.
+/// Bound of the keys. More are a flood of names that don't exist: then all are thrown out.
 const MAX_KEYS: usize = 10_000;
 
 impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
@@ -55,14 +56,14 @@ impl<K: Hash + Eq + Clone, V> Remembered<K, V> {
         }
     }
 
-    /// The last answer, however old.
+    /// Returns the last answer, however old. `None`: there is none, or a question is under way.
     pub(crate) fn known(&self, key: &K) -> Option<Arc<V>> {
         let entry = self.entries.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.clone();
         let answer = entry.answer.try_lock().ok()?;
         answer.as_ref().map(|known| known.value.clone())
     }
 
-    /// Lets the next who asks ask anew, unless the answer is younger than `age`.
+    /// Makes the next caller ask anew, unless the answer is younger than `age`.
     pub(crate) fn doubt(&self, key: &K, age: Duration) {
         let entry = self.entry(key);
         // Who holds the lock is asking.

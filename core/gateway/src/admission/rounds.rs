@@ -1,8 +1,8 @@
-//! Questions that go in rounds: one round is under way at most, and all that is asked meanwhile goes together into the
-//! next.
+//! Questions in rounds: one round is under way at most, and everything that is asked meanwhile goes into the
+//! next one together.
 //!
-//! So the number of questions depends on how long the backend takes for one, not on how many want to know. A round goes
-//! on when who asked has gone.
+//! So the number of questions depends on the time that the backend takes for one, not on the number of
+//! callers. A round goes on when its callers have gone.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -30,14 +30,14 @@ struct State<K, A> {
 }
 
 struct Round<K, A> {
-    /// Of one that is not under way yet: the future.
+    /// Moment at which the round began; `None`: it is not under way yet.
     began: Option<Moment>,
     keys: HashSet<K>,
     answers: watch::Sender<Published<K, A>>,
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static, A: Clone + Send + Sync + 'static> Rounds<K, A> {
-    /// `ask` is given all keys of a round and the moment at which it began.
+    /// Makes the rounds. `ask` gets all keys of a round and the moment at which the round began.
     pub(crate) fn new<F>(ask: impl Fn(Vec<K>, Moment) -> F + Send + Sync + 'static) -> Arc<Rounds<K, A>>
     where
         F: Future<Output = Answers<K, A>> + Send + 'static,
@@ -46,19 +46,20 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static, A: Clone + Send + Sync + 'sta
         Arc::new(Rounds { ask, state: Mutex::new(State { running: None, next: None }) })
     }
 
-    /// The answer of a round that begins at `since` or later. `None`: the round answered nothing for it.
+    /// Returns the answer of a round that begins at `since` or later. `None`: the round had none for this
+    /// key, or broke off.
     pub(crate) async fn answer(self: &Arc<Self>, key: K, since: Moment) -> Option<A> {
         let mut answers = self.join(&key, since);
         let published = answers.wait_for(Option::is_some).await.ok()?;
         published.as_ref()?.get(&key).cloned()
     }
 
-    /// Puts the question, and waits for nothing.
+    /// Asks in a round that begins at `since` or later, without waiting for the answer.
     pub(crate) fn begin(self: &Arc<Self>, key: K, since: Moment) {
         drop(self.join(&key, since));
     }
 
-    /// When the round under way began.
+    /// Returns the moment at which the round under way began.
     pub(crate) fn running_since(&self) -> Option<Moment> {
         self.lock().running.as_ref().and_then(|round| round.began)
     }
@@ -89,7 +90,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static, A: Clone + Send + Sync + 'sta
 }
 
 impl<K: Clone, A> State<K, A> {
-    /// The next round is under way from now on.
+    /// Starts the next round.
     fn start(&mut self) {
         self.running = self.next.take().map(|round| Round { began: Some(Moment::now()), ..round });
     }
@@ -100,7 +101,8 @@ impl<K: Clone, A> State<K, A> {
     }
 }
 
-/// Ends the round if its question is given up, by a panic or with the runtime: who waits hears that there is no answer.
+/// Guard that ends the rounds if a question is given up, by a panic or with the runtime: then callers that
+/// wait get no answer.
 struct Ending<K, A> {
     rounds: Arc<Rounds<K, A>>,
     is_orderly: bool,
@@ -133,7 +135,7 @@ where
         }
         state.start();
     }
-    // Who asks from now on begins another.
+    // A caller that asks from now on begins another round.
     ending.is_orderly = true;
 }
 
@@ -149,7 +151,7 @@ mod tests {
         gate: Arc<Semaphore>,
     }
 
-    /// Answers a number with its double, once for each permit of the gate.
+    /// Makes rounds that answer a number with its double, once for each permit of the gate.
     fn backend() -> Backend {
         let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let rounds = Rounds::new({

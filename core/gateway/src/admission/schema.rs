@@ -13,56 +13,56 @@ use super::windows::Window;
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 use crate::forward_reason::ForwardReason;
 
-/// A table, as far as inserts are concerned.
+/// Facts about a table that inserts depend on.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
-    /// Of what is said here.
+    /// Standing of these facts.
     pub(crate) standing: Standing,
-    /// Of everything that the same account watches; what it confirms holds for this table too.
+    /// Standing of all tables that the same account watches: a confirmation of it holds for this table, too.
     pub(super) watch: Option<Arc<Standing>>,
     pub(super) columns: Box<[Column]>,
-    /// Whether its engine takes a gathered batch as it would take the inserts one by one.
+    /// Says whether the engine takes a gathered batch as it would take the inserts one by one.
     pub(crate) gatherable: bool,
-    /// Its own setting `async_insert`, which gathers also the inserts that say `async_insert=0`.
+    /// The table's own setting `async_insert`, which gathers also the inserts that say `async_insert=0`.
     pub(crate) async_insert: bool,
-    /// Of what it collapses rows by.
+    /// Column whose marks the table collapses rows by.
     pub(crate) marks: Option<Marks>,
-    /// What it remembers of earlier inserts, so that a repeat is dropped.
+    /// Deduplication window: the earlier inserts that the table remembers, so that a repeat is dropped.
     pub(crate) window: Window,
-    /// Names it through renames; zero where its database gives tables none.
+    /// UUID, which stays the same through renames; zero where the database gives tables none.
     pub(crate) uuid: u128,
     pub(crate) has_views: bool,
-    /// The tables that get rows of it by views, also of views behind these.
+    /// Tables that get rows of this one through views, also through views behind these.
     pub(super) fed: Box<[Fed]>,
-    /// Whether it keeps no rows, and views alone see them.
+    /// Says whether the table keeps no rows, so that only views see them.
     pub(super) keeps_none: bool,
-    /// Whether its rows go on to other tables.
+    /// Says whether the table's rows go on to other tables.
     pub(crate) hands_on: bool,
     pub(crate) distributed: Option<Distributed>,
-    /// Whether there are several replicas, of which each can take its rows.
+    /// Says whether there are several replicas, of which each can take the table's rows.
     pub(crate) is_replicated: bool,
-    /// Whether its engine shares its rows with replicas, be there any or not.
+    /// Says whether the engine shares its rows with replicas, be there any or not.
     pub(super) has_replicated_engine: bool,
-    /// Who has said all this: each replica may have given the table a name of its own.
+    /// Replica that has said all this: each replica may have given the table a UUID of its own.
     pub(super) said_by: ReplicaId,
-    /// As `system.tables` shows it; empty if there is none.
+    /// Partition key as `system.tables` shows it; empty if there is none.
     pub(super) partition_key: String,
-    /// Whether something is computed from the rows as they are written: defaults, constraints, views.
+    /// Says whether something is computed from the rows as they are written: defaults, constraints, views.
     pub(crate) computes: bool,
-    /// Whether ClickHouse may refuse an insert for what it computes, or does beside storing rows: then a yes to an
-    /// insert into another table says nothing of this one.
+    /// Says whether ClickHouse may refuse an insert because of values that it computes, or of work beside
+    /// storing rows. Then a yes to an insert into another table says nothing of this one.
     pub(crate) asks_for_rights: bool,
-    /// Whether a constraint or a view makes of a row something that depends on more than the row.
+    /// Says whether a constraint or a view computes something that depends on more than the row.
     pub(super) reads_request: bool,
 }
 
-/// Where a Distributed table's rows go on to.
+/// Tables of the shards that a Distributed table hands its rows on to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Distributed {
     pub(crate) cluster: String,
     pub(crate) database: String,
     pub(crate) table: String,
-    /// By which the shard of a row is found.
+    /// Sharding key, by which the shard of a row is found.
     pub(crate) key: Option<String>,
 }
 
@@ -70,30 +70,30 @@ pub(crate) struct Distributed {
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) type_name: String,
-    /// Or why it is not known here.
+    /// Type, or the reason why it is not known here.
     pub(crate) data_type: Result<DataType, String>,
     pub(crate) default_kind: DefaultKind,
-    /// Empty where there is none.
+    /// Expression of the column's default; empty where there is none.
     pub(super) default_expression: Box<str>,
-    /// What stands in it where it is left out, if that is a number that can be read here.
+    /// Value of the column where it is left out, if that is a number that can be read here.
     pub(super) plain_default: Option<i64>,
     pub(crate) asks_for_rights: bool,
-    /// Whether what it is computed to depends on more than the row.
+    /// Says whether the column's computed value depends on more than the row.
     pub(super) reads_request: bool,
 }
 
-/// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows, or what
-/// marks rows as deleted.
+/// A column of one byte in which ClickHouse takes two values only: the Sign of a table that collapses rows,
+/// or the column that marks rows as deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Marks {
     pub(crate) column: String,
     pub(crate) allowed: [i8; 2],
-    /// Whether an insert may leave it out.
+    /// Says whether an insert may leave the column out.
     pub(crate) has_allowed_default: bool,
 }
 
-/// Functions that read something for which a user needs a right, by what stands in their names: dictionaries, Join
-/// tables, files, subqueries, models, the server's own code.
+/// Says whether an expression may read something for which a user needs a right, by the names of its
+/// functions: dictionaries, Join tables, files, subqueries, models, the server's own code.
 fn asks_for_rights(expression: &str) -> bool {
     const MARKS: [&str; 7] = ["dict", "join", "file", "select", "catboost", "address", "demangle"];
     let expression = expression.to_ascii_lowercase();
@@ -104,17 +104,17 @@ fn asks_for_rights(expression: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) name: String,
-    /// As DESCRIBE has it.
+    /// Type as DESCRIBE shows it.
     pub(crate) type_name: String,
-    /// Unless it is of a type that is not known here.
+    /// Name, type and default for the readers; `None`: the type is not known here.
     pub(crate) spec: Option<ColumnSpec>,
     pub(crate) default_kind: DefaultKind,
-    /// Whether rows have to bring it, since it would be computed from more than them.
+    /// Says whether rows have to bring the column, since it would be computed from more than the row.
     pub(crate) has_to_be_given: bool,
 }
 
 impl Target {
-    /// Its values come in another type, of which ClickHouse makes its own.
+    /// Notes that the values come in another type, which ClickHouse converts to the column's own.
     pub(crate) fn is_sent_as(&mut self, data_type: &DataType) {
         let (name, default_kind) = (self.name.clone(), self.default_kind);
         self.spec = Some(ColumnSpec { name, data_type: data_type.clone(), default_kind });
@@ -125,7 +125,7 @@ impl Target {
     }
 }
 
-/// What `system.tables` and `system.columns` say of the tables that `named` picks, for [`Row::read`].
+/// Writes the query about tables, which the conditions name in both system tables, for [`Row::read`].
 pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String {
     format!(
         "SELECT t.database, t.name, engine, engine_full, id, views, constraints, partition_key, changed, columns, \
@@ -140,8 +140,8 @@ pub(super) fn question(named_in_tables: &str, named_in_columns: &str) -> String 
     )
 }
 
-/// The same of one table, in other words, for an account that may not read the system's tables but may DESCRIBE this
-/// one.
+/// Asks for the same facts about one table with DESCRIBE, for an account that may not see all columns in the
+/// system's tables.
 pub(super) async fn ask_as(client: &Client, key: &TableKey, asker: &Credentials) -> Result<TableSchema, CallError> {
     let began = Moment::now();
     let quoted = |name: &str| windrow_sql::backquote(name);
@@ -179,21 +179,21 @@ pub(super) struct Row {
     engine: String,
     engine_full: String,
     uuid: String,
-    /// A hash of their names; zero: there is none.
+    /// Hash of the names of the views on the table; zero: there is none.
     views: u64,
-    /// What the definition has from the first of them on; empty if there is none.
+    /// Definition of the table, if there may be constraints in it; else empty.
     constraints: String,
     partition_key: String,
-    /// Seconds since 1970; zero where its database keeps no such time.
+    /// Time of the table's last change, in seconds since 1970; zero where the database keeps no such time.
     changed: u32,
-    /// Sorted by their position, with type and default.
+    /// Position, name, type, kind of default and default expression of each column, sorted by position.
     columns: Vec<(u64, String, String, String, String)>,
     now: u32,
-    /// The views on it, with their databases.
+    /// Database and name of each view on the table.
     dependents: Vec<(String, String)>,
 }
 
-/// By what a table is known to be the same still.
+/// Facts by which a table is recognised as unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) uuid: u128,
@@ -201,24 +201,24 @@ pub(super) struct Stamp {
     pub(super) changed: u32,
 }
 
-/// A table's clock has whole seconds: what changed within so many of the question may have changed again since.
+/// Seconds after a change within which another one may leave no trace: times of change have whole seconds.
 pub(super) const YOUNG_SECONDS: u32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     stamp: Stamp,
-    /// It may have changed since without a trace.
+    /// Says whether the table may have changed since without a trace.
     pub(super) is_young: bool,
 }
 
 impl Mark {
-    /// `None`: its database keeps no time of changes, so it can't be watched.
+    /// Makes the mark of a table. `None`: the database keeps no time of changes, so it can't be watched.
     pub(super) fn of(stamp: Stamp, now: u32) -> Option<Mark> {
         let is_young = stamp.changed.saturating_add(YOUNG_SECONDS) >= now;
         (stamp.changed > 0).then_some(Mark { stamp, is_young })
     }
 
-    /// Whether the table is surely the same still.
+    /// Says whether the table is surely still the same.
     pub(super) fn is_as(&self, now: Option<&Stamp>) -> bool {
         !self.is_young && Some(&self.stamp) == now
     }
@@ -265,12 +265,12 @@ pub(super) fn uuid(text: &str) -> Option<u128> {
 }
 
 impl Column {
-    /// Whether an insert may bring it.
+    /// Says whether an insert may bring the column.
     pub(super) fn is_written(&self) -> bool {
         matches!(self.default_kind, DefaultKind::None | DefaultKind::Default)
     }
 
-    /// Whether an insert may bring it that names it.
+    /// Says whether an insert that names the column may bring it.
     fn may_be_named(&self) -> bool {
         self.is_written() || self.default_kind == DefaultKind::Ephemeral
     }
@@ -299,7 +299,7 @@ impl Column {
         }
     }
 
-    /// As the backend writes it.
+    /// Returns the kind of the default as the backend writes it.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.default_kind {
             DefaultKind::None => "",
@@ -329,7 +329,7 @@ impl Column {
 }
 
 impl Column {
-    /// A column that is filled by the database itself where it isn't given, as `default_kind` says.
+    /// Makes a column that the database itself fills where it isn't given, as `default_kind` says.
     pub(crate) fn plain(
         name: String,
         type_name: String,
@@ -350,7 +350,8 @@ impl Column {
 }
 
 impl TableSchema {
-    /// A table of a database that is no ClickHouse: it takes rows as they are, and hands them on to nobody.
+    /// Makes the schema of a table in a database that is no ClickHouse: the table takes rows as they are, and
+    /// hands them on to no other table.
     pub(crate) fn plain(columns: Box<[Column]>, window: Window, began: Moment) -> TableSchema {
         TableSchema {
             standing: Standing::confirmed_at(began),
@@ -411,12 +412,12 @@ impl TableSchema {
         }
     }
 
-    /// With what views do of its rows.
+    /// Adds what views do with the table's rows.
     pub(super) fn with_behind(self, fed: Box<[Fed]>, views_read_request: bool) -> TableSchema {
         TableSchema { fed, reads_request: self.reads_request || views_read_request, ..self }
     }
 
-    /// Whether it is the same for all that an insert can tell apart.
+    /// Says whether both schemas are the same in everything that makes a difference to an insert.
     pub(super) fn is_like(&self, other: &TableSchema) -> bool {
         let own = |it: &TableSchema| {
             let gathering = (it.gatherable, it.async_insert, it.window);
@@ -432,14 +433,14 @@ impl TableSchema {
             && self.columns == other.columns
     }
 
-    /// When the question began that last said that the table is so.
+    /// Returns the moment at which the last question that confirmed these facts began.
     pub(crate) fn confirmed(&self) -> Moment {
         let watched = self.watch.as_ref().map_or(Moment::default(), |watch| watch.confirmed());
         self.standing.confirmed().max(watched)
     }
 
-    /// Whether something is computed, for an insert of these columns, from more than its rows. Of columns that it may
-    /// bring itself it is not said here.
+    /// Says whether an insert of these columns makes ClickHouse compute something from more than the rows.
+    /// The columns that the insert may bring itself are not looked at.
     pub(crate) fn reads_request(&self, targets: &[Target]) -> bool {
         let is_computed = |column: &Column| match column.default_kind {
             DefaultKind::None | DefaultKind::Alias => false,
@@ -449,7 +450,7 @@ impl TableSchema {
         self.reads_request || self.columns.iter().any(|column| column.reads_request && is_computed(column))
     }
 
-    /// Whether some column has times without a zone of its own.
+    /// Says whether some column has times without a time zone of its own.
     pub(crate) fn has_local_times(&self) -> bool {
         const TIME: &str = "DateTime";
         let is_local = |rest: &str| {
@@ -464,7 +465,7 @@ impl TableSchema {
         !matches!(self.partition_key.as_str(), "" | "tuple()")
     }
 
-    /// `None`: there is none, or it isn't understood.
+    /// Reads the partition key. `None`: there is none, or it isn't understood.
     pub(crate) fn partition_key(&self, server_timezone: &str) -> Option<PartitionKey> {
         PartitionKey::parse(&self.partition_key, server_timezone)
     }
@@ -473,12 +474,12 @@ impl TableSchema {
         &self.columns
     }
 
-    /// The columns that an insert may bring.
+    /// Returns the columns that an insert may bring.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> + '_ {
         self.columns.iter().filter(|column| column.is_written()).map(Column::target)
     }
 
-    /// The columns that an insert may bring, with their types as the backend writes them.
+    /// Returns the columns that an insert may bring, with their types as the backend writes them.
     pub(crate) fn written_columns(&self) -> Vec<(String, String)> {
         let written = self.columns.iter().filter(|column| column.is_written());
         written.map(|column| (column.name.clone(), column.type_name.clone())).collect()
@@ -488,7 +489,7 @@ impl TableSchema {
         self.columns.iter().any(|column| column.name == name)
     }
 
-    /// The first of these columns, or of all, whose type is not known here, and why.
+    /// Describes the first of these columns, or of all, whose type is not known here, and says why.
     pub(crate) fn unknown_type(&self, named: Option<&[String]>) -> Option<String> {
         let is_named = |column: &&Column| named.is_none_or(|names| names.contains(&column.name));
         self.columns.iter().filter(is_named).find_map(|column| {
@@ -497,7 +498,7 @@ impl TableSchema {
         })
     }
 
-    /// As far as an answer to DESCRIBE says.
+    /// Makes a schema of nothing but an answer to DESCRIBE.
     pub(crate) fn described(answer: &str) -> TableSchema {
         TableSchema::new(answer.lines().filter_map(read_column).collect(), None, Moment::now(), None)
     }
@@ -506,7 +507,7 @@ impl TableSchema {
         self.columns.iter().find(|known| known.name == column).map(|known| known.type_name.as_str())
     }
 
-    /// The columns with their defaults, as ClickHouse tells them to native clients.
+    /// Describes the columns with their defaults, in the text that ClickHouse sends to native clients.
     pub(crate) fn description(&self) -> String {
         let mut text = format!("columns format version: 1\n{} columns:\n", self.columns.len());
         for column in &self.columns {
@@ -524,8 +525,8 @@ impl TableSchema {
         text
     }
 
-    /// The columns that an insert brings: those it names, with the name of its table before them or without, or all
-    /// that can be written but for some.
+    /// Returns the columns that an insert brings: those that it names, with or without the table's name
+    /// before them, or all that can be written but for `except`.
     pub(crate) fn target_columns(
         &self,
         table: &str,
@@ -553,7 +554,7 @@ impl TableSchema {
     }
 }
 
-/// As in tab-separated text, and quotes as well.
+/// Appends the text, escaped as in tab-separated text; quotes are escaped as well.
 fn push_escaped(out: &mut String, text: &str) {
     for char in text.chars() {
         match char {

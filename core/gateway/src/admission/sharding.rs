@@ -1,12 +1,12 @@
-//! What is behind a Distributed table: tables of shards, which may get its rows straight.
+//! Tables behind a Distributed table: those of the shards, which may get its rows directly.
 //!
-//! Each shard is asked like a server of its own, by an [`Admission`] of its own: for the table, for the user's account,
-//! and whether this user may insert there. Wherever a shard's table is not what the Distributed one says, or somebody
-//! may not insert into it, rows go through the Distributed table.
+//! Each shard is asked like a server of its own, by an [`Admission`] of its own: for the table, for the
+//! user's account, and whether this user may insert there. Where a shard's table is not as the Distributed
+//! table says, or the user may not insert into it, rows go through the Distributed table.
 //!
-//! A shard that is away, or has no such table while others have it, is taken to be like those: a restart and a shard
-//! that is being set up pass. Its rows wait for it, where the Distributed table would acknowledge what one server alone
-//! has queued.
+//! A shard that is away, or lacks the table while others have it, is taken to be like the others: a restart,
+//! or the setup of a new shard, will end. Its rows wait for it, whereas the Distributed table would
+//! acknowledge rows that only one server has queued.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,22 +30,22 @@ const MAY_GET_ITS_TABLE: Duration = Duration::from_secs(60);
 /// Bound of the tables that shards are known to lack; beyond it, the time is counted anew.
 const MOST_MISSING: usize = 10_000;
 
-/// When one shard has answered, the others may take so long more. Who is away is taken to be like them.
+/// Time that other shards may still take when one has answered. One that is away is taken to be like them.
 const OTHERS_MAY_TAKE: Duration = Duration::from_millis(500);
 
 type TableOfShard = (Arc<[String]>, TableKey);
 
-/// The shards of the backend's cluster, with what is known of each.
+/// The shards of the backend's cluster, with the known facts about each.
 pub(super) struct Shards {
     pub(super) cluster: Arc<Cluster>,
     account_ttl: Duration,
     table_ttl: Duration,
     windows: Windows,
-    /// By the addresses of a shard's replicas.
+    /// Admission of each shard, by the addresses of the shard's replicas.
     admissions: Mutex<HashMap<Arc<[String]>, Arc<Admission>>>,
-    /// By the table at each shard, the Distributed ones whose rows were cut for it.
+    /// Distributed tables whose rows were cut, by the table that gets the rows at each shard.
     distributed: Mutex<HashMap<TableKey, HashSet<TableKey>>>,
-    /// Since when a shard, by its replicas, has been found without a table that others have.
+    /// Moments at which a shard, known by its replicas, was first found without a table that others have.
     missing: Mutex<HashMap<TableOfShard, Instant>>,
 }
 
@@ -76,7 +76,7 @@ impl Shards {
         let windows = self.windows.clone();
         let admission = Admission::new(Backend::ClickHouse(backend), self.account_ttl, self.table_ttl, windows);
         let admission = Arc::new(admission);
-        // Of shards that are gone, nobody asks any more.
+        // Nothing is asked of shards that are gone.
         admissions.retain(|_, known| Arc::strong_count(known) > 1);
         admissions.insert(shard.replicas.clone(), admission.clone());
         admission
@@ -87,7 +87,7 @@ impl Shards {
         known.entry(local.clone()).or_default().insert(distributed.clone());
     }
 
-    /// Notes whether the shard has the table. False: it has lacked it for too long to be waited for.
+    /// Notes whether the shard has the table. Returns false where it has been missing for too long.
     fn is_waited_for(&self, shard: &Shard, table: &TableKey, is_there: bool) -> bool {
         let key = (shard.replicas.clone(), table.clone());
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl Shards {
         missing.entry(key).or_insert_with(Instant::now).elapsed() < MAY_GET_ITS_TABLE
     }
 
-    /// Whose rows are in this table of the shards.
+    /// Returns the Distributed tables whose rows are in this table of the shards.
     pub(super) fn over(&self, local: &TableKey) -> Vec<TableKey> {
         let known = self.distributed.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(local).into_iter().flatten().cloned().collect()
@@ -111,7 +111,8 @@ impl Shards {
         self.lock().values().for_each(|admission| admission.forget_table(&distributed.local()));
     }
 
-    /// The Distributed ones whose rows are in a table of the shards that has such a name, or views behind it.
+    /// Returns the Distributed tables whose rows are in a table of the shards that has such a name, or may
+    /// have a table or view of such a name behind it.
     pub(super) fn over_any(&self, names: &[TableName]) -> Vec<TableKey> {
         let by_views: HashSet<TableKey> =
             self.lock().values().flat_map(|admission| admission.concerned_by(names)).collect();
@@ -136,7 +137,7 @@ impl Shards {
 }
 
 impl NotAdmitted {
-    /// Says whether the shard that answers this may be like the others in a moment.
+    /// Says whether a shard with this answer may soon be like the others.
     fn may_pass_at_shard(&self) -> bool {
         matches!(
             self,
@@ -154,22 +155,22 @@ impl NotAdmitted {
 }
 
 impl Distributed {
-    /// The table at each shard.
+    /// Returns the table at each shard.
     fn local(&self) -> TableKey {
         TableKey { database: self.database.clone(), table: self.table.clone() }
     }
 }
 
-/// How the rows of a Distributed table are cut.
+/// Rules by which the rows of a Distributed table are cut.
 pub(crate) struct Sharding {
-    /// `None`: there is one shard only.
+    /// Sharding key; `None`: there is one shard only.
     key: Option<ShardingKey>,
-    /// The shards that there are, and then those that there were, the latest first.
+    /// Cuts by the shards that there are, and then by those that there were, the latest first.
     cuts: Vec<Cut>,
-    /// Of those shards that have answered, with the table there.
+    /// Shards that have answered, each with its table.
     answered: Vec<Answered>,
     local: TableKey,
-    /// The Distributed table with what its shards' tables make of the rows.
+    /// Schema of the Distributed table, merged with those of the shards' tables.
     pub(crate) schema: Arc<TableSchema>,
 }
 
@@ -179,14 +180,14 @@ struct Answered {
     schema: Arc<TableSchema>,
 }
 
-/// A shard by its position, and how rows are cut by the position of that.
+/// A shard by its position, and the cut that it belongs to by its position in [`Sharding::cuts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardOfCut {
     pub(crate) cut: usize,
     pub(crate) shard: u32,
 }
 
-/// How rows are cut by the shards of one time.
+/// Division of rows by the shards of one time.
 pub(crate) struct Cut {
     id: u64,
     weights: Vec<u32>,
@@ -207,16 +208,17 @@ impl Cut {
         Cut { id: topology.cut, weights: topology.weights(), tables: tables.collect() }
     }
 
-    /// What the rows of its shard are known by of an insert with such keys.
+    /// Returns the deduplication keys of the part that the shard gets of an insert with the keys `whole`.
     pub(crate) fn keys(&self, whole: &DedupKeys, shard: u32, partitions: Vec<u64>) -> DedupKeys {
         whole.of_shard(self.id, self.tables[shard as usize].number, partitions)
     }
 }
 
-/// The way that the rows of a Distributed table go.
+/// Way that the rows of a Distributed table take.
 pub(crate) enum Cutting {
     ByShards(Sharding),
-    /// They go through the Distributed table. `window`: what its shards' tables remember, where these differ.
+    /// The rows go through the Distributed table. `window` is that of its shards' tables, if they have
+    /// answered: one that is meant for clients' inserts, if there is any.
     None {
         window: Option<Window>,
     },
@@ -227,7 +229,7 @@ impl Cutting {
 }
 
 impl Admission {
-    /// How the table's rows are cut, if they are. With no answer from before `since`.
+    /// Finds out whether and how the table's rows are cut, with no answer from before `since`.
     pub(crate) async fn cutting(
         &self,
         key_of_table: &TableKey,
@@ -290,9 +292,9 @@ impl Admission {
         Ok(Cutting::ByShards(Sharding { key, cuts, answered, local, schema: Arc::new(merged) }))
     }
 
-    /// Says whether an insert of this name into a Distributed table is known by its parts alone: it was cut by the shards
-    /// that there are, or were. Costs a hash and a look into the deduplication index for each shard of each of at most
-    /// 17 versions of the cluster.
+    /// Says whether an insert with these keys into a Distributed table is known by its parts alone: it was
+    /// cut by the shards that there are, or were. Costs a hash and a look into the deduplication index for
+    /// each shard of each of at most 17 versions of the cluster.
     pub(crate) fn was_cut(&self, schema: &TableSchema, whole: &DedupKeys, known: &DeduplicationIndex) -> bool {
         if self.shards_of(schema).is_none() || known.knows(whole) {
             return false;
@@ -302,19 +304,20 @@ impl Admission {
         known.knows_any(of_shards.map(|(cut, shard)| whole.of_shard(cut, shard, Vec::new())))
     }
 
-    /// Which shards there are, for a table whose rows may be cut by them.
+    /// Returns the version of the cluster's shards, for a table whose rows may be cut by them (0: unknown).
     pub(crate) fn topology_of(&self, schema: &TableSchema) -> Option<u64> {
         let (shards, _) = self.shards_of(schema)?;
         Some(shards.cluster.topology().map_or(0, |topology| topology.version))
     }
 
-    /// Into how many parts an insert into the table may be cut, or may have been.
+    /// Returns the largest number of parts that an insert into the table may be cut into, or may have been.
     pub(crate) fn most_parts(&self, schema: &TableSchema) -> u64 {
         let counts = self.topologies_of(schema).into_iter().map(|topology| topology.shards.len() as u64);
         counts.max().unwrap_or_default().max(1)
     }
 
-    /// Topologies of the cluster that the table's rows may be cut by: the one that it has, then those that it had.
+    /// Returns the topologies of the cluster that the table's rows may be cut by: the one that it has, then
+    /// those that it had.
     fn topologies_of(&self, schema: &TableSchema) -> Vec<Arc<Topology>> {
         let Some((shards, _)) = self.shards_of(schema) else { return Vec::new() };
         shards.cluster.topology().into_iter().chain(shards.cluster.former()).collect()
@@ -327,7 +330,7 @@ impl Admission {
     }
 }
 
-/// The answers of all shards, or none of one that takes longer than another.
+/// Asks all shards. `None` stands for a shard that takes longer than [`OTHERS_MAY_TAKE`] after another.
 async fn ask_all(
     admissions: &[Arc<Admission>],
     table: &TableKey,
@@ -358,13 +361,13 @@ async fn ask_all(
 }
 
 impl TableSchema {
-    /// Whether rows are stored alike in both.
+    /// Says whether both tables store rows alike.
     fn stores_like(&self, other: &TableSchema) -> bool {
         let of = |it: &TableSchema| (it.gatherable, it.async_insert, it.window, it.has_replicated_engine);
         of(self) == of(other) && self.partition_key == other.partition_key && self.marks == other.marks
     }
 
-    /// Whether rows of the Distributed table can go into this one, and become what it would have made of them.
+    /// Says whether this table can take rows of the Distributed one, and makes the same of them.
     fn takes_rows_of(&self, distributed: &TableSchema) -> bool {
         let written = distributed.columns.iter().filter(|column| column.is_written());
         let has_same = |column: &Column| {
@@ -418,17 +421,17 @@ impl TableSchema {
 }
 
 impl Sharding {
-    /// So many parts an insert may become.
+    /// Returns the largest number of parts that an insert is cut into by the shards that there are.
     pub(crate) fn count(&self) -> u64 {
         self.cuts[0].tables.len() as u64
     }
 
-    /// The shards that there are, and then those that there were.
+    /// Returns the cuts by the shards that there are, and then by those that there were.
     pub(crate) fn cuts(&self) -> &[Cut] {
         &self.cuts
     }
 
-    /// Whether rows in these columns can be cut.
+    /// Says whether rows in these columns can be cut.
     pub(crate) fn understands(&self, columns: &[String], types: &[DataType]) -> bool {
         let empty = Block::empty(types);
         self.key
@@ -436,7 +439,7 @@ impl Sharding {
             .is_none_or(|key| key.shards_of_rows(columns, types, &empty, &self.cuts[0].weights, 0).is_some())
     }
 
-    /// For every row the position of its shard. `None`: it can't be told here. `draw` decides where chance does.
+    /// Returns the position of each row's shard. `None`: it is not known here. `draw` stands for chance.
     pub(crate) fn shards_of_rows(&self, cut: &Cut, rows: &Rows, to: &Destination, draw: u64) -> Option<Vec<u32>> {
         let Form::Native { types } = &to.form else { return None };
         // Without a key there is one shard, or was.
@@ -448,23 +451,23 @@ impl Sharding {
         Some(shards)
     }
 
-    /// The rows of each shard that gets some, by its position.
+    /// Divides the rows: returns those of each shard that gets some, with the shard's position.
     pub(crate) fn cut(cut: &Cut, rows: Rows, shards: &[u32]) -> Vec<(u32, Rows)> {
         cut_by_shard(rows, shards, cut.tables.len())
     }
 
-    /// The tables of the shards that have answered, with the shards' numbers.
+    /// Returns the tables of the shards that have answered, with the shards' numbers.
     pub(super) fn locals(&self) -> impl Iterator<Item = (u32, &TableSchema)> {
         self.answered.iter().map(|shard| (shard.number, &*shard.schema))
     }
 
-    /// Where rows of the shard go which else would go to `destination`.
+    /// Returns the destination at the shard of rows that would otherwise go to `destination`.
     pub(crate) fn destination(&self, destination: &Destination, shard: ShardOfCut) -> Destination {
         let table = &self.cuts[shard.cut].tables[shard.shard as usize];
         Destination { shard: Some(table.clone()), ..destination.clone() }
     }
 
-    /// May rows like these be inserted at each shard that answers?
+    /// Asks whether such rows may be inserted at each shard that answers.
     pub(crate) async fn admits(&self, probe: &Probe<'_>, asker: &UserKey, since: Moment) -> Result<bool, NotAdmitted> {
         let destination = Destination {
             database: self.local.database.clone(),
@@ -492,7 +495,7 @@ impl Sharding {
         }
     }
 
-    /// Whether the tables of all shards that answer have a window now.
+    /// Gives windows to the tables of all shards that answer, and says whether all of them have one now.
     pub(crate) async fn settle_windows(&self) -> bool {
         let settled = self.answered.iter().map(|shard| shard.admission.give_windows(&self.local, &shard.schema));
         futures::future::join_all(settled).await.into_iter().all(|settled| settled.is_ok())

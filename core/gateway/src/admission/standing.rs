@@ -1,16 +1,17 @@
-//! Whether what the backend said still holds, as far as anybody knows.
+//! Validity of the backend's answers, as far as it is known.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// After a question that failed nobody waits for the next one, for so long. Longer than a question may take, so that
-/// while the backend is silent one failure follows the other without a gap in which an insert would have to wait.
+/// Time after a failed question in which no insert waits for the next one. It is longer than a question may
+/// take, so that while the backend is silent, failures follow each other without a gap in which an insert
+/// would have to wait.
 const FAILED_LATELY: Duration = Duration::from_secs(60);
-/// Between a question that failed and the next: a thousand writers must not knock at a dead backend at every insert.
+/// Pause between a failed question and the next: a thousand writers must not ask a dead backend per insert.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// A moment, as microseconds since the process looked at the clock first. Fits into an atomic.
+/// A moment, in microseconds since the process first looked at the clock. It fits into an atomic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Moment(u64);
 
@@ -42,16 +43,17 @@ impl Moment {
     }
 }
 
-/// Shared by what was learnt and by all that stands on it.
+/// Validity of an answer, shared by the answer and by everything that is based on it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     learnt: Moment,
-    /// When the question began that last said that it is so.
+    /// Moment at which the last question that confirmed the answer began.
     confirmed: AtomicU64,
-    /// When the last question ended that could not be answered, and when it began.
+    /// Moment at which the last question that could not be answered ended.
     failed: AtomicU64,
+    /// Moment at which that question began.
     failed_question_began: AtomicU64,
-    /// When somebody last took it upon himself to have it confirmed again.
+    /// Moment at which a caller last undertook to have the answer confirmed again.
     renewed: AtomicU64,
     is_over: AtomicBool,
 }
@@ -63,7 +65,7 @@ impl Standing {
         standing
     }
 
-    /// When it was confirmed first.
+    /// Returns the moment of the first confirmation.
     pub(crate) fn learnt(&self) -> Moment {
         self.learnt
     }
@@ -76,7 +78,7 @@ impl Standing {
         Moment(self.confirmed.load(Ordering::Acquire))
     }
 
-    /// It is not so any more.
+    /// Notes that the answer is not true any more.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
     }
@@ -85,13 +87,13 @@ impl Standing {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// A question that began then could not be answered.
+    /// Notes that a question which began then could not be answered.
     pub(crate) fn fail(&self, began: Moment) {
         self.failed_question_began.store(began.0, Ordering::Relaxed);
         self.failed.store(Moment::now().0, Ordering::Release);
     }
 
-    /// Whether a question failed of late that began no earlier than `since`, and none was answered after it.
+    /// Says whether a question that began at `since` or later failed lately, and no later one was answered.
     pub(crate) fn has_failed_lately(&self, since: Moment) -> bool {
         let failed = Moment(self.failed.load(Ordering::Acquire));
         let began = self.failed_question_began.load(Ordering::Relaxed);
@@ -99,7 +101,7 @@ impl Standing {
         failed.0 > 0 && is_last_word && failed >= Moment::now().before(FAILED_LATELY)
     }
 
-    /// True for one caller, and again after a while: it is to have it confirmed.
+    /// Returns true for one caller, and again after a while: that caller is to have the answer confirmed.
     pub(crate) fn begin_renewal(&self) -> bool {
         let now = Moment::now();
         let pause_began = now.before(PAUSE_AFTER_FAILURE);

@@ -15,7 +15,7 @@ pub(crate) struct UserKey {
 }
 
 impl UserKey {
-    /// With what the backend gives it by itself.
+    /// Makes the key of a user with the backend's own choice of roles, quota key and database.
     pub(crate) fn of(credentials: &Credentials) -> UserKey {
         UserKey { credentials: credentials.clone(), roles: Vec::new(), quota_key: String::new(), database: None }
     }
@@ -31,13 +31,13 @@ pub(crate) struct UserContext {
     pub(crate) version: ServerVersion,
     /// Settings that differ from ClickHouse's defaults, by profile or configuration.
     pub(crate) changed_settings: Vec<(String, String)>,
-    /// Settings whose default differs between versions, as they are here.
+    /// Settings whose default differs between versions, with their values for this user.
     pub(crate) effective_settings: Vec<(String, String)>,
-    /// What else bears on what the user may do: bounds on settings, quotas and whether they are used up.
+    /// Other limits of the user: bounds on settings, and quotas with whether they are used up.
     pub(crate) bounds: Vec<String>,
-    /// Roles that hold, with those that they bring along.
+    /// Enabled roles, with those that they bring along.
     pub(crate) enabled_roles: Vec<String>,
-    /// Of a database that takes SQL.
+    /// Says whether the backend is a database that takes SQL.
     pub(crate) is_for_sql: bool,
 }
 
@@ -55,12 +55,12 @@ const VERSIONED_SETTINGS: &str =
     'max_partitions_per_insert_block', 'throw_on_max_partitions_per_insert_block', \
     'deduplicate_blocks_in_dependent_materialized_views'";
 
-/// Bounds of a quota that inserts can run into, as `system.quota_usage` names them. What is counted by whole queries is
-/// used up when it reaches its bound, the others when they pass it.
+/// Bounds of a quota that inserts can run into, as `system.quota_usage` names them. A quota on whole queries
+/// is used up when it reaches its bound, the others when they pass it.
 const QUOTAS: [(&str, &str); 5] =
     [("queries", ">="), ("query_inserts", ">="), ("errors", ">"), ("written_bytes", ">"), ("execution_time", ">")];
 
-/// What `system.settings` says of what may be set. Not every version has all of these columns.
+/// Pattern of the columns in which `system.settings` says what may be set. Not every version has all of them.
 const BOUNDS: &str = "^(name|min|max|disallowed_values|readonly)$";
 
 pub(super) async fn ask(client: &Client, facts: &Facts, key: &AccountKey) -> Result<UserContext, NotAdmitted> {
@@ -106,7 +106,7 @@ fn version(text: &str) -> Option<ServerVersion> {
 }
 
 impl UserContext {
-    /// A setting's value for this user, if it is known here.
+    /// Returns a setting's value for this user, if it is known here.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         let known = self.changed_settings.iter().chain(&self.effective_settings);
         known.rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

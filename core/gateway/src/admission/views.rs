@@ -1,9 +1,10 @@
-//! Which tables get rows of another one by materialized views, and views behind these, and whether they know a batch
-//! again that comes a second time.
+//! Tables that get rows of another one through materialized views, and through views behind these, and
+//! whether such tables recognise a batch that comes a second time.
 //!
-//! A batch that is sent again after a lost answer goes through the views once more, whatever the table itself knows. So
-//! each table at the end of a view needs a window as well. They are looked for level by level: the views on all tables
-//! that are being learnt, the tables that these fill, the views on those. Where there are no views, nothing is asked.
+//! A batch that is sent again after a lost answer goes through the views once more, whatever the table itself
+//! knows. So each table at the end of a view needs a window as well. These tables are looked for level by
+//! level: the views on all tables that are being learnt, the tables that these views fill, the views on
+//! those. Where there are no views, nothing is asked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::PoisonError;
@@ -21,23 +22,23 @@ use super::user::UserKey;
 use super::windows::{Window, WindowOrigin, Windows};
 use super::{Admission, Learnt, TableKey};
 
-/// More views than this hang on nobody's tables.
+/// Bound of the views and tables that are looked for: nobody's tables have more behind them.
 const MOST_BEHIND: usize = 10_000;
 
-/// A table that gets rows by a view.
+/// A table that gets rows through a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fed {
     pub(crate) table: TableKey,
     /// The view that fills it.
     pub(crate) view: TableKey,
-    /// `None`: the account can't see it.
+    /// Deduplication window of the table; `None`: the account can't see the table.
     pub(super) window: Option<Window>,
     has_replicated_engine: bool,
 }
 
 impl Fed {
-    /// Why it won't know a batch again, whatever is done. `on_replicas`: another replica may get the batch the second
-    /// time.
+    /// Returns the reason why the table won't recognise a repeated batch, whatever is done. `on_replicas`
+    /// means that another replica may get the batch the second time.
     pub(super) fn obstacle(&self, windows: &Windows, on_replicas: bool) -> Option<&'static str> {
         let Some(window) = self.window else {
             return Some(
@@ -52,14 +53,14 @@ impl Fed {
     }
 }
 
-/// What is behind a table.
+/// Tables and views behind a table.
 #[derive(Debug, Default)]
 pub(super) struct TablesBehind {
     pub(super) fed: Box<[Fed]>,
-    /// Whether some view makes rows of the request.
+    /// Says whether some view computes its rows from the request.
     pub(super) reads_request: bool,
-    /// The views, and the tables that they fill, with what each is known again by. `None`: it is not seen, or keeps no
-    /// time of its changes.
+    /// Views, and the tables that they fill, with the mark of each. `None`: the account can't see it, or
+    /// there is no time of its changes.
     pub(super) marks: Vec<(TableKey, Option<Mark>)>,
 }
 
@@ -72,11 +73,11 @@ struct Row {
     uuid: String,
     views: u64,
     changed: u32,
-    /// Of a view.
+    /// Definition of a view; empty for a table.
     create: String,
     dependents: Vec<(String, String)>,
     now: u32,
-    /// Its name, and behind it, of a server that says so, the database and the table that a view fills.
+    /// Name of the table, and then, where the server says so, the database and the table that a view fills.
     fills: Vec<String>,
 }
 
@@ -85,13 +86,13 @@ struct Node {
     engine: String,
     window: Window,
     has_replicated_engine: bool,
-    /// Of a view: whether it reads the request.
+    /// Says whether a view reads the request.
     reads_request: bool,
-    /// Of a view, the table that it fills; of a table, the views on it.
+    /// Table that a view fills, or views on a table.
     next: Vec<TableKey>,
 }
 
-/// What is behind each of `sources`, which are given with the views on them.
+/// Finds the tables and views behind each of `sources`, which are given with the views on them.
 pub(super) async fn behind(
     client: &Client,
     viewer: &UserKey,
@@ -143,7 +144,7 @@ impl Row {
         Some(Node { mark, engine: self.engine, window, has_replicated_engine, reads_request, next })
     }
 
-    /// The table that this view fills.
+    /// Returns the table that this view fills.
     fn target(&self) -> Option<TableKey> {
         if let [_, database, table] = self.fills.as_slice() {
             return (!table.is_empty()).then(|| TableKey { database: database.clone(), table: table.clone() });
@@ -197,7 +198,7 @@ fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> TablesBehi
     TablesBehind { fed: fed.into_values().collect(), reads_request, marks: marks.into_iter().collect() }
 }
 
-/// A table that gets rows by a view, and may have those of a batch twice that is sent again.
+/// A table that gets rows through a view, and may store those of a repeated batch twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unprotected {
     pub(crate) table: TableKey,
@@ -208,7 +209,7 @@ pub(crate) struct Unprotected {
 impl Unprotected {
     fn of(fed: &Fed, source: &TableSchema, windows: &Windows) -> Option<Unprotected> {
         let why = fed.obstacle(windows, source.is_replicated).map(str::to_owned);
-        // It is to have one, and could not be given it.
+        // The table is to have a window, and could not be given one.
         let could_not = || windows.told(&fed.table).filter(|_| !fed.window.is_some_and(Window::recognises_batches));
         Some(Unprotected { table: fed.table.clone(), view: fed.view.clone(), why: why.or_else(could_not)? })
     }
@@ -223,8 +224,8 @@ impl std::fmt::Display for Unprotected {
 }
 
 impl Admission {
-    /// Whether the table will know a batch again, if [`give_windows`](Self::give_windows) succeeds. Of one that keeps no
-    /// rows, those that views fill have to.
+    /// Says whether the table will recognise a repeated batch, if [`give_windows`](Self::give_windows)
+    /// succeeds. Where the table keeps no rows, the tables that views fill have to recognise it.
     pub(crate) fn will_recognise_batches(&self, schema: &TableSchema) -> bool {
         let will = |window| self.windows.will_recognise_batches(window);
         match schema.keeps_none && !schema.fed.is_empty() {
@@ -233,8 +234,8 @@ impl Admission {
         }
     }
 
-    /// Gives windows to the table and to those that views fill from it, if they are to have some. Or says why the table
-    /// has none; of one that keeps no rows, why the others have none.
+    /// Gives windows to the table and to those that views fill from it, if they are to have some. Fails with
+    /// the reason why the table has none, or, where the table keeps no rows, why the others have none.
     pub(crate) async fn give_windows(&self, key: &TableKey, schema: &TableSchema) -> Result<(), String> {
         let Learnt::ClickHouse(it) = &self.learnt else { return Ok(()) };
         let (client, on_replicas) = (&it.client, schema.is_replicated);
@@ -262,7 +263,7 @@ impl Admission {
         }
     }
 
-    /// Why a batch that is sent again may be stored twice, in the table or behind it.
+    /// Returns the reason why a batch that is sent again may be stored twice, in the table or behind it.
     pub(crate) fn obstacle(&self, schema: &TableSchema) -> Option<String> {
         let own = self.windows.obstacle(schema.window).map(str::to_owned);
         let fed = || schema.fed.iter().find_map(|fed| Some(Unprotected::of(fed, schema, &self.windows)?.to_string()));
@@ -272,7 +273,7 @@ impl Admission {
         }
     }
 
-    /// The tables that get rows by views on tables which inserts stand on, and may have them twice.
+    /// Returns the tables that get rows through views on the tables in use, and may have these rows twice.
     pub(crate) fn unprotected(&self) -> Vec<Unprotected> {
         let Learnt::ClickHouse(it) = &self.learnt else { return Vec::new() };
         let others = it.others.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
-//! Windows of deduplication: how many of the blocks stored last a table remembers, so that a repeat is dropped, and
-//! whose wish that was.
+//! Deduplication windows: the number of its latest blocks that a table remembers, so that a repeat is
+//! dropped, and whether Windrow or the table's owner has set it.
 //!
-//! Windrow needs a window so that a batch which is sent again, after a lost answer or a crash, is stored once. It can
-//! give a table one: by a default for all tables on an engine of its own, by `ALTER TABLE ... MODIFY SETTING`
-//! elsewhere. That window must not deduplicate what clients send, so it has to be told from one that the table's owner
-//! has set: its size is a number that nobody else chooses.
+//! Windrow needs a window so that a batch which is sent again, after a lost answer or a crash, is stored
+//! once. It can give a window to a table: by a default for all tables on an embedded ClickHouse, by
+//! `ALTER TABLE ... MODIFY SETTING` elsewhere. That window must not deduplicate clients' inserts, so it has
+//! to be told from one that the table's owner has set: its size is a number that nobody else chooses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,15 +17,15 @@ use windrow_sql::backquote;
 use super::views::Fed;
 use super::{TableKey, QUESTION_TIMEOUT};
 
-/// The size of a window that is Windrow's.
+/// Size in blocks by which a window is known to be Windrow's.
 pub const MARKED_WINDOW: u64 = 10_061;
 
-/// What a table remembers of the blocks it stored last.
+/// Memory that a table has of its latest blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Window {
-    /// Nothing, and it can't be given a window: its engine has none.
+    /// The table has no window, and can't be given one: its engine has none, or it is replicated.
     Never,
-    /// Nothing so far.
+    /// The table has no window so far.
     None,
     /// A window for Windrow's batches. Clients' inserts are not to be deduplicated by it.
     Windrows,
@@ -33,28 +33,28 @@ pub(crate) enum Window {
     Owners(Bounds),
 }
 
-/// How a table has come to its window.
+/// Origin of a table's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WindowOrigin {
     Had,
     Given,
 }
 
-/// How much is remembered.
+/// Size of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bounds {
     pub(crate) blocks: u64,
-    /// For how long; without it, for ever.
+    /// Time for which a block is remembered; `None`: for ever.
     pub(crate) age: Option<Duration>,
 }
 
 impl Window {
-    /// Whether a batch that is sent again under its id is stored once.
+    /// Says whether a batch that is sent again under its id is stored once.
     pub(crate) fn recognises_batches(self) -> bool {
         matches!(self, Window::Windrows | Window::Owners(_))
     }
 
-    /// Of a window whose size a setting gives.
+    /// Makes the window whose size a setting gives.
     pub(crate) fn of_blocks(blocks: u64, age: Option<Duration>) -> Window {
         match blocks {
             0 => Window::None,
@@ -64,15 +64,15 @@ impl Window {
     }
 }
 
-/// Sets windows where that is wanted, and tells the log, once for each table, where there is none.
+/// Means to set windows where that is wanted, and to tell the log, once for each table, where there is none.
 #[derive(Clone)]
 pub(crate) struct Windows {
     manage: bool,
-    /// Why they have none.
+    /// Reasons why tables have no window, as far as they were reported.
     reported: Arc<Mutex<HashMap<TableKey, String>>>,
 }
 
-/// More tables than anybody wants to read about.
+/// Bound of the tables that are reported: nobody wants to read about more.
 const MAX_REPORTED: usize = 10_000;
 
 impl Windows {
@@ -84,7 +84,7 @@ impl Windows {
         self.manage
     }
 
-    /// Why the table has none, if that was told.
+    /// Returns the reason why the table has no window, if it was reported.
     pub(super) fn told(&self, key: &TableKey) -> Option<String> {
         self.lock().get(key).cloned()
     }
@@ -93,12 +93,12 @@ impl Windows {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether batches will be recognised, if [`settle`](Self::settle) succeeds.
+    /// Says whether batches will be recognised, if [`settle`](Self::settle) succeeds.
     pub(crate) fn will_recognise_batches(&self, window: Window) -> bool {
         window.recognises_batches() || (self.manage && window == Window::None)
     }
 
-    /// Why batches won't be recognised, whatever is done.
+    /// Returns the reason why batches won't be recognised, whatever is done.
     pub(crate) fn obstacle(&self, window: Window) -> Option<&'static str> {
         match window {
             Window::None if self.manage => None,
@@ -111,13 +111,14 @@ impl Windows {
         }
     }
 
-    /// Gives the table a window if it has none and shall have one. Or says why it has none.
+    /// Gives the table a window if it has none and is to have one. Fails with the reason why it has none.
     pub(crate) async fn settle(&self, client: &Client, key: &TableKey, window: Window) -> Result<WindowOrigin, String> {
         let settled = Self::settled(client, key, window, self.obstacle(window)).await;
         self.told_of(key, None, settled)
     }
 
-    /// The same for a table that gets rows by a view; `on_replicas`: of a table on several replicas.
+    /// Settles the window of a table that gets rows through a view. `on_replicas` means that the view is on a
+    /// table with several replicas.
     pub(super) async fn settle_fed(
         &self,
         client: &Client,

@@ -1,4 +1,4 @@
-//! How long a hop is tried for, and how often.
+//! The time for which a hop is tried, and the pauses between its attempts.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::OtherGateway;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The attempts of one insert to get to its owner.
+/// The attempts to send one insert to its owner.
 pub(crate) struct Attempts<'a> {
     state: &'a State,
     began: Instant,
     patience: Duration,
     pause: Duration,
-    /// The owner may have got it, and its answer was lost.
+    /// Says whether the owner may have got the insert while its answer was lost.
     may_have_arrived: bool,
 }
 
@@ -33,7 +33,8 @@ impl<'a> Attempts<'a> {
         self.may_have_arrived = true;
     }
 
-    /// Waits until it is to be tried again, or says that it has been tried for long enough.
+    /// Waits for the time of the next attempt. Fails where the insert has been tried for long enough, or the
+    /// gateway closes.
     pub(crate) async fn again(&mut self, gateway: &OtherGateway, cause: &str) -> Result<(), Refusal> {
         let waited = self.began.elapsed();
         if waited + self.pause > self.patience || self.state.is_closing() {
@@ -47,7 +48,7 @@ impl<'a> Attempts<'a> {
 }
 
 impl OtherGateway {
-    /// Sends an insert to the gateway that owns it, again and again while that is away: it is known there.
+    /// Sends an insert to the gateway that owns it, again and again while the owner is away: the owner knows a repeat.
     pub(crate) async fn post(&self, state: &State, patience: Duration, call: Call<'_>) -> Result<(), Refusal> {
         let mut attempts = Attempts::new(state, patience);
         loop {
@@ -76,7 +77,8 @@ impl OtherGateway {
     }
 }
 
-/// How long the insert would wait to be stored; it waits no longer for its owner. Of the settings the last one counts.
+/// Returns how long the insert would wait to be stored. It waits no longer for its owner. The last of several
+/// settings counts.
 pub(crate) fn patience(state: &State, options: &StatementOptions<'_>) -> Duration {
     state.patience(options.setting(WAIT_TIMEOUT))
 }

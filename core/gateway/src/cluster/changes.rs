@@ -1,5 +1,5 @@
-//! What one gateway tells the others: that a statement which went through it may have changed tables or rights, and which
-//! tables' rows are gone. It goes along with a ping, which is sent at once then, and again until it is answered.
+//! News that one gateway sends to the others: a statement may have changed tables or privileges, and rows of some
+//! tables are gone. They are sent with a ping, which then goes out at once, and again until it is answered.
 
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use tokio::sync::{watch, Notify};
 
-/// As the deduplication index knows them. More than this are all.
+/// Number of tables that a change can name, by their ids in the deduplication index. More tables mean all tables.
 const MOST_TABLES: usize = 200;
-/// Whoever sent the statement waits no longer until a gateway that answers has heard of it.
+/// Longest time that the sender of a statement waits until the gateways that answer have heard of its change.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What has changed.
+/// A change that one gateway tells the others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Change {
-    /// Tables or rights: what was asked about them.
+    /// Says whether tables or privileges may have changed: cached answers about them may then be wrong.
     pub(crate) learnt: bool,
     pub(crate) gone: Gone,
 }
@@ -53,7 +53,7 @@ impl Change {
         }
     }
 
-    /// As the value of a parameter: `1` or `0` for what was learnt, then `all` or the tables.
+    /// Writes the change as the value of a parameter: `1` or `0` for `learnt`, then `all` or the tables.
     pub(super) fn text(&self) -> String {
         let mut text = String::from(if self.learnt { "1" } else { "0" });
         match &self.gone {
@@ -80,13 +80,13 @@ impl Change {
     }
 }
 
-/// What one other gateway has yet to hear.
+/// Changes that one other gateway has yet to hear of.
 #[derive(Default)]
 pub(super) struct Untold {
     state: Mutex<State>,
-    /// There is something to tell.
+    /// A signal that there is something to tell.
     pub(super) news: Notify,
-    /// How many changes it has heard of.
+    /// The number of changes that the other gateway has heard of.
     told: watch::Sender<u64>,
 }
 
@@ -97,7 +97,8 @@ struct State {
 }
 
 impl Untold {
-    /// Ends when it is told, or after some time; it is told then all the same.
+    /// Tells a change. Returns when the other gateway has heard of it, or after some time; it is told then
+    /// all the same.
     pub(super) async fn tell(&self, change: Change) {
         let count = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,7 @@ impl Untold {
         let _ = tokio::time::timeout(PATIENCE, told.wait_for(|told| *told >= count)).await;
     }
 
-    /// All there is to be told, with its count for [`heard`](Self::heard).
+    /// Takes all changes that are to be told, with their count for [`heard`](Self::heard).
     pub(super) fn take(&self) -> Option<(Change, u64)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let change = std::mem::take(&mut state.change);
@@ -122,7 +123,7 @@ impl Untold {
         self.told.send_modify(|told| *told = (*told).max(count));
     }
 
-    /// It is to be told again.
+    /// Puts back a change that was not heard, to be told again.
     pub(super) fn not_heard(&self, change: Change) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).change.and(change);
     }

@@ -1,5 +1,5 @@
-//! How the other gateways do: each is pinged once a second, on the port that hops go to and with a hop's field, so that
-//! a ping that is answered says that a hop would be taken.
+//! The health of the other gateways. Each is pinged once a second, on the port that hops go to and with a
+//! hop's field, so that an answered ping says that a hop would be taken.
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use super::{Cluster, OtherGateway, CHANGED, FIELD, PING_PATH};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Who has not answered for so long is not waited for any more. Whoever waits for its answer asks again, which does no
-/// harm if it comes back after all.
+/// Time without an answer after which a gateway is not waited for any more. A sender that waits for its
+/// answer asks again, which does no harm if the gateway comes back after all.
 const GONE_AFTER: Duration = Duration::from_secs(10);
 const MAX_PONG_BYTES: usize = 4096;
 
-/// Nothing is known at first.
+/// The health of one other gateway. Nothing is known at first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Health {
     pong: Option<Pong>,
     has_same_list: bool,
-    /// Since when it has not answered, and why.
+    /// The time since when the gateway has not answered, and the reason.
     down: Option<(Instant, String)>,
     is_gone: bool,
 }
@@ -67,10 +67,10 @@ impl Health {
     }
 }
 
-/// What a gateway says of itself.
+/// A gateway's answer to a ping, about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pong {
-    /// The fingerprint of its list.
+    /// The fingerprint of its list of gateways.
     pub(super) gateways: String,
     pub(super) version: String,
 }
@@ -87,7 +87,7 @@ impl Pong {
     }
 }
 
-/// Pings as long as somebody has the cluster.
+/// Pings a gateway for as long as the cluster is in use.
 pub(super) async fn watch(cluster: Weak<Cluster>, other: Weak<OtherGateway>, fingerprint: String) {
     let mut interval = tokio::time::interval(INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -145,7 +145,7 @@ async fn ping(gateway: &OtherGateway) -> Result<Pong, String> {
     answer
 }
 
-/// What a ping tells. A ping may be given up at any time: then it is told again.
+/// A change that a ping carries. A ping may be given up at any time: the change is then told again.
 struct Telling<'a> {
     gateway: &'a OtherGateway,
     change: Option<Change>,

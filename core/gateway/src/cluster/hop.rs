@@ -1,8 +1,8 @@
-//! The field that makes a request a hop: to whom it is sent, and the gateways' secret.
+//! The field that makes a request a hop. It has the name of the owner, and the gateways' secret.
 //!
-//! The name of the owner stands in it since an address may lead to somebody else: a balancer, a name of several
-//! addresses, a gateway that was given another name. It would take an insert that is not its own, and its owner would
-//! not know the repeat.
+//! The owner is named because an address may lead to another gateway: through a balancer, a name of several
+//! addresses, or a gateway that was given another name. That gateway would take an insert that it doesn't
+//! own, and the owner would not know the repeat.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use windrow_clickhouse::same_secret;
 
 use crate::error::Refusal;
 
-/// No request passes it on to the backend.
+/// The name of the field. No request passes it on to the backend.
 pub(crate) const FIELD: &str = "X-Windrow-Hop";
-/// Answered to gateways alone.
+/// The path of pings. They are answered to gateways alone.
 pub(crate) const PING_PATH: &str = "/windrow/v1/cluster/ping";
 /// The parameter of a ping that tells of a change.
 pub(crate) const CHANGED: &str = "changed";
@@ -21,25 +21,25 @@ pub(crate) fn is_hop_field(name: &str) -> bool {
     name.eq_ignore_ascii_case(FIELD)
 }
 
-/// What another gateway says of a request that it hands on.
+/// Facts about a request that another gateway sends along with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hop {
-    /// How long after its last answer the client has sent it.
+    /// Time between the last answer to the client and this request of the client.
     pub(crate) back_after: Option<Duration>,
 }
 
-/// What is the same in all hops to a gateway.
+/// Returns the part of the field's value that is the same in all hops to a gateway.
 pub(super) fn value(to: &str, secret: &str) -> String {
     format!("{to} {secret}")
 }
 
-/// That of one hop.
+/// Returns the field's value for one hop.
 pub(super) fn value_of(to_all: &str, hop: Hop) -> String {
     let back_after = hop.back_after.and_then(|time| u64::try_from(time.as_micros()).ok());
     back_after.map_or_else(|| to_all.to_owned(), |micros| format!("{to_all} {micros}"))
 }
 
-/// Whether it is a hop to the gateway `own`.
+/// Reads the field's value. Fails if the secret is wrong, or if the hop was meant for another gateway than `own`.
 pub(super) fn check(given: Option<&[u8]>, own: &str, secret: &str) -> Result<Hop, Refusal> {
     let given = given.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
     let mut words = given.split(' ').filter(|word| !word.is_empty());

@@ -1,4 +1,4 @@
-//! What is counted of hops, and how the gateways do.
+//! Metrics of hops and of the gateways' health.
 
 use std::sync::atomic::AtomicU64;
 
@@ -24,7 +24,7 @@ pub(super) struct ClusterMetrics {
     lists_differ: Family<Name, Gauge>,
 }
 
-/// Of another gateway.
+/// Metrics of one other gateway.
 pub(super) struct OfGateway {
     pub(super) hops: Counter,
     pub(super) failed: Counter,

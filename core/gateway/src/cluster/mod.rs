@@ -1,5 +1,5 @@
-//! Several gateways in front of one ClickHouse: who owns which insert, how an insert comes to its owner, and how the
-//! gateways do.
+//! Several gateways in front of one ClickHouse: which gateway owns an insert, how an insert comes to its
+//! owner, and the gateways' health.
 //!
 //! An insert that Windrow deduplicates is known by its keys in the deduplication index of *one* gateway, its **owner**:
 //! a function of the keys and of the list of gateways (`owner.rs`), so that every gateway comes to the same one without
@@ -8,10 +8,10 @@
 //! the owner answers is the answer.
 //!
 //! - A request that came by a hop makes no other, whatever this gateway's list says: there are no loops.
-//! - Nothing else about an insert differs: the owner asks who it is from, reads it, gathers it.
+//! - An insert that came by a hop is like any other: the owner asks for its account, reads it, and gathers it.
 //! - The owner knows the insert again, so a hop whose answer was lost is made again (`attempts.rs`), to the same owner.
-//! - While the owner is away, its inserts wait, and are refused then. Nobody else takes them: nobody else would know the
-//!   repeat of one that the owner has in its journal.
+//! - While the owner is away, its inserts wait; after their time they are refused. No other gateway takes them,
+//!   because no other would know the repeat of an insert that the owner has in its journal.
 //!
 //! Inserts without keys never come here. The gateways ping each other (`health.rs`), for people and alerts, and to know
 //! among how many they share the backend (`engine/policy/stretch.rs`).
@@ -43,16 +43,16 @@ use self::metrics::ClusterMetrics;
 use self::owner::Owners;
 use crate::error::Refusal;
 
-/// A gateway's place in the list.
+/// A gateway's index in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GatewayId(usize);
 
-/// What an insert is known by as a whole, in the deduplication index.
+/// The key that the deduplication index has for a whole insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InsertKey {
     table: u128,
     key: u128,
-    /// Whether it is a name that the insert gives itself.
+    /// Says whether the key comes from a token that the insert itself has, not from its rows.
     has_token: bool,
 }
 
@@ -62,24 +62,28 @@ impl InsertKey {
     }
 }
 
-/// All gateways, as one of them sees them.
+/// All gateways of the cluster, as this one sees them.
 pub struct Cluster {
     own: usize,
     names: Vec<String>,
     owners: Owners,
-    /// Without this one, which is `None`.
+    /// The other gateways by their index; this gateway is `None`.
     others: Vec<Option<Arc<OtherGateway>>>,
     secret: String,
     stretches_holds: bool,
-    /// Whether inserts that are known by their rows have an owner, too.
+    /// Says whether inserts that are known by their rows have an owner, too.
     rows_hop: bool,
     metrics: ClusterMetrics,
-    /// Told how many gateways there are, this one included, when that changes.
+    /// A function that is told how many gateways share the holds, this one included, when that changes.
     on_change: OnceLock<Box<dyn Fn(usize) + Send + Sync>>,
 }
 
 impl Cluster {
-    /// `None`: this gateway is alone.
+    /// Makes the cluster of the settings; `None` if this gateway is alone.
+    ///
+    /// # Errors
+    /// Fails where the secret can't be read or is not fit, a gateway's address is no URL, or the CA file
+    /// can't be used.
     pub fn of(settings: &Settings, registry: &mut Registry) -> Result<Option<Arc<Cluster>>, String> {
         let Some(of) = &settings.cluster else { return Ok(None) };
         let secret = secret(&of.secret)?;
@@ -115,12 +119,12 @@ impl Cluster {
         })))
     }
 
-    /// Whether an insert may be another gateway's, and so the next one of its writer.
+    /// Says whether another gateway may own an insert, and thus the next one of the same writer.
     pub(crate) fn shares(&self, insert: InsertKey) -> bool {
         (insert.has_token || self.rows_hop) && self.names.len() > 1
     }
 
-    /// The insert's owner, if that is another gateway.
+    /// Returns the insert's owner, if that is another gateway.
     pub(crate) fn elsewhere(&self, insert: InsertKey) -> Option<GatewayId> {
         if !self.shares(insert) {
             return None;
@@ -133,7 +137,7 @@ impl Cluster {
         self.others[id.0].as_ref().expect("a gateway is elsewhere only if it is not this one")
     }
 
-    /// Whether a request has come here by a hop. One that only says so is refused.
+    /// Returns the hop that a request came by, if it has a hop's field. Fails if the field is not valid.
     pub(crate) fn came_by_hop(cluster: Option<&Arc<Cluster>>, head: &RequestHead) -> Result<Option<Hop>, Refusal> {
         let given = head.fields().filter(|(name, _)| is_hop_field(name)).map(|(_, value)| value);
         let mut given = given.peekable();
@@ -155,17 +159,17 @@ impl Cluster {
         }
     }
 
-    /// A request that came by a hop is served.
+    /// Counts a request that came by a hop and is served.
     pub(crate) fn takes(&self) {
         self.metrics.taken.inc();
     }
 
-    /// What a gateway that pings this one hears.
+    /// Returns the answer to another gateway's ping.
     pub(crate) fn pong(&self) -> String {
         Pong { gateways: self.owners.fingerprint(), version: env!("CARGO_PKG_VERSION").to_owned() }.text()
     }
 
-    /// Pings the others from now on. `on_change` is told among how many gateways holds are shared.
+    /// Pings the other gateways from now on. `on_change` is told how many gateways share the holds.
     pub(crate) fn watch(self: &Arc<Self>, on_change: impl Fn(usize) + Send + Sync + 'static) {
         // Who comes second has nothing else to say.
         let _ = self.on_change.set(Box::new(on_change));
@@ -175,7 +179,7 @@ impl Cluster {
         }
     }
 
-    /// Tells all others of a change. Those that answer have heard of it when this ends.
+    /// Tells all other gateways of a change. Those that answer have heard of it when this returns.
     pub(crate) async fn tell(&self, change: &Change) {
         let telling = self.others.iter().flatten().map(|other| other.tell(change.clone()));
         futures::future::join_all(telling).await;
@@ -191,7 +195,7 @@ impl Cluster {
         }
     }
 
-    /// For the admin port.
+    /// Returns the cluster as JSON, for the admin port.
     pub(crate) fn shown(cluster: Option<&Arc<Cluster>>) -> Value {
         let Some(here) = cluster else { return json!({ "self": null, "hold_factor": 1.0, "gateways": [] }) };
         let gateways = here.names.iter().zip(&here.others).map(|(name, other)| match other {

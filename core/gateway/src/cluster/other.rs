@@ -54,12 +54,12 @@ impl OtherGateway {
         &self.client
     }
 
-    /// What a ping shows.
+    /// Returns the value of the hop's field in a ping.
     pub(super) fn ping_value(&self) -> &str {
         &self.field
     }
 
-    /// What a hop to it shows.
+    /// Returns the value of the hop's field in a hop to this other gateway.
     pub(crate) fn hop_value(&self, back_after: Option<Duration>) -> String {
         hop::value_of(&self.field, Hop { back_after })
     }
@@ -68,7 +68,7 @@ impl OtherGateway {
         self.health.borrow().clone()
     }
 
-    /// One that is away hears of it when it is back.
+    /// Tells this gateway of a change. A gateway that is away hears of the change when it is back.
     pub(super) async fn tell(&self, change: Change) {
         let telling = self.untold.tell(change);
         match self.health().is_up() {
@@ -78,7 +78,7 @@ impl OtherGateway {
         }
     }
 
-    /// An insert has its answer from there.
+    /// Counts an insert that has been answered by this gateway.
     pub(crate) fn answered(&self) {
         self.hops.inc();
     }
@@ -87,7 +87,7 @@ impl OtherGateway {
         self.failed.inc();
     }
 
-    /// Ends when it has not answered a ping for so long that an answer is not to be waited for.
+    /// Returns when this gateway has not answered pings for so long that its answers are not waited for any more.
     pub(crate) async fn gone(&self) {
         let mut health = self.health.subscribe();
         // The sender lives as long as this does.

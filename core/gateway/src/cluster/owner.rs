@@ -1,9 +1,10 @@
-//! Which gateway owns an insert: rendezvous hashing.
+//! The choice of the gateway that owns an insert: rendezvous hashing.
 //!
-//! Each gateway's name is hashed together with the insert's keys, and the highest hash wins. So all gateways with the
-//! same list agree, whatever its order; and when a gateway is added to or taken from a list of `n`, only its own inserts
-//! change their owner, about one in `n`. What is hashed are the keys by which the deduplication index knows an insert,
-//! the table and the token or rows: the same insert in another format, or into a table that was renamed, is the same.
+//! Each gateway's name is hashed together with the insert's keys, and the highest hash wins. So all gateways
+//! with the same list agree, whatever its order. When a gateway is added to or taken from a list of `n`, only
+//! its own inserts change their owner, about one in `n`. The hash is of the keys by which the deduplication
+//! index knows an insert: the table, and the token or the rows. The same insert in another format, or into a
+//! table that was renamed, has the same keys.
 //!
 //! The hash is a contract between gateways of different versions. It is CityHash128, as ClickHouse has it.
 
@@ -12,7 +13,7 @@ use windrow_compression::cityhash128;
 use super::InsertKey;
 
 pub(super) struct Owners {
-    /// Of the gateways' names.
+    /// Hashes of the gateways' names.
     hashes: Vec<[u8; 16]>,
 }
 
@@ -21,7 +22,7 @@ impl Owners {
         Owners { hashes: names.iter().map(|name| cityhash128(name.as_bytes())).collect() }
     }
 
-    /// The place of the owner in the list.
+    /// Returns the index of the owner in the list.
     pub(super) fn owner(&self, insert: InsertKey) -> usize {
         let mut bytes = [0; 48];
         bytes[16..32].copy_from_slice(&insert.table.to_le_bytes());
@@ -35,7 +36,7 @@ impl Owners {
         weights.max_by_key(|(_, weight)| *weight).map_or(0, |(place, _)| place)
     }
 
-    /// Equal if two lists name the same gateways.
+    /// Returns a fingerprint of the list. It is equal if two lists name the same gateways.
     pub(super) fn fingerprint(&self) -> String {
         let mut sorted = self.hashes.clone();
         sorted.sort_unstable();
@@ -81,7 +82,7 @@ mod tests {
         assert_ne!(four.fingerprint(), five.fingerprint());
     }
 
-    /// Gateways of another version have to come to the same.
+    /// Gateways of another version must find the same owners.
     #[test]
     fn the_hash_stays_as_it_is() {
         let owners = Owners::of(&names(0..4));

@@ -31,14 +31,14 @@ impl Summary {
     }
 }
 
-/// Whether and how the connection goes on after an answer.
+/// The state of a connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
+pub enum After {
     KeepAlive,
     Close,
 }
 
-pub(crate) fn after(head: &RequestHead, connection: &Connection) -> After {
+pub fn after(head: &RequestHead, connection: &Connection) -> After {
     // A client that had to be told to go on is answered on a connection that ends, as ClickHouse does it.
     match head.keep_alive() && !head.expects_continue() && connection.requests_left() > 0 {
         true => After::KeepAlive,
@@ -46,13 +46,13 @@ pub(crate) fn after(head: &RequestHead, connection: &Connection) -> After {
     }
 }
 
-/// What an answer depends on besides what it says.
+/// Facts that an answer depends on besides its contents.
 pub(crate) struct Answering<'a> {
     pub(crate) head: &'a RequestHead,
     pub(crate) connection: &'a Connection,
     pub(crate) facts: &'a BackendFacts,
     pub(crate) form: AnswerForm,
-    /// The status line has gone out, with fields of progress behind it.
+    /// Says whether the status line has gone out already, with fields of progress behind it.
     pub(crate) head_begun: bool,
 }
 
@@ -66,7 +66,7 @@ impl Answering<'_> {
         }
     }
 
-    /// The answer to a statement that was executed and returns nothing.
+    /// Writes the answer to a statement that was executed and returns nothing.
     pub(crate) fn success(&self, out: &mut Vec<u8>, query_id: &QueryId, summary: Summary) -> After {
         let after = self.after();
         let response = self.start(out, 200, &summary, after);
@@ -75,7 +75,7 @@ impl Answering<'_> {
         after
     }
 
-    /// An error as ClickHouse would answer it.
+    /// Writes an error as ClickHouse would answer it.
     pub(crate) fn refusal(
         &self,
         out: &mut Vec<u8>,
@@ -165,7 +165,7 @@ fn with_query_id<'o>(
     }
 }
 
-/// Chunked, as ClickHouse frames its answers, for those who understand that.
+/// Writes the body, chunked, as ClickHouse frames its answers, for clients that understand that.
 fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
     match (head.method(), head.version_minor()) {
         (Method::Head, _) => response.end(),
@@ -174,7 +174,7 @@ fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
     }
 }
 
-/// For requests that can't be read as HTTP: no ClickHouse form fits, so plain words.
+/// Answers a request that can't be read as HTTP. No form of ClickHouse's fits, so the answer is plain text.
 pub(crate) fn unreadable(out: &mut Vec<u8>, status: u16, text: &str) {
     let response = ResponseBuilder::new(out, status)
         .date()

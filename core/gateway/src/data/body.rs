@@ -6,13 +6,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windrow_compression::DecompressError;
 use windrow_http::{BodyError, RequestBody};
 
-/// Bodies up to this are read without asking for room: as many bytes lie in the sockets' buffers anyway.
+/// Length up to which bodies are read without asking for room: as many bytes lie in the sockets' buffers anyway.
 const FREE_BYTES: usize = 64 * 1024;
 const PERMIT_BYTES: usize = 1024;
-/// Text is seldom packed more tightly. Unpacking twice costs time, room that is not used somebody else's turn.
+/// Ratio of compression that text seldom exceeds. If it is too small, unpacking twice costs time; if it is
+/// too large, the room that is not used is missing elsewhere.
 const USUAL_RATIO: usize = 12;
 
-/// Bounds the bytes of all bodies that are being read into memory, and of what they are unpacked to.
+/// The bounded room for the bytes of all bodies that are being read into memory, and of what they are unpacked to.
 #[derive(Clone)]
 pub(crate) struct BodyRoom {
     total_permits: usize,
@@ -20,10 +21,10 @@ pub(crate) struct BodyRoom {
     patience: Duration,
 }
 
-/// What has been read of a body.
-pub(crate) struct Read {
+/// The part of a body that has been read.
+pub struct Read {
     pub(crate) bytes: Bytes,
-    /// Whether that is all of it.
+    /// Says whether that is all of the body.
     pub(crate) whole: bool,
     room: Option<OwnedSemaphorePermit>,
 }
@@ -33,7 +34,7 @@ impl Read {
         Read { bytes: Bytes::new(), whole: false, room: None }
     }
 
-    /// All of something that was read past the reading here, with the room that it holds.
+    /// Makes a whole body of bytes that were read elsewhere, with the room that they hold.
     pub(crate) fn of(bytes: Bytes, room: Room) -> Read {
         Read { bytes, whole: true, room: room.held }
     }
@@ -43,7 +44,7 @@ impl Read {
     }
 }
 
-/// Held until it is dropped.
+/// Room that is held until it is dropped.
 #[derive(Default)]
 pub(crate) struct Room {
     held: Option<OwnedSemaphorePermit>,
@@ -51,7 +52,7 @@ pub(crate) struct Room {
 
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// What came is not the body that was announced.
+    /// The bytes that came are not the body that was announced.
     Body,
     NoRoom,
 }
@@ -69,7 +70,7 @@ impl BodyRoom {
         BodyRoom { total_permits: permits, permits: Arc::new(Semaphore::new(permits)), patience }
     }
 
-    /// Reads what comes first of a body: usually all of it.
+    /// Reads the first bytes of a body, which are usually all of it.
     pub(crate) async fn begin(&self, body: &mut RequestBody<'_>) -> Result<Read, ReadError> {
         let bytes = body.next().await?.unwrap_or_default();
         Ok(Read { bytes, whole: body.is_done(), room: None })
@@ -103,8 +104,8 @@ impl BodyRoom {
         Ok(Read { bytes: bytes.freeze(), whole: body.is_done(), room: read.room })
     }
 
-    /// Unpacks a body into at most `limit` bytes, with room for what comes out. `unpack` is told how much that may be;
-    /// it is asked again with more if that was too little and there is more to be had.
+    /// Unpacks a body into at most `limit` bytes, with room for the result. `unpack` is told how many bytes
+    /// that may be. If they were too few and there is more room, it is called again with more.
     pub(crate) async fn unpack(
         &self,
         read: &mut Read,
@@ -126,7 +127,7 @@ impl BodyRoom {
         }
     }
 
-    /// Room for what is made of a body. `None`: there is none, or not soon enough.
+    /// Takes room for the result of a body. Returns `None` if there is none, or not soon enough.
     pub(crate) async fn room_for(&self, length: usize) -> Option<Room> {
         if permits_for(length) > self.total_permits {
             return None;
@@ -136,12 +137,12 @@ impl BodyRoom {
         Some(Room { held })
     }
 
-    /// Makes `room` large enough for `length` bytes. False: there is none, or not soon enough.
+    /// Makes `room` large enough for `length` bytes. Returns false if there is no room, or not soon enough.
     pub(crate) async fn grow(&self, room: &mut Room, length: usize) -> bool {
         permits_for(length) <= self.total_permits && self.make_room(&mut room.held, length).await.is_ok()
     }
 
-    /// Leaves room for `length` bytes.
+    /// Gives room back, but for `length` bytes.
     fn give_back(room: &mut Option<OwnedSemaphorePermit>, length: usize) {
         let wanted = permits_for(length);
         if let Some(held) = room {
@@ -178,7 +179,7 @@ mod tests {
         Read { bytes: vec![0; bytes].into(), whole: true, room: None }
     }
 
-    /// What a body of `content` bytes is unpacked to, however small it is packed.
+    /// Returns an unpacking of any body into `content` bytes, however small the body is.
     fn unpack(content: usize) -> impl Fn(&Bytes, usize) -> Result<Bytes, DecompressError> {
         move |_, max_bytes| match content <= max_bytes {
             true => Ok(vec![0; content].into()),

@@ -1,7 +1,7 @@
-//! What is to be done with a request: is it gathered, answered here, or forwarded?
+//! The decision about a request: it is gathered, answered here, or forwarded.
 //!
-//! As much of the body is read as it takes to know: none of it for a request that says enough by its URL, and only what came
-//! with the head for a stranger (`strangers.rs`).
+//! As much of the body is read as the decision needs: nothing for a request whose URL says enough, and only
+//! what came with the head for a stranger (`strangers.rs`).
 
 use bytes::Bytes;
 use windrow_compression::{DecompressError, Encoding};
@@ -15,10 +15,10 @@ use super::text::Text;
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 
-/// A statement other than an INSERT fits into this; ClickHouse's own limit (`max_query_size`) is the same.
+/// Longest statement, other than an INSERT, in bytes; ClickHouse's own limit (`max_query_size`) is the same.
 pub(super) const MAX_STATEMENT_BYTES: usize = 256 * 1024;
 
-/// What is to be done with a request.
+/// The decision about a request.
 pub(super) enum Plan {
     Gather { statement: InsertStatement, text: Text },
     Flush(Vec<TableName>),
@@ -27,7 +27,7 @@ pub(super) enum Plan {
 }
 
 impl Exchange<'_> {
-    /// Reads as much of the body as it takes to know what the request is.
+    /// Reads as much of the body as it takes to know what the request is, and decides about it.
     pub(super) async fn plan(&self, connection: &mut Connection, read: &mut Read) -> Result<Plan, ReadError> {
         let untouched = |reason| Ok(Plan::Forward { reason, statement: None, text: None });
         if self.request.lacks_length() {
@@ -102,7 +102,8 @@ impl Exchange<'_> {
         })
     }
 
-    /// A request whose body is not looked into. What it may change shows in its URL, if the statement stands there.
+    /// Decides about a request whose body is not looked into. If the statement stands in the URL, it shows
+    /// there what the request may change.
     pub(super) fn by_its_url(&self, reason: ForwardReason) -> Plan {
         match classify_prefix(&self.text(&Bytes::new(), false).head) {
             Statement::Insert(_) => Plan::Forward { reason, statement: None, text: None },
@@ -117,7 +118,7 @@ impl Exchange<'_> {
         matches!(self.text(body, false).classify(), Statement::Insert(_))
     }
 
-    /// How the body is compressed; an error for ways that aren't understood here.
+    /// Returns how the body is compressed. Fails for encodings that are not known here.
     fn encoding(&self) -> Result<Option<Encoding>, ()> {
         let declared = self.request.head.field_str("content-encoding").filter(|name| !name.is_empty());
         match (declared, self.request.flag("decompress")) {
@@ -152,7 +153,8 @@ impl Exchange<'_> {
         self.state.body_room.unpack(read, limit, unpack).await
     }
 
-    /// The longest body of an insert that is read. A ClickHouse takes longer ones; DuckDB gets none past the gateway.
+    /// Returns the longest body of an insert that is read. ClickHouse takes longer ones; DuckDB gets none
+    /// past the gateway.
     fn max_gathered_bytes(&self) -> usize {
         match self.state.backend.takes_requests() {
             true => self.state.options.settings.get().http.max_body_bytes_gathered,

@@ -1,8 +1,8 @@
 //! One request, from its head to its answer.
 //!
-//! A head that was seen before goes straight to its body (`insert.rs`). Of any other it is decided what is to be done with it
-//! (`classify.rs`): an insert is gathered (`insert.rs`, through the stages of `crate::insert`), a flush is answered here
-//! (`flush.rs`), all else is forwarded (`forwarding.rs`), or is another database's (`sql_backend/`).
+//! A request whose head was seen before goes straight to its body (`insert.rs`). For any other request, `classify.rs`
+//! decides: an insert is gathered (`insert.rs`, through the stages of `crate::insert`), a flush is answered here
+//! (`flush.rs`), and everything else is forwarded (`forwarding.rs`), or run by another database (`sql_backend/`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,18 +26,17 @@ use crate::backend::Backend;
 use crate::cluster::{Cluster, Hop, PING_PATH};
 use crate::error::Refusal;
 use crate::insert::{AnswerForm, Origin};
-use crate::sql_backend::is_for_anyone;
 use crate::state::State;
 use crate::statement::StatementContext;
 
-pub(crate) struct Exchange<'a> {
+pub struct Exchange<'a> {
     pub(crate) state: &'a Arc<State>,
-    pub(crate) request: Request<'a>,
+    pub request: Request<'a>,
     pub(crate) caller: Caller,
     pub(crate) peer: &'a Peer,
     pub(crate) sender: OnceCell<Sender>,
     pub(crate) origin: Origin<'a>,
-    /// Another gateway has sent it, because this one owns the insert.
+    /// Says whether another gateway has sent the request, because this one owns the insert.
     pub(crate) came_by_hop: bool,
     route: Mutex<&'static str>,
 }
@@ -85,8 +84,8 @@ impl Exchange<'_> {
             // The gateway has looked at the password itself.
             self.origin.is_of_user(self.peer);
         }
-        if let (Backend::Sql(backend), true) = (&self.state.backend, is_for_anyone(&self.request)) {
-            return self.answer_anyone(backend, connection, out).await;
+        if let (Backend::Sql(backend), true) = (&self.state.backend, self.request.is_for_anyone()) {
+            return self.answer_anyone(&**backend, connection, out).await;
         }
         if let (Some(cluster), true) = (&self.state.cluster, self.came_by_hop) {
             // Only a gateway knows the secret.
@@ -126,7 +125,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// What the request turns out to be; the last word counts.
+    /// Notes the route that the request takes. The last call counts.
     pub(crate) fn takes(&self, route: &'static str) {
         *self.route() = route;
     }
@@ -135,14 +134,14 @@ impl Exchange<'_> {
         self.route.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn credentials(&self) -> Option<&Credentials> {
+    pub fn credentials(&self) -> Option<&Credentials> {
         match &self.caller {
             Caller::Itself(credentials) | Caller::Default(credentials) => Some(credentials),
             Caller::WrongPassword { .. } | Caller::Unclear => None,
         }
     }
 
-    pub(crate) async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
+    pub async fn refuse(&self, connection: &mut Connection, out: &mut Vec<u8>, refusal: &Refusal) -> After {
         self.takes("refuse");
         self.state.metrics.refused(refusal);
         if let Some(trace) = self.origin.trace {
@@ -156,7 +155,7 @@ impl Exchange<'_> {
         send(connection, out, after).await
     }
 
-    /// The form of an answer that is given before an insert is admitted, or to something else.
+    /// Returns the form of an answer that is given before an insert is admitted, or to another statement.
     pub(crate) fn form(&self) -> AnswerForm {
         let user = self.credentials().and_then(|known| self.state.admission.known_user(&self.request.user_key(known)));
         AnswerForm::new(|name| self.request.param_str(name).or_else(|| user.as_ref()?.setting(name)))
@@ -166,7 +165,7 @@ impl Exchange<'_> {
         self.context().current_database().await
     }
 
-    /// The statement without what is HTTP's.
+    /// Returns the statement's context, without anything of HTTP.
     pub(crate) fn context(&self) -> StatementContext<'_> {
         let known = self.credentials();
         let credentials = known.unwrap_or(self.state.backend.own_credentials());
@@ -182,7 +181,7 @@ impl Exchange<'_> {
     }
 }
 
-pub(crate) async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
+pub async fn send(connection: &mut Connection, out: &[u8], after: After) -> After {
     match connection.send(out).await {
         Ok(()) => after,
         Err(_) => After::Close,

@@ -1,4 +1,4 @@
-//! `SYSTEM FLUSH ASYNC INSERT QUEUE`, answered here.
+//! The statement `SYSTEM FLUSH ASYNC INSERT QUEUE`, answered here.
 
 use windrow_http::Connection;
 
@@ -12,7 +12,7 @@ use crate::forward_reason::ForwardReason;
 use crate::insert::{query_id, Summary};
 
 impl Exchange<'_> {
-    /// A backend with a queue of its own is told as well.
+    /// Stores what has been gathered. A backend with a queue of its own gets the statement as well.
     pub(super) async fn flush(
         &self,
         connection: &mut Connection,

@@ -1,8 +1,8 @@
 //! Passes a request on to the backend and its answer back, both as they come, in bounded memory.
 //!
-//! The answer's body is passed on byte for byte, framing included; its head line by line, because ClickHouse adds
-//! progress to it while a query runs. A client that leaves takes the backend's connection with it: ClickHouse then does
-//! to the query what it does when its own client leaves.
+//! The answer's body is passed on byte for byte, framing included; its head line by line, because ClickHouse
+//! adds progress to it while a query runs. When a client leaves, the backend's connection is closed, too:
+//! ClickHouse then does to the query what it does when its own client leaves.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use windrow_http::{
     WriteHalf,
 };
 
-/// A query may compute for as long as it likes; the client's own patience and ClickHouse's limits end it.
+/// Time limit for a query, which is as good as none: the client's own patience and ClickHouse's limits end a query.
 pub(super) const UNBOUNDED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What goes to the backend.
+/// A request that goes to the backend.
 pub(crate) struct Forwarded<'a> {
     pub(crate) head: &'a RequestHead,
     pub(crate) method: Method,
@@ -30,17 +30,17 @@ pub(crate) struct Forwarded<'a> {
     /// Fields that are added.
     pub(crate) with: Vec<(&'static str, String)>,
     pub(crate) body: ForwardedBody,
-    /// Whether a client that closes its side has lost interest, as ClickHouse is told by
-    /// `cancel_http_readonly_queries_on_client_close`. Others may have closed only the side on which they send.
+    /// Says whether a client that closes its side has lost interest: it tells ClickHouse so with
+    /// `cancel_http_readonly_queries_on_client_close`. Other clients may have closed only the side on which they send.
     pub(crate) cancel_on_close: bool,
-    /// A read that another replica is asked for as well, when the first has not begun to answer after so long.
+    /// Time after which another replica is asked for a read as well, if the first has not begun to answer.
     pub(crate) hedge_after: Option<Duration>,
 }
 
 pub(crate) enum ForwardedBody {
-    /// The client's own: this much has been read of it, the rest follows as it comes.
+    /// The client's own body: this much of it has been read, and the rest follows as it comes.
     Clients { start: Bytes },
-    /// Another one in its place; what is left of the client's is not read.
+    /// Another body in its place. The rest of the client's body is not read.
     Replaced(Bytes),
     /// The request has been sent already, with its body.
     Sent,
@@ -55,30 +55,30 @@ impl ForwardedBody {
     }
 }
 
-/// How forwarding ended, if not well. Once a byte of the answer has gone to the client, nothing can be said any more.
+/// A failure of forwarding. Once a byte of the answer has gone to the client, the client can't be told of it any more.
 pub(crate) enum ForwardError {
     NotSent(ConnectError),
-    /// The backend's connection broke before it answered.
+    /// The backend's connection broke before the backend answered.
     NoAnswer(String),
     /// The connection can only be closed: the client is gone.
     Broken,
-    /// The same, since the backend's connection broke when the client had a part of the answer.
+    /// The connection can only be closed: the backend's broke when the client had a part of the answer.
     HalfAnswer,
 }
 
-/// The answer has reached the client.
+/// The outcome of an answer that has reached the client.
 pub(crate) struct Relayed {
-    /// More came behind the answer's head.
+    /// Says whether more came behind the answer's head.
     pub(crate) has_body: bool,
-    /// Whether the client's connection can go on.
+    /// Says whether the client's connection can go on.
     pub(crate) keep_alive: bool,
-    /// ClickHouse itself has answered, and with no error.
+    /// Says whether ClickHouse itself has answered, and with no error.
     pub(crate) is_done: bool,
-    /// What the backend refused the request with.
+    /// The exception that the backend refused the request with.
     pub(crate) exception: Option<Exception>,
 }
 
-/// Those that concern the connection, and the one that is between gateways alone.
+/// Fields that concern the connection, and the field of a hop, which is between gateways alone.
 const OWN_FIELDS: [&str; 9] = [
     "host",
     "connection",
@@ -96,7 +96,7 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
 }
 
 impl Forwarded<'_> {
-    /// How the body is framed on its way to the backend.
+    /// Returns how the body is framed on its way to the backend.
     fn framing(&self) -> BodyFraming {
         match &self.body {
             ForwardedBody::Clients { .. } | ForwardedBody::Sent => self.head.framing(),
@@ -131,12 +131,12 @@ impl Forwarded<'_> {
         out
     }
 
-    /// Whether nothing follows of the body that is not here.
+    /// Says whether all of the body is here.
     pub(super) fn is_whole(&self, body: &RequestBody<'_>) -> bool {
         body.is_done() || matches!(self.body, ForwardedBody::Replaced(_))
     }
 
-    /// The head, and as much of the body as is here.
+    /// Returns the head, and as much of the body as is here.
     pub(super) fn bytes(&self, authority: &str, is_whole: bool) -> Vec<u8> {
         let is_chunked = self.framing() == BodyFraming::Chunked;
         let mut out = self.head_bytes(authority);
@@ -155,18 +155,18 @@ fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Called when the backend's answer has begun and is no error, before the client can know of it.
+/// A function that is called when the answer has begun and is no error, before the client can know of the answer.
 pub(crate) type WhenDone<'a> = &'a (dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> + Sync);
 
-/// Where an answer goes.
+/// The client that an answer goes to.
 pub(crate) struct ToClient<'a> {
     pub(crate) client: &'a mut WriteHalf,
     pub(crate) connection_fields: &'a [u8],
     pub(crate) write_idle: Duration,
-    /// The beginning of the answer is waited for also if the client leaves before it.
+    /// Says whether the beginning of the answer is waited for even if the client leaves before it.
     pub(crate) has_to_be_known: bool,
     pub(crate) when_done: WhenDone<'a>,
-    /// The gateway that answers, if it is no backend.
+    /// The gateway that answers, if the answer is not the backend's.
     pub(crate) of: Option<&'a OtherGateway>,
 }
 
@@ -277,14 +277,14 @@ struct Downloaded {
     head: ResponseHead,
     keep_alive: bool,
     has_body: bool,
-    /// The first bytes of an error's body, as framed.
+    /// The first bytes of an error's body, with its framing.
     error_start: Vec<u8>,
 }
 
-/// A chunked body in which nothing is.
+/// Length of a chunked body without data.
 const EMPTY_CHUNKED_BYTES: usize = b"0\r\n\r\n".len();
 
-/// As much of an error's text as is worth keeping.
+/// Number of bytes of an error's text that are worth keeping.
 const MAX_ERROR_BYTES: usize = 8 * 1024;
 
 fn exception(head: &ResponseHead, error_start: &[u8]) -> Option<Exception> {
@@ -363,7 +363,7 @@ async fn download(mut answer: AnswerReader<'_>, to_client: ToClient<'_>) -> Resu
     Ok(Downloaded { head, keep_alive, has_body, error_start })
 }
 
-/// A gateway that has gone without a word is not waited for as a query is.
+/// Returns the next event of an answer's head. A gateway that has gone without a word is not waited for as a query is.
 async fn next_head_event(answer: &mut AnswerReader<'_>, of: Option<&OtherGateway>) -> Result<HeadEvent, String> {
     let event = answer.next_head_event(UNBOUNDED);
     let event = match of {
@@ -377,22 +377,24 @@ async fn next_head_event(answer: &mut AnswerReader<'_>, of: Option<&OtherGateway
     event.map_err(|error| error.to_string())
 }
 
-/// A gateway that shuts down has not taken the insert, and is soon there again.
+/// Says whether a gateway shuts down. It has then not taken the insert, and is soon there again.
 fn is_ending(head: &ResponseHead) -> bool {
     head.status() == 503 && head.field_str("x-clickhouse-exception-code") == Some("236")
 }
 
-/// ClickHouse refuses some requests before it has an exception to name, with a status alone.
+/// Says whether an answer is an error. ClickHouse refuses some requests before there is an exception, with a
+/// status alone.
 fn is_error(head: &ResponseHead) -> bool {
     head.status() >= 400 || head.field("x-clickhouse-exception-code").is_some()
 }
 
-/// What stands between may answer for ClickHouse, and nothing has been done then.
+/// Says whether ClickHouse itself has executed the request. A proxy may answer in its place, and then nothing
+/// has been done.
 fn is_done(head: &ResponseHead) -> bool {
     !is_error(head) && is_of_clickhouse(head)
 }
 
-/// The lines of an answer's head without those that speak of the backend's connection, and without the blank line.
+/// Returns the lines of an answer's head without those about the backend's connection, and without the blank line.
 fn without_connection_fields(lines: &[u8], begun: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len() + 128);
     for (number, line) in lines.split_inclusive(|&byte| byte == b'\n').enumerate() {

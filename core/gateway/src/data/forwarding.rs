@@ -1,4 +1,4 @@
-//! The way of a request to the backend: what is changed in it, and what it changes here.
+//! The way of a request to the backend: the changes to the request, and the changes that it makes here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,22 +23,22 @@ use crate::forward_reason::ForwardReason;
 use crate::insert::{role, Role};
 use crate::statement::{Changes, Learnt, Passage};
 
-/// Why a request is forwarded, and what is known of it.
+/// The reason why a request is forwarded, and facts about the request.
 pub(crate) struct Cause<'a> {
     pub(crate) reason: ForwardReason,
-    /// Unless it is a plain INSERT, or nobody looked.
+    /// The statement, unless it is a plain INSERT or was not looked at.
     pub(crate) statement: Option<&'a OtherStatement>,
-    /// Where something in it may have to be replaced.
+    /// The text, if something in it may have to be replaced.
     pub(crate) text: Option<Text>,
-    /// If it is an INSERT.
+    /// The outline of an INSERT, if the statement is one.
     pub(crate) insert: Option<InsertOutline>,
 }
 
-/// What came of a request that was sent on.
+/// The outcome of a request that was sent on.
 struct ForwardOutcome {
     after: After,
     exception: Option<Exception>,
-    /// The backend did what it was asked, and said so.
+    /// Says whether the backend executed the request, and said so.
     is_done: bool,
 }
 
@@ -49,14 +49,14 @@ impl ForwardOutcome {
 }
 
 impl Cause<'_> {
-    /// Of a request that needs no looking into.
+    /// Makes the cause of a request that needs no looking into.
     pub(super) fn plain(reason: ForwardReason) -> Self {
         Cause { reason, statement: None, text: None, insert: None }
     }
 }
 
 impl Exchange<'_> {
-    /// A request that is not gathered: it is the backend's.
+    /// Passes on a request that is not gathered, which is the backend's to answer.
     pub(super) async fn forward(
         &self,
         connection: &mut Connection,
@@ -66,7 +66,7 @@ impl Exchange<'_> {
     ) -> After {
         match &self.state.backend {
             Backend::ClickHouse(clickhouse) => self.pass_on(&clickhouse.relay, connection, out, cause, read).await,
-            Backend::Sql(backend) => self.run_sql(backend, connection, out, cause, read).await,
+            Backend::Sql(backend) => self.run_sql(&**backend, connection, out, cause, read).await,
         }
     }
 
@@ -106,8 +106,8 @@ impl Exchange<'_> {
         after
     }
 
-    /// What the statement may change here, if ClickHouse does it. Nothing, if it comes from somebody whom ClickHouse
-    /// doesn't know: then no table is asked about, and no session of somebody else's name is marked.
+    /// Returns what the statement may change here, if ClickHouse executes it. A sender whom ClickHouse doesn't know
+    /// changes nothing: then no table is asked about, and no session under another user's name is marked.
     async fn changes(&self, statement: Option<&OtherStatement>, text: Option<&Text>, reason: ForwardReason) -> Changes {
         let changes = Changes::of(statement, reason);
         // By other methods only a session can be changed. (To OPTIONS and to the paths of its pages, ClickHouse says
@@ -143,8 +143,9 @@ impl Exchange<'_> {
         Some(self.state.sessions.key(&self.credentials()?.user, session_id))
     }
 
-    /// Sends the request on and its answer back, unless it is the repeat of an insert that is stored; returns also what
-    /// the backend refused it with. `as_it_came` is what has been read of the body, for another gateway.
+    /// Sends the request on and its answer back, unless it repeats an insert that is stored. Returns also the
+    /// exception that the backend refused it with. `as_it_came` is the part of the body that was read, for
+    /// another gateway.
     pub(super) async fn relay_once(
         &self,
         relay: &Client,
@@ -192,7 +193,7 @@ impl Exchange<'_> {
         (after, exception)
     }
 
-    /// What the backend is wanted for, which says which of several replicas is asked.
+    /// Returns what the backend is wanted for, which decides the replica that is asked.
     fn purpose(&self, insert: Option<&InsertOutline>, relay: &Client) -> Purpose {
         if !relay.replicas().are_several() {
             return Purpose::Statement;
@@ -271,7 +272,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// The request as it came, but for whom it is from on the embedded ClickHouse, and for settings that only we know.
+    /// Returns the request as it came, but with other credentials on the embedded ClickHouse, and without
+    /// Windrow's own settings.
     pub(super) fn untouched(&self, start: Bytes) -> Forwarded<'_> {
         let head = self.request.head;
         let CredentialFields { without, with } = self.credential_fields();
@@ -291,7 +293,7 @@ impl Exchange<'_> {
         self.request.flag("cancel_http_readonly_queries_on_client_close")
     }
 
-    /// The target with those parameters that `keep` names.
+    /// Returns the target with the parameters that `keep` allows, without Windrow's own.
     pub(super) fn target(&self, keep: impl Fn(&str) -> bool) -> String {
         let replaced = matches!(self.caller, Caller::Default(_));
         let ours = |name: &str| role(name) == Role::Windrow || (replaced && matches!(name, "user" | "password"));
@@ -312,7 +314,7 @@ impl Exchange<'_> {
         target
     }
 
-    /// The fields that say who asks, where others take their place.
+    /// Returns the fields with credentials, where others take the place of the client's.
     fn credential_fields(&self) -> CredentialFields {
         let Caller::Default(credentials) = &self.caller else { return CredentialFields::default() };
         CredentialFields {
@@ -324,7 +326,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// A statement that reads our system tables, with the tables beside it; `None` if it doesn't, or may not.
+    /// Returns a statement that reads Windrow's system tables, with the tables beside it; `None` if it
+    /// doesn't, or may not.
     async fn with_own_tables(&self, text: Text) -> Option<Forwarded<'_>> {
         if !matches!(self.request.head.method(), Method::Get | Method::Post) {
             return None;

@@ -1,9 +1,10 @@
-//! A read that its replica is slow to answer is sent to a second one as well, if the user wants that
-//! (`backend.hedge_reads_ms`). The answer that begins first is passed on, and the other connection is closed: ClickHouse
-//! then does to the query there what it does when its client leaves.
+//! Hedges: a read that its replica is slow to answer is sent to a second replica as well, if the user wants
+//! that (`backend.hedge_reads_ms`). The answer that begins first is passed on, and the other connection is
+//! closed: ClickHouse then does to the query there what it does when its client leaves.
 //!
-//! Only a statement that does nothing but read, and that is here whole, is sent twice. The second replica is asked for
-//! speed alone: its error is no answer while the first may have a better one. (It may not have fetched a new table yet.)
+//! Only a statement that does nothing but read, and that is here whole, is sent twice. The second replica is
+//! asked for speed alone: its error is no answer while the first may have a better one. (The
+//! second may not have fetched a new table yet.)
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use crate::metrics::Metrics;
 use crate::statement::Changes;
 
 impl Exchange<'_> {
-    /// How long the replica of a statement has to begin its answer before a second one is asked; `None`: it is asked
-    /// alone.
+    /// Returns how long the replica of a statement has to begin its answer before a second one is asked;
+    /// `None` if no second one is asked.
     pub(super) fn hedge_after(&self, relay: &Client, text: &Text, changes: &Changes) -> Option<Duration> {
         let after_ms = self.state.options.settings.get().backend_hedge_reads_ms?;
         let may_be_sent_twice = relay.replicas().are_several()
@@ -57,8 +58,8 @@ impl Begun {
 }
 
 impl Hedge<'_> {
-    /// Where the answer is to be read: from `first`, or from another replica if that is quicker. A request that is not to
-    /// be sent twice is not sent at all here.
+    /// Returns the connection to read the answer from: `first`, or that of another replica if it is quicker.
+    /// A request that is not to be sent twice is not sent here at all.
     pub(super) async fn first_to_answer(
         &self,
         first: Lease,
@@ -112,7 +113,7 @@ impl Hedge<'_> {
         Ok(lease)
     }
 
-    /// `None`: it can't be connected to.
+    /// Asks another replica. Returns `None` if there is no connection to it.
     async fn ask_another(&self, replica: ReplicaId, forwarded: &Forwarded<'_>) -> Option<Begun> {
         let lease = self.client.connection_for(Purpose::Only(replica)).await.ok()?;
         Some(self.ask(lease, forwarded).await)

@@ -1,4 +1,4 @@
-//! An insert that another gateway owns goes there, as it came; see [`crate::cluster`].
+//! The hop of an insert that another gateway owns: the insert goes there as it came; see [`crate::cluster`].
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::cluster::{patience, Attempts, Change, Cluster, GatewayId, OtherGatewa
 use crate::error::Refusal;
 
 impl Exchange<'_> {
-    /// Whether an insert is this gateway's, whoever owns it: it has made its hop, or its session was changed here, of
-    /// which another gateway knows nothing.
+    /// Says whether an insert is handled here, whichever gateway owns it: it has made its hop, or its session
+    /// was changed here, of which another gateway knows nothing.
     pub(super) fn stays_here(&self) -> bool {
         self.came_by_hop || self.session().is_some_and(|session| self.state.sessions.is_changed(session))
     }
@@ -24,8 +24,8 @@ impl Exchange<'_> {
         self.state.cluster.as_ref().filter(|_| !self.came_by_hop)
     }
 
-    /// Sends the request to the gateway that owns it, and that gateway's answer back. `start` is what has been read of
-    /// its body.
+    /// Sends the request to the gateway that owns it, and that gateway's answer back. `start` is the part of
+    /// the body that was read.
     pub(super) async fn hop(
         &self,
         connection: &mut Connection,
@@ -102,7 +102,7 @@ impl Exchange<'_> {
         Ok(if keep_alive { after } else { After::Close })
     }
 
-    /// Says to another gateway that this one is there.
+    /// Answers a ping of another gateway, and takes note of the change that the ping may tell of.
     pub(super) async fn pong(&self, cluster: &Cluster, connection: &mut Connection, out: &mut Vec<u8>) -> After {
         self.takes("ping");
         let changed = self.request.params.iter().find(|param| param.name() == CHANGED);

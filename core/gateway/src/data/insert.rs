@@ -1,4 +1,5 @@
-//! An insert over HTTP: a candidate is made of the request, taken through the stages of [`crate::insert`], and answered.
+//! An insert over HTTP: a candidate is made of the request, taken through the stages of [`crate::insert`], and
+//! answered.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -27,25 +28,25 @@ use crate::metrics::GATHERED;
 use crate::state::State;
 use crate::statement::{outline, Changes, LOOKED_THROUGH_BYTES};
 
-/// An insert that is not gathered, before it is decided what becomes of it.
+/// An insert that is not gathered, before the decision what to do with it.
 struct Pending {
     stripping: Option<Text>,
     insert: Option<InsertOutline>,
     text: Text,
-    /// Where the insert's data begins in the text.
+    /// The position in the text where the insert's data begins.
     data_start: usize,
     read: Read,
 }
 
 pub(super) enum Repeated {
     Answered(After),
-    /// Something about the body needs the long way; what has been read of it is kept.
+    /// The body needs the long way. The part of it that has been read is kept.
     Differs,
-    /// There is no room for the body, of which a part has been read.
+    /// The body, of which a part has been read, finds no room.
     NoRoom,
 }
 
-/// An insert whose head was seen before: only its body has to be looked at.
+/// Takes an insert whose head was seen before: only its body has to be looked at.
 pub(super) async fn repeat(
     state: &Arc<State>,
     connection: &mut Connection,
@@ -83,17 +84,17 @@ pub(super) async fn repeat(
     Repeated::Answered(answer.of(Accepted::nameless(parsed), connection, out).await)
 }
 
-/// What an insert's answer depends on besides what became of it.
+/// Facts that an insert's answer depends on besides the insert's outcome.
 struct AnswerTo<'a, R> {
     state: &'a State,
     head: &'a RequestHead,
-    /// Only a refusal needs the request.
+    /// A function that makes the request, which only a refusal needs.
     request: R,
     origin: Origin<'a>,
 }
 
 impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
-    /// Hands the insert over, waits for its outcome, and tells it.
+    /// Hands the insert over, waits for its outcome, and answers the client.
     async fn of(self, accepted: Accepted, connection: &mut Connection, out: &mut Vec<u8>) -> After {
         let (form, query_id) = (accepted.form(), accepted.parsed.query_id.clone());
         let mut progress = ProgressFields::new(connection, form.progress_interval, self.origin.arrived);
@@ -121,7 +122,7 @@ impl<'a, R: FnOnce() -> Q, Q: Borrow<Request<'a>>> AnswerTo<'a, R> {
 struct RowsOfRequest<'a> {
     exchange: &'a Exchange<'a>,
     payload: &'a [u8],
-    /// The next request with the same head needs nothing but its body read.
+    /// Says whether the head is remembered: the next request with the same head needs nothing but its body read.
     is_remembered: bool,
 }
 
@@ -208,7 +209,7 @@ impl Exchange<'_> {
         send(connection, out, after).await
     }
 
-    /// Of a text that may be an INSERT. Without one, the URL is looked at alone.
+    /// Reads the outline of a text that may be an INSERT. Without a text, only the URL is looked at.
     pub(super) fn outline(&self, text: Option<&Text>) -> Option<InsertOutline> {
         match text {
             Some(text) => outline(&text.start(LOOKED_THROUGH_BYTES)),
@@ -217,7 +218,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Why the request can't be gathered, if that lies in what is HTTP's.
+    /// Returns the reason why the request can't be gathered, if the reason lies in HTTP.
     fn obstacle(&self, user: &str) -> Option<ForwardReason> {
         let request = &self.request;
         if !request.is_text() {
@@ -277,7 +278,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Nobody else takes what is not gathered, but for SQL that looked like plain values.
+    /// Refuses an insert that is not gathered, because no other server takes it. SQL that looked like plain
+    /// values is run.
     async fn not_gathered_for_sql(
         &self,
         connection: &mut Connection,

@@ -1,8 +1,8 @@
 //! Requests that differ in their bodies only.
 //!
-//! A writer sends the same head again and again: the same INSERT, credentials and settings. What was worked out for the
-//! first such request (its statement, its admission) is kept under the bytes that decide it, so that the others skip
-//! decoding and classifying. When its admission doesn't hold any more, the request goes the long way.
+//! A writer sends the same head again and again: the same INSERT, credentials and settings. The results for the first
+//! such request (its statement, its admission) are kept under the bytes that decide them, so that the others skip
+//! decoding and classifying. When the admission doesn't hold any more, a request goes the long way.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::cluster::is_hop_field;
 use crate::insert::Prepared;
 use crate::recent::Recent;
 
-/// What a connection remembers of its latest insert: with the same head again, not even the bytes are looked at.
+/// The latest insert of a connection. If the same head comes again, not even its deciding bytes are looked up.
 #[derive(Default)]
 pub(crate) struct LatestInsert {
     head: Option<RequestHead>,
@@ -28,7 +28,7 @@ pub(crate) struct KnownHeads {
 const MAX_ENTRIES: usize = 40_000;
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 
-/// The bytes of a head that decide what its insert is; `None` for heads whose insert is not known by its head alone.
+/// Returns the bytes of a head that decide what its insert is; `None` if the head alone doesn't decide that.
 fn deciding_bytes(head: &RequestHead) -> Option<Vec<u8>> {
     let lacks_length = head.framing() == BodyFraming::None;
     if *head.method() != Method::Post || lacks_length || head.raw().len() > MAX_HEAD_BYTES {
@@ -54,14 +54,14 @@ fn decides(name: &str) -> bool {
     starts_with("x-clickhouse-") || name.eq_ignore_ascii_case("authorization")
 }
 
-/// The body is compressed, a form, or comes only after a go-ahead.
+/// Says whether a field means that the body is compressed, or a form, or comes only after a go-ahead.
 fn hides_body(name: &str) -> bool {
     name.eq_ignore_ascii_case("content-encoding")
         || name.eq_ignore_ascii_case("expect")
         || name.eq_ignore_ascii_case("content-type")
 }
 
-/// Whether the request could carry something of its own that isn't part of its insert's admission.
+/// Says whether the request has nothing of its own that isn't part of its insert's admission.
 fn is_plain(request: &Request<'_>) -> bool {
     let own = ["query_id", "session_id", "session_timeout", "session_check", "compress", "decompress"];
     request.head.field("x-clickhouse-query-id").is_none()
@@ -73,7 +73,7 @@ impl KnownHeads {
         KnownHeads { entries: Recent::new(MAX_ENTRIES) }
     }
 
-    /// What such a head stands for, if that surely holds.
+    /// Returns the insert that such a head stands for, if its admission surely holds.
     pub(crate) fn get(
         &self,
         head: &RequestHead,
@@ -97,7 +97,7 @@ impl KnownHeads {
         }
     }
 
-    /// Keeps what was worked out for `request`, whose statement stands in its URL and whose payload is its whole body.
+    /// Keeps the results for `request`, whose statement stands in its URL and whose payload is its whole body.
     pub(crate) fn put(&self, request: &Request<'_>, prepared: &Arc<Prepared>) {
         if !is_plain(request) {
             return;
@@ -107,7 +107,7 @@ impl KnownHeads {
         }
     }
 
-    /// Lets go of what has not been used since the last time but one.
+    /// Drops the heads that have not been used since the last call.
     pub(crate) fn age(&self) {
         self.entries.age();
     }

@@ -1,4 +1,4 @@
-//! The data port: one connection at a time, one request after another.
+//! The data port: connections, each with one request after another.
 
 mod answer;
 #[cfg_attr(not(feature = "append"), path = "../without/appends.rs")]
@@ -22,12 +22,15 @@ mod strangers;
 mod stripped;
 mod text;
 
-pub(crate) use answer::{after, unreadable, After};
-pub(crate) use body::{BodyRoom, Read, ReadError, Room};
-pub(crate) use exchange::{send, Exchange};
+pub(crate) use answer::unreadable;
+pub use answer::{after, After};
+pub use body::Read;
+pub(crate) use body::{BodyRoom, ReadError, Room};
+pub use exchange::{send, Exchange};
 pub(crate) use forwarding::Cause;
 pub(crate) use known_heads::KnownHeads;
-pub(crate) use request::{caller, Caller, Identity, Request};
+pub use request::Request;
+pub(crate) use request::{caller, Caller, Identity};
 pub use serve::{Certificates, DataServer, Port};
 pub(crate) use sessions::Sessions;
 pub(crate) use strangers::{behind, find_sender, Peer, Sender};

@@ -1,9 +1,9 @@
 //! Keeps a client that waits for its insert from giving up.
 //!
-//! The head of an answer can be begun long before it is ended. `X-ClickHouse-Progress` fields in it show a client, and
-//! everything between, that the connection lives. They cost the status line: what comes after them is 200, also an
-//! error, of which `X-ClickHouse-Exception-Code` tells. ClickHouse does the same to a query that fails after its first
-//! such field.
+//! The head of an answer can be begun long before it is ended. `X-ClickHouse-Progress` fields in it show a
+//! client, and every proxy between, that the connection lives. Their price is the status, which is sent
+//! before them: it is 200, also for an error, whose code is in `X-ClickHouse-Exception-Code`. ClickHouse does
+//! the same to a query that fails after its first such field.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl<'a> ProgressFields<'a> {
         ProgressFields { connection, interval, began_at, head_begun: false }
     }
 
-    /// Whether the answer's head is open: then it has a status, and that is 200.
+    /// Says whether the answer's head is open: it then has a status, which is 200.
     pub(super) fn head_begun(&self) -> bool {
         self.head_begun
     }

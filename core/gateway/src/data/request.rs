@@ -14,21 +14,21 @@ pub(crate) struct Param<'a> {
 }
 
 impl Param<'_> {
-    /// Empty for bytes that aren't text.
+    /// Returns the name, which is empty for bytes that aren't text.
     pub(crate) fn name(&self) -> &str {
         std::str::from_utf8(&self.name).unwrap_or("")
     }
 
-    /// `None` for bytes that aren't text.
+    /// Returns the value; `None` for bytes that aren't text.
     pub(crate) fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.value).ok()
     }
 }
 
 /// A request's head, taken apart as ClickHouse does it.
-pub(crate) struct Request<'a> {
-    pub(crate) head: &'a RequestHead,
-    pub(crate) path: &'a str,
+pub struct Request<'a> {
+    pub head: &'a RequestHead,
+    pub path: &'a str,
     pub(crate) params: Vec<Param<'a>>,
 }
 
@@ -42,37 +42,44 @@ impl<'a> Request<'a> {
         Request { head, path, params: params.collect() }
     }
 
-    /// The parameters, each with how it came: `name=value`.
+    /// Returns the parameters, each with the text that it came as: `name=value`.
     pub(crate) fn params_as_they_came(&self) -> impl Iterator<Item = (&Param<'a>, &'a str)> {
         let query = self.head.target().split_once('?').map_or("", |(_, query)| query);
         self.params.iter().zip(raw_params(query))
     }
 
-    pub(crate) fn is_post(&self) -> bool {
+    pub fn is_post(&self) -> bool {
         *self.head.method() == Method::Post
     }
 
-    /// Whether ClickHouse takes statements on its path.
+    /// Says whether ClickHouse takes statements on the request's path.
     pub(crate) fn takes_statements(&self) -> bool {
         self.path == "/" || self.head.target().starts_with("/query?")
     }
 
-    /// Whether it is to bring a body and doesn't say where that ends. ClickHouse refuses it before it looks at anything
-    /// else.
+    /// Says whether the request must have a body and doesn't say where the body ends. ClickHouse refuses such
+    /// a request before it looks at anything else.
     pub(crate) fn lacks_length(&self) -> bool {
         self.is_post() && self.takes_statements() && self.head.framing() == BodyFraming::None
+    }
+
+    /// Says whether a database that takes SQL answers the request whoever sends it.
+    pub fn is_for_anyone(&self) -> bool {
+        matches!(self.path, "/ping" | "/replicas_status")
+            || *self.head.method() == Method::Options
+            || (self.path == "/" && !self.is_post() && self.query().is_empty())
     }
 
     pub(crate) fn param(&self, name: &str) -> Option<&[u8]> {
         self.params.iter().find(|param| *param.name == *name.as_bytes()).map(|param| &*param.value)
     }
 
-    pub(crate) fn param_str(&self, name: &str) -> Option<&str> {
+    pub fn param_str(&self, name: &str) -> Option<&str> {
         self.param(name).and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The parameters that are settings or query parameters, as far as they are text.
-    pub(crate) fn options(&self) -> StatementOptions<'_> {
+    /// Returns the parameters that are settings or query parameters, as far as they are text.
+    pub fn options(&self) -> StatementOptions<'_> {
         let mut options = StatementOptions::default();
         for param in &self.params {
             let name = param.name();
@@ -90,8 +97,8 @@ impl<'a> Request<'a> {
         options
     }
 
-    /// Tells whether all parameters have names and values that are text. Only a statement may hold other bytes.
-    pub(crate) fn is_text(&self) -> bool {
+    /// Says whether all parameters have names and values that are text. Only a statement may hold other bytes.
+    pub fn is_text(&self) -> bool {
         let is_text = |param: &Param<'_>| match param.name() {
             "query" => true,
             name => !name.is_empty() && param.text().is_some(),
@@ -99,20 +106,20 @@ impl<'a> Request<'a> {
         self.params.iter().all(is_text)
     }
 
-    pub(crate) fn flag(&self, name: &str) -> bool {
+    pub fn flag(&self, name: &str) -> bool {
         self.param(name).is_some_and(|value| matches!(value, b"1" | b"true"))
     }
 
-    pub(crate) fn query(&self) -> &[u8] {
+    pub fn query(&self) -> &[u8] {
         self.param("query").unwrap_or_default()
     }
 
-    pub(crate) fn database(&self) -> Option<&str> {
+    pub fn database(&self) -> Option<&str> {
         let header = self.head.field_str("x-clickhouse-database");
         header.or_else(|| self.param_str("database")).filter(|name| !name.is_empty())
     }
 
-    pub(crate) fn query_id(&self) -> Option<&str> {
+    pub fn query_id(&self) -> Option<&str> {
         let header = || self.head.field_str("x-clickhouse-query-id");
         self.param_str("query_id").or_else(header).filter(|id| !id.is_empty())
     }
@@ -121,8 +128,8 @@ impl<'a> Request<'a> {
         self.param_str("quota_key").or_else(|| self.head.field_str("x-clickhouse-quota")).unwrap_or("")
     }
 
-    /// Whether the parameters are of such lengths, and those that frame a request have such values, that they are surely
-    /// read as they are here.
+    /// Says whether ClickHouse surely reads the parameters as they are read here: none is too long, and those
+    /// that frame a request have plain values.
     pub(crate) fn is_framed_plainly(&self) -> bool {
         const LONGEST_SESSION_SECONDS: u64 = 3600;
         // What is longer ClickHouse refuses, unless it is told otherwise.
@@ -137,7 +144,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// For asking the backend who this is.
+    /// Returns the key with which the backend is asked about an account.
     pub(crate) fn user_key(&self, credentials: &Credentials) -> UserKey {
         let roles = self.params.iter().filter(|param| param.name() == "role");
         UserKey {
@@ -148,7 +155,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// ClickHouse wants only one of the two.
+    /// Says whether there are two quota keys. ClickHouse wants only one of the two.
     pub(crate) fn has_two_quota_keys(&self) -> bool {
         self.param("quota_key").is_some() && self.head.field("x-clickhouse-quota").is_some()
     }
@@ -157,7 +164,7 @@ impl<'a> Request<'a> {
         self.head.field_str("content-type").is_some_and(|kind| kind.trim_start().starts_with("multipart/form-data"))
     }
 
-    /// Who asks, as far as that can be told without the backend.
+    /// Returns who asks, as far as that can be told without the backend.
     pub(crate) fn identity(&self) -> Identity {
         let field = |name: &'static str| self.head.fields().filter(move |(known, _)| known.eq_ignore_ascii_case(name));
         let param = |name: &'static str| self.params.iter().filter(move |param| param.name() == name);
@@ -192,26 +199,28 @@ fn raw_params(query: &str) -> impl Iterator<Item = &str> {
     query.split('&').filter(|raw| !raw.is_empty())
 }
 
-/// The only value, or an empty one where there is none.
+/// Returns the only value, or an empty one if there is none. Returns `None` for several values, or bytes that
+/// aren't text.
 fn only<'a>(mut values: impl Iterator<Item = Option<&'a str>>) -> Option<&'a str> {
     let first = values.next().unwrap_or(Some(""));
     first.filter(|_| values.next().is_none())
 }
 
-/// Who a request says it is from.
+/// The identity that a request claims.
 pub(crate) enum Identity {
     Claimed(Credentials),
-    /// By a way that only the backend can judge: such requests are forwarded as they are.
+    /// An identity that only the backend can judge: such requests are forwarded as they are.
     Unclear,
 }
 
-/// Whom the backend is to see.
+/// The account that the backend sees.
 pub(crate) enum Caller {
-    /// The client itself; its credentials go along as they came.
+    /// The client's own account. Its credentials go along as they came.
     Itself(Credentials),
-    /// The embedded ClickHouse's `default`: the credentials are put in its place.
+    /// The user `default` of the embedded ClickHouse. These credentials are put in place of the client's.
     Default(Credentials),
-    /// Somebody whom the gateway itself does not let in. (The embedded engine's own `default` would, if powerless.)
+    /// A user whom the gateway itself refuses. (The embedded engine would let its own `default` in, without
+    /// any rights.)
     WrongPassword {
         user: String,
     },

@@ -36,18 +36,18 @@ use crate::statement::QueryIds;
 /// The data port: ClickHouse's HTTP interface.
 pub struct DataServer {
     state: Arc<State>,
-    /// What new connections are shown, if the port speaks TLS.
+    /// TLS for new connections, if the port speaks TLS.
     tls: Live<Option<TlsAcceptor>>,
-    /// The same of the native port that speaks TLS.
+    /// TLS for new connections of the native port that speaks TLS.
     native_tls: Live<Option<TlsAcceptor>>,
-    /// The data port's certificate, for gRPC.
+    /// TLS for new connections of OTLP over HTTP, with the data port's certificate.
     otlp_tls: Live<Option<TlsAcceptor>>,
     grpc_tls: Live<Option<TlsAcceptor>>,
     stop: watch::Sender<bool>,
     connection_limit: Arc<ConnectionLimit>,
 }
 
-/// What is spoken on a port.
+/// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Port {
     /// ClickHouse's HTTP interface, over TLS if there is a certificate for it.
@@ -59,7 +59,7 @@ pub enum Port {
     OtlpGrpc,
 }
 
-/// What the ports show that speak TLS.
+/// The certificates of the ports that speak TLS.
 #[derive(Default)]
 pub struct Certificates {
     pub http: Option<Arc<rustls::ServerConfig>>,
@@ -67,15 +67,15 @@ pub struct Certificates {
     pub native: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// What was worked out for inserts is forgotten when it has not been used for once to twice this time.
+/// Interval at which results for inserts are forgotten, if they were not used for once to twice this time.
 const FORGET_UNUSED_AFTER: Duration = Duration::from_secs(600);
-/// What a flush of a few last inserts may take, however late it is.
+/// Time for a flush of a few last inserts, however late it is.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
-/// What the last answers may take, however late it is.
+/// Time for the last answers, however late it is.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// What of the journal's bound inserts can ever have: the rest is for what frees room.
+/// The largest share of the journal's bound for the inserts of a table: the rest is for records that free room.
 const MOST_OF_JOURNAL: f64 = 0.75;
-/// How long a TLS handshake may take.
+/// Time that a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl DataServer {
@@ -190,8 +190,8 @@ impl DataServer {
         let _ = self.state.appends.set(appends);
     }
 
-    /// From now on requests are served by these settings, and new connections with this certificate if there is one.
-    /// What was worked out for inserts is worked out anew if they are concerned.
+    /// Serves requests by these settings from now on, and new connections with these certificates, where
+    /// there are any. Results for inserts are worked out anew if the settings concern inserts.
     pub fn reload(&self, settings: Arc<Settings>, certificates: Certificates, concerns_inserts: bool) {
         self.state.options.settings.set(settings);
         if concerns_inserts {
@@ -204,7 +204,7 @@ impl DataServer {
         native.into_iter().for_each(|tls| self.native_tls.set(Some(TlsAcceptor::from(tls))));
     }
 
-    /// What pipelines are to ask about tables.
+    /// Returns the tables that pipelines ask about.
     #[cfg(feature = "kafka")]
     pub fn tables(&self) -> crate::pipelines::BackendTables {
         crate::pipelines::BackendTables::new(self.state.admission.clone())
@@ -216,7 +216,7 @@ impl DataServer {
         self.state.pipelines.set(source);
     }
 
-    /// Whether inserts can be taken though the backend has said nothing since the start.
+    /// Says whether inserts can be taken although the backend has not answered since the start.
     pub fn goes_by_what_was_kept(&self) -> bool {
         self.state.admission.goes_by_what_was_kept(self.state.kept_ttl())
     }
@@ -300,8 +300,8 @@ impl DataServer {
         }
     }
 
-    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer, all within
-    /// `limit`. Says what could not be stored.
+    /// Takes no more requests, stores what has been gathered, and lets every open request have its answer,
+    /// all within `limit`. Returns what could not be stored.
     pub async fn shut_down(&self, limit: Duration) -> ShutDown {
         let deadline = tokio::time::Instant::now() + limit;
         self.state.closing.store(true, Ordering::Release);
@@ -331,14 +331,14 @@ impl DataServer {
     }
 }
 
-/// A client of gRPC has to hear of HTTP/2 before it speaks it.
+/// Makes TLS for gRPC. A client of gRPC must be offered HTTP/2 before it speaks it.
 fn for_grpc(tls: &Arc<rustls::ServerConfig>) -> TlsAcceptor {
     let mut tls = (**tls).clone();
     tls.alpn_protocols = vec![b"h2".to_vec()];
     TlsAcceptor::from(Arc::new(tls))
 }
 
-/// For alerts on how full something is.
+/// Registers metrics of the bounds, for alerts on how full the journal and the buffers are.
 fn register_bounds(settings: &Settings, registry: &mut Registry) {
     for (name, of, bytes) in [
         ("windrow_journal_max", "journal.max_bytes", settings.journal.max_bytes),
@@ -360,7 +360,8 @@ async fn handshake(stream: TcpStream, tls: Option<TlsAcceptor>) -> Option<Stream
     Some(Stream::Tls(Box::new(tokio_rustls::TlsStream::Server(stream))))
 }
 
-/// The span that a client's request belongs to. Of two fields nobody knows which one is meant.
+/// Returns the span that a client's request belongs to; none if there are two fields, because it is not clear
+/// which one is meant.
 fn parent_of(head: &RequestHead) -> Option<Parent> {
     let mut given = head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("traceparent"));
     let (_, traceparent) = given.next().filter(|_| given.next().is_none())?;

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use windrow_clickhouse::ReplicaId;
 
-/// ClickHouse keeps no session longer than this without use.
+/// The longest time that ClickHouse keeps a session that is not used.
 const LONGEST_SESSION: Duration = Duration::from_secs(3600);
 const MAX_SESSIONS: usize = 100_000;
 
-/// The sessions in which a statement has changed what later ones mean: SET, USE, temporary tables, roles. Inserts in
-/// them are forwarded, into the session. In all other sessions an insert means what it would mean outside, and is
-/// gathered.
+/// The sessions in which a statement has changed what later statements mean: SET, USE, temporary tables,
+/// roles. Inserts in them are forwarded, into the session. In all other sessions an insert means what it would
+/// mean outside, and is gathered.
 ///
-/// Of several replicas such a session stays on the one that it was changed on.
+/// With several replicas, such a session stays on the replica that it was changed on.
 ///
 /// Sessions are kept by a hash of user and id: two that share one are both taken for changed, which is slower, never
 /// wrong.
@@ -26,7 +26,7 @@ pub(crate) struct Sessions {
 
 struct Session {
     used: Instant,
-    /// Where it is, once it is known.
+    /// The replica that has the session, once it is known.
     replica: Option<ReplicaId>,
 }
 
@@ -39,7 +39,7 @@ impl Session {
 #[derive(Default)]
 struct Changed {
     sessions: HashMap<u64, Session>,
-    /// There were more than can be kept: until then, any session may be a changed one.
+    /// The time until which any session may be a changed one, because there were more than can be kept.
     lost_track_until: Option<Instant>,
 }
 
@@ -55,7 +55,7 @@ impl Sessions {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if the session was not marked before.
+    /// Marks a session as changed. Returns true if it was not marked before.
     pub(crate) fn mark_changed(&self, key: SessionKey) -> bool {
         let mut changed = self.lock();
         let now = Instant::now();
@@ -75,26 +75,26 @@ impl Sessions {
         }
     }
 
-    /// The replica that a changed session is on.
+    /// Returns the replica that a changed session is on.
     pub(crate) fn replica_of(&self, key: SessionKey) -> Option<ReplicaId> {
         let changed = self.lock();
         changed.sessions.get(&key.0).filter(|session| !session.is_over(Instant::now()))?.replica
     }
 
-    /// If it is a changed one, it is there from now on.
+    /// Notes the replica of a session. If the session is a changed one, it is there from now on.
     pub(crate) fn stays_on(&self, key: SessionKey, replica: ReplicaId) {
         if let Some(session) = self.lock().sessions.get_mut(&key.0) {
             session.replica = Some(replica);
         }
     }
 
-    /// The statement that was to change the session was refused to whoever sent it.
+    /// Removes the mark of a session, because the statement that was to change it was refused to its sender.
     pub(crate) fn unmark(&self, key: SessionKey) {
         self.lock().sessions.remove(&key.0);
     }
 
-    /// Whether an insert in this session has to be forwarded. Looking counts as use: the session lives on at the
-    /// backend.
+    /// Says whether an insert in this session has to be forwarded. The question counts as use: the session
+    /// lives on at the backend.
     pub(crate) fn is_changed(&self, key: SessionKey) -> bool {
         let mut changed = self.lock();
         let now = Instant::now();

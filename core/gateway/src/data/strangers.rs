@@ -1,10 +1,10 @@
-//! Who sends a request, and how little is done for strangers.
+//! The sender of a request, and the little that is done for strangers.
 //!
-//! A stranger is somebody of whom ClickHouse has not said that he is a user. Whole small requests are sent on all the
-//! same: they cost little, and ClickHouse refuses them in its own words. For all else it has to be known first who
-//! asks: before more of a body is read than came with its head, before anything is unpacked, before a connection to
+//! A stranger is a sender of whom ClickHouse has not said that he is a user. Whole small requests are sent on all the
+//! same: they cost little, and ClickHouse refuses them in its own words. For everything else, the sender must be known
+//! first: before more of a body is read than came with its head, before anything is unpacked, before a connection to
 //! ClickHouse is held for as long as the client likes to send. ClickHouse is asked about few strangers at a time, and
-//! about fewer of one network: whoever tries names and passwords waits for himself.
+//! about fewer of one network: an attacker who tries names and passwords makes only himself wait.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use crate::forward_reason::ForwardReason;
 use crate::insert::NotGathered;
 use crate::state::State;
 
-/// How long somebody waits until ClickHouse is asked about him, and for its answer.
+/// Time that a sender waits until ClickHouse is asked about him, and for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whom a connection belongs to, as far as is known.
+/// The client of a connection, as far as it is known.
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
     pub(crate) permit: ConnectionPermit,
 }
 
-/// Who sent a request, as far as ClickHouse says.
+/// The sender of a request, as far as ClickHouse knows.
 #[derive(Clone)]
 pub(crate) enum Sender {
     User,
@@ -36,13 +36,13 @@ pub(crate) enum Sender {
     Nobody,
     /// ClickHouse can't be asked now.
     Away(String),
-    /// Too many others are to be asked about first.
+    /// ClickHouse is to be asked about too many others first.
     Behind,
-    /// Only ClickHouse can tell, of the request itself.
+    /// The sender is known to ClickHouse alone, from the request itself.
     Unclear,
 }
 
-/// Asks ClickHouse who this is, if it has to be asked.
+/// Asks ClickHouse whether the sender is a user, if it has to be asked.
 pub(crate) async fn find_sender(state: &State, peer: &Peer, key: &UserKey) -> Sender {
     let admission = &state.admission;
     if state.backend.knows_users() || admission.known_user(key).is_some() {
@@ -69,7 +69,7 @@ pub(crate) async fn find_sender(state: &State, peer: &Peer, key: &UserKey) -> Se
 }
 
 impl Exchange<'_> {
-    /// Who sent the request. ClickHouse is asked once, if it has to be.
+    /// Returns the sender of the request. ClickHouse is asked once, if it has to be.
     pub(super) async fn sender(&self) -> &Sender {
         let sender = self.sender.get_or_init(|| self.find_sender()).await;
         if let (Sender::User, Some(trace)) = (sender, self.origin.trace) {
@@ -85,8 +85,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// What becomes of an insert of a stranger whom ClickHouse refuses, or can't be asked about for others. While
-    /// ClickHouse is away, nobody is a stranger: what holds then is what it said last.
+    /// Returns why an insert of a stranger is not gathered: ClickHouse refuses him, or is to be asked about
+    /// others first. While ClickHouse is away, nobody is a stranger: its last answers hold then.
     pub(super) async fn plan_for_strange_insert(&self) -> Option<NotGathered> {
         let (backend, admission) = (&self.state.backend, &self.state.admission);
         if backend.knows_users() || self.credentials().is_none() {
@@ -103,7 +103,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// What becomes of a request of which more is to be read or done than for a stranger. `None`: its sender is a user.
+    /// Decides about a request of which more has to be read or done than for a stranger. Returns `None` if
+    /// its sender is a user.
     pub(super) async fn plan_for_stranger(&self, reason: ForwardReason) -> Option<Plan> {
         match self.sender().await {
             Sender::User => None,

@@ -1,4 +1,4 @@
-//! An INSERT that is forwarded although its SETTINGS clause names settings of ours: the backend gets it without them.
+//! An INSERT that is forwarded although its SETTINGS clause has settings of Windrow: the backend gets it without them.
 
 use bytes::Bytes;
 use windrow_clickhouse::push_param;
@@ -10,11 +10,12 @@ use super::text::Text;
 use crate::insert::{role, Role};
 
 const OWN_PREFIX: &[u8] = b"windrow_";
-/// Statements of sane length name their settings within this.
+/// Length within which statements of sane length name their settings.
 const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
 
 impl Exchange<'_> {
-    /// `None` where there is nothing to take out. `read` is what came of the body.
+    /// Returns the request without these settings; `None` if there is nothing to take out. `read` is what has
+    /// come of the body.
     pub(super) fn stripped(&self, text: &Text, read: &Bytes) -> Option<Forwarded<'_>> {
         if !text.may_contain(OWN_PREFIX, LOOKED_THROUGH_BYTES) {
             return None;

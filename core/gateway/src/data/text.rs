@@ -7,7 +7,7 @@ pub(crate) struct Text {
     /// The `query` parameter and the line break; empty without a query.
     pub(super) head: Bytes,
     body: Bytes,
-    /// Whether the body is all there.
+    /// Says whether the body is all there.
     pub(super) whole: bool,
 }
 
@@ -24,7 +24,7 @@ impl Text {
         }
     }
 
-    /// The text's first bytes, up to `limit` of the body.
+    /// Returns the text's first bytes, up to `limit` of the body.
     pub(super) fn start(&self, limit: usize) -> Bytes {
         let body = self.body.slice(..self.body.len().min(limit));
         match self.head.is_empty() {
@@ -33,13 +33,14 @@ impl Text {
         }
     }
 
-    /// Whether the text's first bytes, up to `limit` of the body, contain `needle`.
+    /// Says whether the text's first bytes, up to `limit` of the body, contain `needle`.
     pub(super) fn may_contain(&self, needle: &[u8], limit: usize) -> bool {
         let body = &self.body[..self.body.len().min(limit)];
         [&self.head[..], body].iter().any(|part| part.windows(needle.len()).any(|window| window == needle))
     }
 
-    /// Most inserts have their statement in the URL and their data in the body, which then needs no joining.
+    /// Classifies the statement. For an insert that has its statement in the URL and its data in the body,
+    /// the two need no joining.
     pub(super) fn classify(&self) -> Statement {
         match self.classify_head() {
             Some(statement) => Statement::Insert(statement),
@@ -55,7 +56,7 @@ impl Text {
         }
     }
 
-    /// The text from `start` on, which is an insert's data.
+    /// Returns the text from `start` on, which is an insert's data.
     pub(super) fn data(&self, start: usize) -> Bytes {
         match start.checked_sub(self.head.len()) {
             Some(at) => self.body.slice(at..),

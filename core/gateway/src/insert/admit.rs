@@ -1,10 +1,10 @@
 //! Second stage of an insert: may it be inserted, and how is it read? The answer is a [`Prepared`], remembered or new.
 //!
-//! While the backend is away nobody can be asked, and what it said last goes on to hold for inserts that are
-//! acknowledged before they are stored: they are to notice nothing of it. They are stored as their own user, and
-//! refused then if that user may no longer insert. Only what a crash left in the journal is stored with Windrow's own
-//! account, so a right that was taken away while the backend could not be asked goes on to work for that;
-//! `gather.admission_away_ttl_ms` bounds it.
+//! While the backend is away, its last answers still hold for inserts that are acknowledged before they are
+//! stored: their clients are to notice nothing. Such inserts are stored as their own user, and refused then
+//! if that user may no longer insert. Only inserts that a crash left in the journal are stored with Windrow's
+//! own account, so a right that was taken away while the backend could not be asked still works for them;
+//! `gather.admission_away_ttl_ms` bounds that.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,15 +23,15 @@ use crate::state::State;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// Who has an earlier answer to go by waits no longer than this for a backend that is silent, from when it was asked.
-/// What is confirmed in time is asked long before the earlier answer ends: then nobody waits at all.
+/// Longest wait for a silent backend, from the moment of the question, where there is an earlier answer. A
+/// confirmation is asked for long before that ends: where it comes in time, no insert waits at all.
 const PATIENCE_WITH_EARLIER_ANSWER: Duration = Duration::from_secs(1);
 
-/// Who doesn't wait until it is stored waits no longer than this for a backend that refuses connections. For one that is
-/// silent, see [`Admission::unless_away`](crate::admission::Admission::unless_away).
+/// Longest wait for a backend that refuses connections, of an insert whose client doesn't wait until it is
+/// stored. For a silent backend, see [`Admission::unless_away`](crate::admission::Admission::unless_away).
 const PATIENCE_OF_WHO_DOES_NOT_WAIT: Duration = Duration::from_secs(1);
 
-/// For a backend that has not answered since the start, be it with an error.
+/// Longest wait for a backend that has not answered since the start, not even with an error.
 const PATIENCE_WITH_UNSEEN_BACKEND: Duration = Duration::from_millis(800);
 
 impl Candidate<'_> {
@@ -41,7 +41,7 @@ impl Candidate<'_> {
     }
 }
 
-/// The insert's admission: remembered, or asked for.
+/// Returns the insert's admission: the remembered one, or a new one that the backend is asked for.
 async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<Prepared>, NotAdmitted> {
     let signature = signature(candidate);
     let (known, now) = (state.prepared.get(&signature), Moment::now());
@@ -63,7 +63,7 @@ async fn prepared(state: &Arc<State>, candidate: &Candidate<'_>) -> Result<Arc<P
     }
 }
 
-/// The insert's admission with the table as it is now: `doubtful` may not know all of its columns.
+/// Admits the insert with the table as it is now: `doubtful` may not know all of the table's columns.
 pub(super) async fn admit_anew(
     state: &Arc<State>,
     candidate: &Candidate<'_>,
@@ -82,24 +82,25 @@ struct PendingAdmission<'a> {
     state: &'a Arc<State>,
     signature: &'a [u8],
     request: InsertRequest,
-    /// No answer from before this will do.
+    /// Earliest moment of an answer that will do.
     since: Moment,
 }
 
 impl PendingAdmission<'_> {
-    /// Who waits for the backend in any case may as well wait for a new answer.
+    /// Says whether the insert may be taken by the earlier answer. An insert that waits for the backend in
+    /// any case may as well wait for a new answer.
     fn may_go_by(&self, earlier: &Prepared) -> bool {
         let (state, is_kept) = (self.state, earlier.grounds.kept.is_some());
         let ttl = match is_kept {
             true => state.kept_ttl(),
             false => Duration::from_millis(state.options.settings.get().gather.admission_away_ttl_ms),
         };
-        // What was heard before the start counts as long as nothing else was heard.
+        // Kept answers from before the start count as long as the backend has not answered since.
         let is_last_word = !is_kept || !state.admission.backend_has_answered();
         earlier.ack != AckLevel::Stored && is_last_word && state.admission.age(&earlier.grounds) < ttl
     }
 
-    /// A new answer, or the earlier one if none is to be had now.
+    /// Returns a new answer, or the earlier one if no new one can be had now.
     async fn or_go_by(&self, earlier: Arc<Prepared>) -> Result<Arc<Prepared>, NotAdmitted> {
         let admission = &self.state.admission;
         let has_failed = earlier.renewal.has_failed_lately(admission.last_doubt());
@@ -122,8 +123,9 @@ impl PendingAdmission<'_> {
         }
     }
 
-    /// While the backend is away, for as long as the insert would wait to be stored: shortly if it doesn't. A backend that
-    /// has never answered may be one that doesn't exist: nobody waits long for that.
+    /// Asks again while the backend is away: for as long as the insert would wait to be stored, or for a
+    /// short time if it wouldn't. A backend that has never answered may be one that doesn't exist: no insert
+    /// waits long for that.
     async fn patiently(&self, earlier: Option<Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
         let is_waited_for = self.is_waited_for(earlier.as_deref());
         let (patience, whose) = match is_waited_for {
@@ -173,7 +175,7 @@ impl PendingAdmission<'_> {
         earlier.map_or_else(|| likely_ack(&self.request, &settings), |earlier| earlier.ack) == AckLevel::Stored
     }
 
-    /// As the one before this gateway had heard it, if ClickHouse has not answered since the start.
+    /// Prepares the insert by answers of an earlier run, if ClickHouse has not answered since the start.
     async fn as_it_was_kept(&self) -> Option<Arc<Prepared>> {
         let (state, request) = (self.state, &self.request);
         let what = without_password(self.signature)?;
@@ -186,7 +188,7 @@ impl PendingAdmission<'_> {
         Some(prepared)
     }
 
-    /// Ends if the backend has never answered, when it had some time for it.
+    /// Ends if the backend has never answered, after it had some time for that.
     async fn backend_is_unseen(&self) {
         tokio::time::sleep(PATIENCE_WITH_UNSEEN_BACKEND).await;
         if self.state.admission.backend_has_answered() {
@@ -194,7 +196,7 @@ impl PendingAdmission<'_> {
         }
     }
 
-    /// Ends if the backend that has answered before is away now.
+    /// Ends when a backend that has answered before is found to be away.
     async fn backend_stops(&self) {
         match self.state.admission.backend_has_answered() {
             true => self.state.admission.backend_stops().await,
@@ -202,11 +204,11 @@ impl PendingAdmission<'_> {
         }
     }
 
-    /// What was known, confirmed; or else worked out anew.
+    /// Confirms the earlier answer, or else asks anew.
     async fn once(&self, earlier: Option<&Arc<Prepared>>) -> Result<Arc<Prepared>, NotAdmitted> {
         let admission = &self.state.admission;
         if let Some(earlier) = earlier {
-            // What is refused now is refused below, to everybody who asks the same.
+            // An insert that is refused now is refused below, with all that ask the same.
             if let Err(error @ (NotAdmitted::Unreachable(_) | NotAdmitted::Busy)) =
                 admission.confirm(&earlier.grounds, self.since).await
             {
@@ -252,21 +254,21 @@ async fn prepare_and_keep(
     }
 }
 
-/// Asks the backend again for what only time can tell, while the last answer is still good.
+/// Asks the backend again in the background while the last answer still holds: only time tells how long.
 fn prepare_apart(state: &Arc<State>, request: InsertRequest, signature: Vec<u8>) {
     let (state, since) = (state.clone(), state.admission.half_time());
-    // What comes of it stands among the prepared inserts, or is missing there.
+    // The result stands among the prepared inserts, or is missing there.
     tokio::spawn(async move { prepare_and_keep(&state, &signature, &request, since).await.is_ok() });
 }
 
-/// How long the insert would wait to be stored; it waits no longer to be admitted.
+/// Returns the time that the insert would wait to be stored; it waits no longer to be admitted.
 fn patience(state: &State, request: &InsertRequest) -> Duration {
     let said = request.settings.iter().rev().find(|(name, _)| name == WAIT_TIMEOUT);
     state.patience(said.map(|(_, seconds)| seconds.as_str()))
 }
 
-/// Everything that decides how an insert is prepared: of the statement what it says, not how it is written. Lengths go
-/// before the parts, so that no two requests look alike.
+/// Encodes all parts of a request that decide how the insert is prepared: the statement's meaning, not its
+/// spelling. Lengths go before the parts, so that no two different requests look alike.
 fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     let mut signature = Vec::with_capacity(256);
     let mut add = |part: &[u8]| {
@@ -319,7 +321,7 @@ fn signature(candidate: &Candidate<'_>) -> Vec<u8> {
     signature
 }
 
-/// The signature without the password, which is its second part.
+/// Returns the signature without the password, which is its second part.
 pub(super) fn without_password(signature: &[u8]) -> Option<Vec<u8>> {
     let end_of = |start: usize| {
         let length = signature.get(start..start + 4)?.try_into().ok()?;

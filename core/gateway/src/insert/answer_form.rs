@@ -1,25 +1,26 @@
-//! What settings say about the form of an insert's answer.
+//! Form of an insert's answer, as far as settings decide it.
 
 use std::time::Duration;
 
-/// ClickHouse tells nothing of the progress of an insert that waits in its queue. A wait of which nobody's patience
-/// wears thin gets no field here either, so that its error can still have a status of its own.
+/// Shortest interval between two fields that tell of progress. ClickHouse tells nothing of the progress of an
+/// insert that waits in its queue. A short wait gets no field here either, so that its error can still have
+/// its own status.
 const SHORTEST_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// ClickHouse's default of `http_headers_progress_interval_ms`.
 const DEFAULT_PROGRESS_INTERVAL_MS: u64 = 100;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AnswerForm {
-    /// How often a client that waits is told that it still does (`send_progress_in_http_headers`).
+    /// Interval at which a waiting client is told that it still waits (`send_progress_in_http_headers`).
     pub(crate) progress_interval: Option<Duration>,
-    /// Scripts of any origin may read the answer (`add_http_cors_header`).
+    /// Says whether scripts of any origin may read the answer (`add_http_cors_header`).
     pub(crate) any_origin: bool,
-    /// The body is compressed as the client accepts it (`enable_http_compression`).
+    /// Says whether the body is compressed as the client accepts it (`enable_http_compression`).
     pub(crate) compresses: bool,
 }
 
 impl AnswerForm {
-    /// `setting` gives the value that holds for the request, as far as it is known.
+    /// Reads the form from settings. `setting` gives the value that holds for the request, if it is known.
     pub(crate) fn new<'a>(setting: impl Fn(&str) -> Option<&'a str>) -> AnswerForm {
         let flag = |name| setting(name).is_some_and(|value| matches!(value, "1" | "true"));
         let interval_ms = setting("http_headers_progress_interval_ms").and_then(|ms| ms.parse().ok());

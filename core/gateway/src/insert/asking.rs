@@ -14,7 +14,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What `ask` finds out, for everybody who waits here. It is asked once, unless who asks gives up before.
+    /// Returns the answer of `ask` to all that wait here. `ask` runs once, unless its caller gives up before.
     pub(crate) async fn wait<F>(&self, ask: impl FnOnce() -> F) -> Result<Arc<Prepared>, NotAdmitted>
     where
         F: Future<Output = Result<Arc<Prepared>, NotAdmitted>>,
@@ -32,8 +32,8 @@ pub(crate) struct InflightAdmissions {
 }
 
 impl InflightAdmissions {
-    /// The answer that everybody with this signature waits for. It is forgotten some time after the last of them has
-    /// gone.
+    /// Returns the answer that all inserts with this signature wait for. It is forgotten some time after the
+    /// last of them has gone.
     pub(crate) fn join(&self, signature: &[u8]) -> Arc<Answer> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = answers.get(signature).and_then(Weak::upgrade) {

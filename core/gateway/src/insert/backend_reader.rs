@@ -1,9 +1,9 @@
-//! ClickHouse as the reader of payloads: it is asked to read them, and what comes back in columns is gathered like
-//! those read here.
+//! ClickHouse as the reader of payloads: it is asked to read them, and the columns that come back are
+//! gathered like those that are read here.
 //!
-//! It reads them with the reader that an INSERT would use, as the same user and under the same settings, so
-//! expressions, lenient spellings and formats unknown here come out as they would be stored. Nothing is stored by it:
-//! whatever goes wrong, the insert is forwarded.
+//! ClickHouse uses the reader that an INSERT would use, as the same user and under the same settings, so
+//! expressions, lenient spellings and formats unknown here come out as they would be stored. The question
+//! stores nothing: whatever goes wrong, the insert is forwarded.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,47 +19,47 @@ use crate::admission::may_be_asked;
 use crate::backend_reading::{Answer, Reading};
 use crate::forward_reason::ForwardReason;
 
-/// What a payload may become by being read, so many times its length within these bounds. What becomes more is
-/// forwarded.
+/// Bound of the answer's length, as a multiple of the payload's length, within the two bounds below. An
+/// insert with a longer answer is forwarded.
 const USUAL_RATIO: usize = 16;
 const LEAST_READ_BYTES: usize = 256 << 10;
 const MOST_READ_BYTES: usize = 4 << 20;
 
-/// Of a column with a DEFAULT, a NULL may be that.
+/// Setting under which a NULL stands for the DEFAULT of its column.
 const NULL_AS_DEFAULT: &str = "input_format_null_as_default";
 
 pub(crate) struct BackendReader {
     pub(super) format: String,
     pub(super) taken: ReadAs,
-    /// With all of the columns.
+    /// Destination with all of the columns.
     pub(super) destination: Arc<Destination>,
     pub(super) settings: Vec<(String, String)>,
     pub(super) database: Option<String>,
-    /// Whether some column has a DEFAULT.
+    /// Says whether some column has a DEFAULT.
     pub(super) has_defaults: bool,
-    /// Whether there may be expressions in a payload.
+    /// Says whether there may be expressions in a payload.
     pub(super) reads_expressions: bool,
     pub(super) max_payload_bytes: u64,
-    /// Why no payload of the statement can be read here, if that is so.
+    /// Reason why no payload of the statement can be parsed here, if that is so.
     pub(super) not_parsed: Option<ForwardReason>,
 }
 
-/// What is made of ClickHouse's answer.
+/// Form that ClickHouse's answer is brought into.
 pub(super) enum ReadAs {
     /// A block of the columns that the statement's payloads are parsed into.
     AsParsed,
     /// A block of these columns: no payload of the statement is parsed here.
     Columns(Vec<ColumnSpec>),
-    /// What it is, since some type is not known here: ClickHouse gets its own blocks back.
+    /// The answer's own blocks, since some type is not known here: ClickHouse gets them back as they are.
     Blocks {
-        /// Names and types.
+        /// Names and types of the columns.
         columns: Vec<(String, String)>,
         kind: Arc<InsertKind>,
     },
 }
 
 impl BackendReader {
-    /// What its inserts have in common, if it isn't what all inserts of the statement have.
+    /// Returns the kind of inserts that are read like this, if it isn't that of all inserts of the statement.
     pub(crate) fn kind(&self) -> Option<&Arc<InsertKind>> {
         match &self.taken {
             ReadAs::AsParsed | ReadAs::Columns(_) => None,
@@ -67,14 +67,15 @@ impl BackendReader {
         }
     }
 
-    /// `None`: the insert is to be forwarded.
+    /// Returns the leave to ask ClickHouse. `None`: the insert is to be forwarded.
     pub(super) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
         let Destination { database, table, credentials, roles, quota_key, .. } = &*self.destination;
         questions.leave((database, table, credentials, roles, quota_key, &self.database, &self.settings))
     }
 
-    /// `parsed`: the columns that other payloads of the statement are parsed into. `query_parameters`: those of the
-    /// request, which expressions may name. `None`: the insert is to be forwarded.
+    /// Lets ClickHouse read a payload. `parsed` are the columns that other payloads of the statement are
+    /// parsed into, `query_parameters` are those of the request, which expressions may name. `None`: the
+    /// insert is to be forwarded.
     pub(super) async fn read<'p>(
         &'p self,
         parsed: &[ColumnSpec],
@@ -147,12 +148,12 @@ fn max_read_bytes(payload: &[u8]) -> usize {
     payload.len().saturating_mul(USUAL_RATIO).clamp(LEAST_READ_BYTES, MOST_READ_BYTES)
 }
 
-/// The memory that it may take to ask for a payload: what is sent, the answer, and the rows in it.
+/// Returns the bytes that a question about a payload may take: the payload, the answer, and its rows.
 pub(crate) fn memory_to_ask(payload: &[u8]) -> usize {
     payload.len() + 2 * max_read_bytes(payload)
 }
 
-/// Whether a value may be the keyword DEFAULT; a string or a name with these letters counts as well.
+/// Says whether a value may be the keyword DEFAULT; a string or a name with these letters counts as well.
 fn names_default(payload: &[u8]) -> bool {
     const KEYWORD: &[u8] = b"DEFAULT";
     payload.windows(KEYWORD.len()).any(|letters| letters.eq_ignore_ascii_case(KEYWORD))

@@ -1,31 +1,32 @@
 //! Payloads of the format Native that pass through: blocks with types that are not read here.
 //!
-//! A body may hold many blocks, each with its own names, types and forms of values. So blocks of many inserts stand side
-//! by side in one, if it is certain where each of them ends, and if each is what its table is written with.
+//! A body may hold many blocks, each with its own names, types and forms of values. So blocks of many inserts
+//! stand side by side in one body, if it is certain where each of them ends, and if each has names and types
+//! that its table is written with.
 
 use windrow_clickhouse::native::BlockReader;
 use windrow_columns::{DataType, PassthroughRows};
 
-/// How payloads of one statement are told to be blocks of its columns.
+/// Names and types by which payloads of one statement are recognised as blocks of its columns.
 pub(crate) struct BlocksPlan {
     columns: Vec<(String, String)>,
 }
 
-/// Blocks that may stand beside those of others.
+/// Blocks that may stand beside those of other inserts.
 pub(crate) struct JoinableBlocks {
-    /// At least one.
+    /// Rows of the blocks, at least one.
     pub(crate) rows: PassthroughRows,
-    /// Whether each block has all columns that the statement writes.
+    /// Says whether each block has all columns that the statement writes.
     pub(crate) are_whole: bool,
 }
 
 impl BlocksPlan {
-    /// `columns`: the names and types of all columns that the statement writes.
+    /// Makes the plan. `columns` has the names and types of all columns that the statement writes.
     pub(crate) fn new(columns: Vec<(String, String)>) -> BlocksPlan {
         BlocksPlan { columns }
     }
 
-    /// Walks through a whole payload. `None`: it isn't certain what it is.
+    /// Reads through a whole payload. `None`: it has no rows, or isn't certain to be blocks of these columns.
     pub(crate) fn join(&self, payload: &[u8]) -> Option<JoinableBlocks> {
         let mut reader = BlockReader::of_payload(payload.len());
         let (mut blocks, mut rows, mut are_whole) = (Vec::with_capacity(payload.len()), 0, true);
@@ -50,7 +51,7 @@ impl BlocksPlan {
         (rows > 0).then(|| JoinableBlocks { rows: PassthroughRows::piece(blocks, rows), are_whole })
     }
 
-    /// How many of the columns these are. `None`: one is no column, is there twice, or has another type.
+    /// Counts the plan's columns among these. `None`: one is unknown, is there twice, or has another type.
     fn has_columns<'b>(&self, columns: impl Iterator<Item = (&'b [u8], &'b str)>) -> Option<usize> {
         let mut seen = vec![false; self.columns.len()];
         let mut expected = 0;
@@ -69,7 +70,7 @@ impl BlocksPlan {
     }
 }
 
-/// Whether values of a type that a block names need no cast that could fail, or change them.
+/// Says whether values of a type that a block names need no cast that could fail, or change them.
 fn is_type(sent: &str, wanted: &str) -> bool {
     let plain = |text: &str| DataType::parse_passing(text).map(|data_type| data_type.native_name());
     // A time's zone only says how it is shown.
@@ -86,7 +87,7 @@ mod tests {
         [&[u8::try_from(text.len()).expect("a short text")][..], text.as_bytes()].concat()
     }
 
-    /// One row of documents that are sent as text, and a number.
+    /// Makes a block of one row with documents that are sent as text, and numbers.
     fn block(columns: &[(&str, &str)]) -> Vec<u8> {
         let column = |(name, data_type): &(&str, &str)| {
             let value = if data_type.contains("JSON") {

@@ -1,4 +1,4 @@
-//! First stage of an insert: a protocol has understood a request as one.
+//! First stage of an insert: a protocol has understood a request as an insert.
 //!
 //! Each protocol makes a [`Candidate`] of its own requests; the stages behind it are the same for all: `admit.rs`, `parse.rs`,
 //! `hand_over.rs`.
@@ -22,10 +22,10 @@ use crate::data::Peer;
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 
-/// Longer ids are not kept: they stand in buffers and logs by the hundred thousand.
+/// Bound of a query id. Longer ones are not kept: ids stand in buffers and logs by the hundred thousand.
 const MAX_QUERY_ID_BYTES: usize = 1024;
 
-/// An insert that nobody has looked into yet, without its rows.
+/// An insert before its admission, without its rows.
 pub(crate) struct Candidate<'a> {
     pub(crate) sender: &'a UserKey,
     pub(crate) statement: &'a InsertStatement,
@@ -35,21 +35,21 @@ pub(crate) struct Candidate<'a> {
     pub(crate) options: &'a StatementOptions<'a>,
     /// Settings of gathering that the protocol itself has. They go before the options.
     pub(crate) gathering: Option<&'a RequestedSettings>,
-    /// The name that the insert gives itself.
+    /// Deduplication token: the name that the insert gives itself.
     pub(crate) token: Option<&'a str>,
     pub(crate) query_id: Option<&'a str>,
-    /// Why the protocol can't have it gathered, if it can't.
+    /// Reason why the protocol can't have the insert gathered, if it can't.
     pub(crate) obstacle: Option<ForwardReason>,
 }
 
 /// The form in which an insert's rows come.
 #[derive(Clone, Copy)]
 pub(crate) enum RowsForm<'a> {
-    /// In the statement's format.
+    /// Bytes in the statement's format.
     Text,
     /// Native blocks.
     Blocks,
-    /// Columns of these types, of which ClickHouse makes the table's. They are all that the statement names.
+    /// Columns of these types, which ClickHouse converts to the table's. They are all that it names.
     Columns(&'a [DataType]),
 }
 
@@ -61,7 +61,7 @@ impl<'a> RowsForm<'a> {
         }
     }
 
-    /// The types that columns are sent in. Empty: the table's own.
+    /// Returns the types that columns are sent in. Empty: the table's own.
     pub(super) fn sent_as(self) -> &'a [DataType] {
         match self {
             RowsForm::Text | RowsForm::Blocks => &[],
@@ -76,17 +76,17 @@ pub(crate) enum SentRows<'a> {
     Bytes(&'a [u8]),
     Columns {
         block: Block,
-        /// Bytes of the request that they came in.
+        /// Bytes of the request that the columns came in.
         payload_bytes: u64,
     },
 }
 
-/// Why an insert is not gathered after all.
+/// Reason why an insert is not gathered after all.
 pub(crate) enum NotGathered {
     Refused(Refusal),
-    /// Another gateway owns it.
+    /// Another gateway owns the insert.
     Elsewhere(GatewayId),
-    /// Not for us: forward it, for this reason.
+    /// The insert is to be forwarded, for this reason.
     Forward(ForwardReason),
     /// The payload could not be read for certain: ClickHouse reads or refuses it.
     NotRead {
@@ -94,12 +94,12 @@ pub(crate) enum NotGathered {
         prepared: Arc<Prepared>,
         query_id: QueryId,
     },
-    /// Its rows did not come. Its client has gone, or has been told.
+    /// The rows did not come. The client has gone, or has been told.
     NoRows,
 }
 
 impl NotGathered {
-    /// The reason why the backend gets it, or its owner, where it is not refused.
+    /// Returns the reason why the backend or the insert's owner gets the insert, where it is not refused.
     pub(crate) fn reason(&self) -> ForwardReason {
         match self {
             NotGathered::Forward(reason) => *reason,
@@ -127,19 +127,19 @@ impl From<NotAdmitted> for NotGathered {
     }
 }
 
-/// Which connection an insert came on, and when.
+/// Connection that an insert came on, and the time at which it came.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin<'a> {
     pub(crate) connection_id: u64,
     pub(crate) arrived: Instant,
-    /// How long after its last answer its sender has sent it. `None`: nobody knows.
+    /// Time from the sender's last answer to this insert; `None`: it is not known.
     pub(crate) back_after: Option<Duration>,
-    /// Of a request that is traced.
+    /// Trace of the request, if it is traced.
     pub(crate) trace: Option<&'a RequestTrace>,
 }
 
 impl Origin<'_> {
-    /// The request is a user's: its connection stays, and its trace is told.
+    /// Notes that the request is a known user's: the connection keeps its permit, and the trace is recorded.
     pub(crate) fn is_of_user(&self, peer: &Peer) {
         peer.permit.is_of_user();
         if let Some(trace) = self.trace {
@@ -147,7 +147,7 @@ impl Origin<'_> {
         }
     }
 
-    /// A stage of the request has ended.
+    /// Notes in the trace that a stage of the request has ended.
     pub(crate) fn mark(&self, stage: &'static str) {
         if let Some(trace) = self.trace {
             trace.mark(stage);
@@ -156,7 +156,7 @@ impl Origin<'_> {
 }
 
 impl Candidate<'_> {
-    /// What can be said of it without asking anybody.
+    /// Checks what can be checked without asking the backend.
     pub(super) fn check(&self) -> Result<(), NotGathered> {
         if let Some(refusal) = self.invalid_own_setting() {
             return Err(NotGathered::Refused(refusal));
@@ -166,7 +166,7 @@ impl Candidate<'_> {
         obstacle.map_or(Ok(()), |reason| Err(NotGathered::Forward(reason)))
     }
 
-    /// A misspelt setting of ours must not pass in silence: somebody relies on what it promises.
+    /// Refuses a misspelt setting of Windrow's. It must not pass in silence: somebody relies on it.
     fn invalid_own_setting(&self) -> Option<Refusal> {
         let in_text = self.statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let mut own = self.options.settings().chain(in_text).filter(|(name, _)| role(name) == Role::Windrow);
@@ -178,8 +178,8 @@ impl Candidate<'_> {
     }
 }
 
-/// The client's own id, or a random one. Uniqueness is all that is asked of it, so the fast generator will do.
-pub(crate) fn query_id(given: Option<&str>) -> QueryId {
+/// Returns the client's own id, or a random one. The id only has to be unique, so the fast generator will do.
+pub fn query_id(given: Option<&str>) -> QueryId {
     match given {
         Some(id) => QueryId::Given(Arc::from(id)),
         None => random_query_id(),

@@ -1,7 +1,7 @@
-//! What an insert is known by when it comes again: its token, or its rows.
+//! Deduplication keys of inserts, by which a repeat is recognised: of its token, or of its rows.
 //!
-//! Rows are known by a hash of their columns as they were read, so the same rows in another format are the same insert.
-//! Their order counts, as in ClickHouse, and so do the columns that are given.
+//! Rows are recognised by a hash of their columns as they were read, so the same rows in another format are
+//! the same insert. Their order counts, as in ClickHouse, and so do the columns that are given.
 
 use windrow_columns::{PartitionKey, Rows};
 use windrow_compression::cityhash128;
@@ -12,7 +12,7 @@ use windrow_engine::{
 
 use crate::admission::{TableKey, TableSchema, Window};
 
-/// How the inserts of a statement are told apart.
+/// Rules by which the inserts of a statement are told apart.
 #[derive(Debug, Clone)]
 pub(crate) struct DedupPlan {
     table: u128,
@@ -22,8 +22,8 @@ pub(crate) struct DedupPlan {
 }
 
 impl DedupPlan {
-    /// `window`: what the tables remember that get the rows. `shards`: so many parts an insert may be stored in, each
-    /// known by itself.
+    /// Makes the plan. `window` is that of the tables that get the rows. `shards` is the number of parts that
+    /// an insert may be stored in, each of which is known by itself.
     pub(crate) fn new(
         key: &TableKey,
         schema: &TableSchema,
@@ -47,17 +47,17 @@ impl DedupPlan {
         }
     }
 
-    /// Whether it can be told which partitions an insert goes into. Where it can't, ClickHouse has to deduplicate.
+    /// Says whether an insert's partitions can be told here. Where they can't, ClickHouse has to deduplicate.
     pub(crate) fn tells_partitions(&self) -> bool {
         !self.is_partitioned || self.partition_key.is_some()
     }
 
-    /// Whether texts that nobody here has read can be told apart by their token.
+    /// Says whether texts that are not read here can be told apart by their token.
     pub(crate) fn takes_texts(&self) -> bool {
         !self.is_partitioned
     }
 
-    /// `None`: the insert can't be told apart from others here.
+    /// Makes the keys of an insert. `None`: the insert can't be told apart from others here.
     pub(crate) fn keys(&self, token: Option<&str>, destination: &Destination, rows: &Rows) -> Option<DedupKeys> {
         let key = match (token, rows, &destination.form) {
             (Some(token), ..) => token_key(token),
@@ -69,7 +69,7 @@ impl DedupPlan {
         Some(DedupKeys::new(self.table, key, self.partitions_of(destination, rows)?, self.bounds))
     }
 
-    /// The partitions of some rows of an insert that has keys.
+    /// Returns the partitions of some rows of an insert that has keys.
     pub(crate) fn partitions_of(&self, destination: &Destination, rows: &Rows) -> Option<Vec<u64>> {
         if self.is_partitioned {
             self.partitions(destination, rows)
@@ -86,14 +86,14 @@ impl DedupPlan {
         Some(partitions)
     }
 
-    /// Of an insert that only ClickHouse has read.
+    /// Makes the keys of an insert by its token alone: only ClickHouse has read the rows, or nobody yet.
     pub(crate) fn keys_of_whole(&self, token: &str) -> DedupKeys {
         DedupKeys::new(self.table, token_key(token), Vec::new(), self.bounds)
     }
 }
 
-/// By what the deduplication index knows a table: by its name where each replica may have given it another id, and where
-/// its rows may be cut by shards, or have been.
+/// Returns the id that the deduplication index knows a table by: one of its name where each replica may have
+/// given it another UUID, and where its rows may be cut by shards, or have been.
 fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
     match schema.uuid {
         _ if schema.is_replicated || schema.distributed.is_some() => table_by_name(&key.database, &key.table),
@@ -102,7 +102,7 @@ fn identity(key: &TableKey, schema: &TableSchema) -> u128 {
     }
 }
 
-/// All names that the deduplication index may know a table by.
+/// Returns all ids that the deduplication index may know a table by.
 pub(crate) fn identities(key: &TableKey, schema: Option<&TableSchema>) -> Vec<u128> {
     let uuid = schema.map(|schema| schema.uuid).filter(|&uuid| uuid != 0);
     uuid.into_iter().chain([table_by_name(&key.database, &key.table)]).collect()

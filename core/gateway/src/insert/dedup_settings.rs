@@ -1,9 +1,10 @@
-//! What the settings of an insert say of its deduplication, and what that comes to with a table's window.
+//! Settings of an insert about its deduplication, and their effect with a table's window.
 //!
-//! Since 26.2 ClickHouse asks `deduplicate_insert`, which is on by default; `backward_compatible_choice` means the
-//! older `insert_deduplicate` (sync) and `async_insert_deduplicate` (async). An INSERT SELECT has a setting of its own.
-//! On an engine of Windrow's own the default profile switches all of them off, because every table there has a window
-//! for Windrow's batches: only who asks, or whose table has a window of its owner, is deduplicated.
+//! Since 26.2 ClickHouse asks `deduplicate_insert`, which is on by default; `backward_compatible_choice`
+//! means the older `insert_deduplicate` (sync) and `async_insert_deduplicate` (async). An INSERT SELECT has a
+//! setting of its own. On an embedded ClickHouse the default profile switches all of them off, because every
+//! table there has a window for Windrow's batches: only inserts that ask for it, or whose table has a window
+//! of its owner, are deduplicated.
 
 use windrow_settings::{Backend, Settings};
 
@@ -14,13 +15,13 @@ const CHOICE_OF_SELECT: &str = "deduplicate_insert_select";
 const OLD_SYNC: &str = "insert_deduplicate";
 const OLD_ASYNC: &str = "async_insert_deduplicate";
 pub(crate) const TOKEN: &str = "insert_deduplication_token";
-/// Whether views take a block on that the table had already, and their targets know their part of it again. With 0 they
-/// miss it, or have it twice.
+/// Setting under which views process a block that the table had already, and their targets recognise their
+/// part of the block. With 0 the targets miss that part, or have it twice.
 pub(crate) const THROUGH_VIEWS: &str = "deduplicate_blocks_in_dependent_materialized_views";
-/// The value of [`CHOICE`] that leaves it to the older settings.
+/// The value of [`CHOICE`] that leaves the decision to the older settings.
 const BY_OLD_SETTINGS: &str = "backward_compatible_choice";
 
-/// What one insert says.
+/// Settings of one insert about its deduplication.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DedupSettings<'a> {
     choice: Option<&'a str>,
@@ -34,7 +35,7 @@ pub(crate) struct DedupSettings<'a> {
 #[derive(Debug)]
 pub(crate) struct UnknownValue;
 
-/// A name that one insert gives itself: no other has the same, unless it is a repeat.
+/// Says whether the setting is the name that an insert gives itself: only its repeats have the same.
 pub(crate) fn is_token(name: &str) -> bool {
     name == TOKEN
 }
@@ -44,7 +45,7 @@ pub(crate) fn is_dedup_setting(name: &str) -> bool {
 }
 
 impl<'a> DedupSettings<'a> {
-    /// Takes one setting if it is of these; later ones of the same name win.
+    /// Takes one setting if it is about deduplication; later ones of the same name win.
     pub(crate) fn set(&mut self, name: &str, value: &'a str) {
         match name {
             CHOICE => self.choice = Some(value),
@@ -71,17 +72,17 @@ impl<'a> DedupSettings<'a> {
         }
     }
 
-    /// The name that the insert gives itself.
+    /// Returns the name that the insert gives itself.
     pub(crate) fn token(&self) -> Option<&'a str> {
         self.token.filter(|token| !token.is_empty())
     }
 
-    /// The same, if a repeat of the insert is to be recognised.
+    /// Returns that name if a repeat of the insert is to be recognised.
     pub(crate) fn name(&self) -> Option<&'a str> {
         self.token().filter(|_| self.asks() == Some(true))
     }
 
-    /// Whether a repeat of the insert is to be recognised by what the insert itself says. `None`: it says nothing.
+    /// Says whether the insert itself asks for a repeat to be recognised. `None`: it says nothing of that.
     fn asks(&self) -> Option<bool> {
         match self.choice {
             Some("disable") => Some(false),
@@ -92,12 +93,12 @@ impl<'a> DedupSettings<'a> {
         }
     }
 
-    /// Whether a repeat of the insert is to be recognised.
+    /// Says whether a repeat of the insert is to be recognised.
     pub(crate) fn wants(&self, window: Window, user: &UserContext, profile: DefaultProfile) -> bool {
         self.asks().unwrap_or_else(|| matches!(window, Window::Owners(_)) && is_on_by_profile(user, profile))
     }
 
-    /// What a request has to say besides so that ClickHouse does what [`wants`](Self::wants) says.
+    /// Returns settings that a request needs besides for ClickHouse to do what [`wants`](Self::wants) says.
     pub(crate) fn additions(
         &self,
         window: Window,
@@ -123,12 +124,12 @@ impl<'a> DedupSettings<'a> {
     }
 }
 
-/// Whose default profile the backend has.
+/// Default profile of the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DefaultProfile {
-    /// `managed`: tables that have no window may be given one of Windrow's.
+    /// The backend's own profile. `managed` means that tables without a window may be given one of Windrow's.
     Backends { managed: bool },
-    /// Ours, which leaves deduplication to the older settings and switches those off.
+    /// Windrow's profile, which leaves deduplication to the older settings and switches those off.
     SwitchedOff,
 }
 
@@ -145,7 +146,7 @@ fn is_on(value: &str) -> bool {
     matches!(value, "1" | "true")
 }
 
-/// What ClickHouse does with an asynchronous insert that says nothing itself.
+/// Says whether ClickHouse deduplicates an asynchronous insert that says nothing itself.
 fn is_on_by_profile(user: &UserContext, profile: DefaultProfile) -> bool {
     match user.setting(CHOICE) {
         Some("disable") => false,
@@ -155,13 +156,13 @@ fn is_on_by_profile(user: &UserContext, profile: DefaultProfile) -> bool {
     }
 }
 
-/// The settings that make ClickHouse recognise a repeat of an INSERT. Names that the backend doesn't know are left out.
+/// Returns the settings that make ClickHouse recognise a repeated INSERT, as far as the backend knows them.
 fn switched_on(user: &UserContext) -> Vec<(&'static str, &'static str)> {
     choose(user, [(CHOICE, "enable"), (CHOICE_OF_SELECT, "enable_when_possible")], (OLD_SYNC, "1"))
 }
 
-/// What a batch says so that ClickHouse recognises it when it comes again, also behind views. Names that the backend
-/// doesn't know, and values that the user has anyway, are left out.
+/// Returns the settings that make ClickHouse recognise a repeated batch, also behind views. Names that the
+/// backend doesn't know are left out, and so is the setting for views where the user has it on anyway.
 pub(crate) fn recognised(user: &UserContext, has_views: bool) -> Vec<(&'static str, &'static str)> {
     let has_it_off = user.setting(THROUGH_VIEWS).is_some_and(|value| !is_on(value));
     let through_views = (has_views && has_it_off).then_some((THROUGH_VIEWS, "1"));

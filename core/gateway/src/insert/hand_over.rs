@@ -14,7 +14,7 @@ use super::readers::BatchCompatibility;
 use crate::error::Refusal;
 use crate::state::State;
 
-/// What an insert's answer says of it.
+/// Numbers about an insert that its answer has.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Summary {
     pub(crate) rows: u64,
@@ -22,12 +22,12 @@ pub(crate) struct Summary {
     pub(crate) elapsed_ns: u64,
 }
 
-/// Tells a client that waits for its insert that it is not forgotten.
+/// Means to tell a client that waits for its insert that the insert is not forgotten.
 pub(crate) trait Progress {
-    /// How often it wants to be told.
+    /// Returns the interval at which the client wants to be told; `None`: never.
     fn interval(&self) -> Option<Duration>;
 
-    /// The rows have been read, and nothing else yet.
+    /// Tells the client that the rows have been read, and nothing else has happened yet.
     async fn tell(&mut self, rows: u64, bytes: u64);
 }
 
@@ -113,10 +113,10 @@ pub(crate) async fn hand_over(
     Ok(Summary { elapsed_ns: elapsed.as_nanos() as u64, ..summary })
 }
 
-/// What the gatherer has given for an insert. No ticket: there is nothing to wait for.
+/// Tickets that the gatherer has given for an insert. Without a ticket, there is nothing to wait for.
 enum Tickets {
     Whole(Option<Ticket>),
-    /// Of the parts that are to be waited for.
+    /// Tickets of the parts that are to be waited for.
     ByShard(Vec<Ticket>),
 }
 
@@ -129,8 +129,8 @@ impl Tickets {
     }
 }
 
-/// The tickets of an insert's parts. Where one was not taken, the others are taken back, or it is said that they may
-/// not be.
+/// Returns the tickets of an insert's parts. Where one part was not taken, the others are withdrawn, and the
+/// refusal says so if some may be stored all the same.
 async fn all_or_none(pushed: Vec<Result<Option<Ticket>, PushError>>) -> Result<Vec<Ticket>, Refusal> {
     let (mut tickets, mut error, mut is_kept) = (Vec::new(), None, false);
     for pushed in pushed {
@@ -155,7 +155,7 @@ async fn all_or_none(pushed: Vec<Result<Option<Ticket>, PushError>>) -> Result<V
     })
 }
 
-/// What a trace says of an insert. Not its statement, which may hold values.
+/// Writes facts about an insert into its trace, but not the statement, which may hold values.
 fn tell(trace: &RequestTrace, state: &State, prepared: &Prepared) {
     let destination = prepared.destination();
     trace.name("insert");
@@ -191,10 +191,10 @@ async fn wait(
     }
 }
 
-/// What is told of rows that were not stored, or may not be.
+/// Refusal of rows that were not stored, or may not be.
 struct NotStored {
     refusal: Refusal,
-    /// None of them is, or will be.
+    /// Says whether it is certain that none of the rows is stored, or will be.
     is_sure: bool,
 }
 
@@ -208,7 +208,7 @@ fn is_surely_not_stored(error: &InsertError) -> bool {
     matches!(error, InsertError::Exception(_) | InsertError::Unreachable(_))
 }
 
-/// The end of all parts of an insert that was cut by shards.
+/// Waits for the end of all parts of an insert that was cut by shards.
 async fn wait_for_all(
     mut tickets: Vec<Ticket>,
     timeout: Duration,
@@ -237,7 +237,7 @@ async fn wait_for_all(
     }
 }
 
-/// For a client that is told nothing while it waits, and for parts of an insert.
+/// Progress for a client that is told nothing while it waits, and for parts of an insert.
 pub(crate) struct Silent;
 
 impl Progress for Silent {

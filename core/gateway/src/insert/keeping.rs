@@ -1,5 +1,6 @@
-//! Keeps on disk what inserts stand on that nobody waits for, so that a gateway which starts while ClickHouse is away
-//! takes them as well: `crate::admission` says how, and for how long it is believed.
+//! Keeps on disk the admissions of inserts that nobody waits for, so that a gateway which starts while
+//! ClickHouse is away takes such inserts as well. `crate::admission` says how, and for how long the
+//! admissions are believed.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,14 +11,14 @@ use super::admit::without_password;
 use crate::admission::{TableKey, ToKeep};
 use crate::state::State;
 
-/// What is new is written at once, with what comes right behind it.
+/// Time from a new admission to the write, so that the write has those that come right behind it as well.
 const GATHERED: Duration = Duration::from_millis(100);
-/// From one time to the next: it costs something for each kind of insert.
+/// Pause after a write, which costs something for each kind of insert.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often it is looked at what still holds.
+/// Longest time between two checks of which admissions still hold.
 const INTERVAL: Duration = Duration::from_secs(20);
 
-/// Goes on as long as the gateway is there.
+/// Keeps admissions on disk as long as the gateway is there.
 pub(crate) async fn go_on(state: Weak<State>) {
     loop {
         let Some(changed) = state.upgrade().map(|state| state.prepared.changed()) else { return };
@@ -30,7 +31,7 @@ pub(crate) async fn go_on(state: Weak<State>) {
     }
 }
 
-/// Writes down what holds now.
+/// Writes the admissions that hold now to the file.
 pub(crate) async fn keep(state: &Arc<State>) {
     let state = state.clone();
     // It makes hashes, and waits for the disk.

@@ -7,10 +7,10 @@ use super::dedup_settings::is_token;
 use super::role::{role, Role};
 use crate::admission::{TableKey, Target};
 
-/// It stands in buffers and logs, and beside each of thousands of admitted statements.
+/// Bound of a logged query: it stands in buffers, in logs, and with each of thousands of statements.
 const MAX_BYTES: usize = 4096;
 
-/// `format` may be another than the statement's, if a setting says so.
+/// Writes the query as the log shows it. `format` may be another than the statement's, if a setting says so.
 pub(crate) fn logged_query(key: &TableKey, targets: &[Target], statement: &InsertStatement, format: &str) -> String {
     let columns: Vec<String> = targets.iter().map(|target| backquote_if_need(&target.name)).collect();
     let (database, table) = (backquote_if_need(&key.database), backquote_if_need(&key.table));
@@ -28,7 +28,8 @@ pub(crate) fn logged_query(key: &TableKey, targets: &[Target], statement: &Inser
     query
 }
 
-/// What no other insert has the same: the query is shown for all that say the same otherwise.
+/// Says whether no other insert has the same setting. The query leaves it out, since it is shown for all
+/// inserts that are the same otherwise.
 pub(crate) fn is_of_one_insert(name: &str) -> bool {
     role(name) == Role::Private || is_token(name)
 }

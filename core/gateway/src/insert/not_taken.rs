@@ -1,4 +1,4 @@
-//! Why an insert is not taken, where nobody but the gateway could take it: behind a ClickHouse it would be forwarded.
+//! Refusals of inserts that only the gateway could take. With a ClickHouse, they would be forwarded instead.
 
 use windrow_clickhouse::ErrorCode;
 use windrow_columns::{Format, NotParsedReason, PassthroughFormat, ReadSettings, SettingEffect};
@@ -10,10 +10,10 @@ use crate::admission::TableSchema;
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason::{self, NotParsed};
 
-/// As much of a row as is shown of it.
+/// Bound of a row's bytes that are shown.
 const SHOWN_BYTES: usize = 200;
 
-/// An insert whose payload has not been looked at. `reason` is that of a forwarding.
+/// Makes the refusal of an insert whose payload has not been looked at. `reason` is that of a forwarding.
 pub(crate) fn not_admitted(reason: ForwardReason, request: &InsertRequest, schema: Option<&TableSchema>) -> Refusal {
     match reason {
         ForwardReason::Format => unknown_format(&request.statement.format),
@@ -27,7 +27,7 @@ pub(crate) fn not_admitted(reason: ForwardReason, request: &InsertRequest, schem
     }
 }
 
-/// For reasons that need no more words.
+/// Makes the refusal for a reason that needs no more words.
 pub(crate) fn not_taken(reason: ForwardReason) -> Refusal {
     let text = match reason {
         ForwardReason::QueryId => "The query id is too long, or in use",
@@ -48,7 +48,7 @@ pub(crate) fn not_taken(reason: ForwardReason) -> Refusal {
     Refusal::of_insert(ErrorCode::BAD_ARGUMENTS, format!("{text}. The insert was not taken"))
 }
 
-/// Larger than what can be held at once.
+/// Makes the refusal of an insert that is larger than the bytes that can be held at once.
 pub(crate) fn too_large(max_bytes: u64) -> Refusal {
     Refusal::of_insert(
         ErrorCode::MEMORY_LIMIT_EXCEEDED,
@@ -59,7 +59,7 @@ pub(crate) fn too_large(max_bytes: u64) -> Refusal {
     )
 }
 
-/// A payload that is not what it says.
+/// Makes the refusal of a payload that can't be read in its format.
 pub(crate) fn unreadable(format: &str, unread: Unread, payload: &[u8]) -> Refusal {
     let (code, what) = match unread.reason {
         NotParsed(NotParsedReason::Null) => {
@@ -84,7 +84,7 @@ pub(crate) fn unreadable(format: &str, unread: Unread, payload: &[u8]) -> Refusa
     Refusal::of_insert(code, format!("Cannot parse input as {format}: {what}{at}{row}"))
 }
 
-/// The row's text, in formats in which a row usually is a line.
+/// Returns the row's text, in formats in which a row usually is a line.
 fn row(format: &str, payload: &[u8], rows_before: u64) -> Option<String> {
     let header_lines = match format {
         _ if format.ends_with("WithNamesAndTypes") => 2,

@@ -10,14 +10,15 @@ use super::role::{role, Role};
 
 type NamedValue<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Settings and query parameters of one statement. Each protocol fills it, and leaves out what only frames its requests.
+/// Settings and query parameters of one statement. Each protocol fills them in, and leaves out parameters
+/// that only frame its requests.
 #[derive(Default)]
-pub(crate) struct StatementOptions<'a> {
-    /// In their order: of a name, the last counts.
+pub struct StatementOptions<'a> {
+    /// Settings in their order; the last of a name counts.
     settings: Vec<NamedValue<'a>>,
     /// Values of `{name:Type}` in the statement.
     query_parameters: Vec<NamedValue<'a>>,
-    /// It names itself by a token that is no text, which nobody here can tell from others.
+    /// Says whether the insert names itself by a token that is no text, which can't be told from others here.
     pub(crate) has_unreadable_token: bool,
 }
 
@@ -33,7 +34,7 @@ impl<'a> StatementOptions<'a> {
         self.query_parameters.push((name.into(), value.into()));
     }
 
-    pub(crate) fn settings(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> + Clone {
+    pub fn settings(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> + Clone {
         self.settings.iter().map(|(name, value)| (&**name, &**value))
     }
 
@@ -41,18 +42,18 @@ impl<'a> StatementOptions<'a> {
         self.settings().rfind(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    pub(crate) fn query_parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn query_parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.query_parameters.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The value of `{name:...}` in the statement. None without one, with several, or with an empty one.
+    /// Returns the value of `{name:...}` in the statement. `None`: there is none or several, or it is empty.
     pub(crate) fn query_parameter(&self, name: &str) -> Option<String> {
         let mut values = self.query_parameters().filter(|(known, _)| *known == name).map(|(_, value)| value);
         let value = values.next().filter(|value| !value.is_empty())?;
         values.next().is_none().then(|| value.to_owned())
     }
 
-    /// Adds them to a request.
+    /// Adds the settings and query parameters to a request.
     pub(crate) fn add_to<'c>(&self, mut call: Call<'c>, takes: Receiver) -> Call<'c> {
         for (name, value) in self.settings().filter(|(name, _)| takes == Receiver::Own || role(name) != Role::Windrow) {
             call = call.param(name, value);
@@ -60,7 +61,7 @@ impl<'a> StatementOptions<'a> {
         self.query_parameters().fold(call, |call, (name, value)| call.param(&url_name(name), value))
     }
 
-    /// The name that an insert gives itself: the statement's goes before what stands beside it.
+    /// Returns the name that an insert gives itself. One in the statement goes before one beside it.
     pub(crate) fn token<'t>(&'t self, statement: &'t InsertStatement) -> Option<&'t str> {
         let in_text = statement.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         DedupSettings::of(self.settings().chain(in_text)).token()
@@ -75,7 +76,7 @@ pub(crate) enum Receiver {
     ClickHouses,
 }
 
-/// The name of a query parameter in a URL.
+/// Returns the name of a query parameter in a URL.
 pub(crate) fn url_name(query_parameter: &str) -> String {
     format!("param_{query_parameter}")
 }

@@ -6,7 +6,7 @@ use windrow_engine::{
 };
 use windrow_settings::{AckRule, AsyncInsertRule, FlushPolicy, GatherSettings, TableRules};
 
-/// Setting: for how many seconds an insert waits until it is stored.
+/// Setting for the seconds that an insert waits until it is stored.
 pub(crate) const WAIT_TIMEOUT: &str = "wait_for_async_insert_timeout";
 
 /// The settings of an insert that concern gathering, from four places: the operator's `[[tables]]` rules, the request,
@@ -19,19 +19,19 @@ pub(crate) struct OwnSettings {
     pub(crate) limits: FlushLimits,
 }
 
-/// What the table itself has to do with it.
+/// Facts about the table that bear on gathering.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableSays {
-    /// Its own setting: it holds whatever the request says, as in ClickHouse.
+    /// The table's own setting, which holds whatever the request says, as in ClickHouse.
     pub(crate) async_insert: bool,
     pub(crate) deduplicates: bool,
 }
 
-/// A value that ClickHouse would refuse; the insert is forwarded and it does so.
+/// A value that ClickHouse would refuse; the insert is forwarded, and ClickHouse refuses it.
 #[derive(Debug)]
 pub(crate) struct InvalidValue;
 
-/// What the user's profile and then the request say; `None` where neither does.
+/// Settings of gathering in the request, or else in the user's profile; `None` where neither has one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestedSettings {
     async_insert: Option<bool>,
@@ -49,7 +49,7 @@ pub(crate) struct RequestedSettings {
 }
 
 impl RequestedSettings {
-    /// Asks to be gathered, and acknowledged at this level. With `hold_ms`, rows wait for others for that long.
+    /// Makes settings that ask for gathering and this ack level. Rows wait for others for `hold_ms`.
     pub(crate) fn gathered(ack: AckLevel, hold_ms: Option<u64>) -> RequestedSettings {
         RequestedSettings {
             async_insert: Some(true),
@@ -82,7 +82,7 @@ impl RequestedSettings {
         Ok(())
     }
 
-    /// Takes from `other` what is not said here.
+    /// Takes from `other` the settings that are not given here.
     pub(crate) fn or(self, other: RequestedSettings) -> RequestedSettings {
         RequestedSettings {
             async_insert: self.async_insert.or(other.async_insert),
@@ -100,7 +100,7 @@ impl RequestedSettings {
         }
     }
 
-    /// For a parameter that begins with `windrow_`: what is wrong with it, for the client.
+    /// Checks a parameter that begins with `windrow_`. The error tells the client what is wrong with it.
     pub(crate) fn check_own(name: &str, value: &str) -> Result<(), String> {
         RequestedSettings::default().set(name, value).map_err(|_| explain(name, value))
     }

@@ -28,15 +28,15 @@ pub(crate) struct Parsed {
     pub(super) rows: ReadRows,
     pub(super) payload_bytes: u64,
     pub(crate) query_id: QueryId,
-    /// What it is known by as a whole, however it is cut.
+    /// Key that the insert is known by as a whole, however it is cut.
     pub(crate) key: Option<InsertKey>,
     pub(super) ack: AckLevel,
 }
 
-/// The rows of an insert, with what they are known by when they come again.
+/// Rows of an insert, with the keys that they are recognised by when they come again.
 pub(super) enum ReadRows {
     Whole(Rows, Option<DedupKeys>),
-    /// Cut by the shards that they go to.
+    /// Parts of the rows, cut by the shards that they go to.
     ByShard(Vec<OfShard>),
 }
 
@@ -69,34 +69,34 @@ impl Parsed {
         self.prepared.answer_form
     }
 
-    /// Who owns it, if that is another gateway.
+    /// Returns the owner of the insert, if that is another gateway.
     pub(crate) fn owner_elsewhere(&self, cluster: &Cluster) -> Option<GatewayId> {
         cluster.elsewhere(self.key?)
     }
 
-    /// Whether its client waits until it is stored.
+    /// Says whether the client waits until the insert is stored.
     pub(crate) fn waits(&self) -> bool {
         self.ack == AckLevel::Stored
     }
 
-    /// Whether it waits with others for a batch, as an asynchronous insert does.
+    /// Says whether the insert waits with others for a batch, as an asynchronous insert does.
     pub(crate) fn is_async(&self) -> bool {
         !self.prepared.at_once
     }
 
-    /// Whether its payload had all columns that it was to bring.
+    /// Says whether the payload had all columns that the insert was to bring.
     pub(crate) fn has_all_columns(&self) -> bool {
         self.prepared.is_whole(&self.compatibility)
     }
 
-    /// Whether it may have been read against a table that has changed since.
+    /// Says whether the payload may have been read for a table that has changed since it was asked for.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.prepared.is_doubtful()
     }
 }
 
 impl Candidate<'_> {
-    /// Makes rows of what came, as it was prepared for.
+    /// Makes rows of the bytes or columns that came, as the insert was prepared for them.
     pub(crate) async fn parse(
         &self,
         state: &Arc<State>,
@@ -129,7 +129,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Reads the payload of an insert of which nothing else is new.
+/// Reads the payload of an insert that is prepared already.
 pub(crate) fn parse(
     state: &State,
     prepared: Arc<Prepared>,
@@ -174,7 +174,8 @@ fn was_read(
     }
 }
 
-/// The rows as they are handed over, and what they are known by together. Fails with the reason why that can't be said.
+/// Returns the rows as they are handed over, and the key of the whole insert. Fails with the reason why the
+/// rows can't be told apart from others, or can't be cut.
 fn known_rows(
     state: &State,
     prepared: &Prepared,
@@ -185,12 +186,12 @@ fn known_rows(
     if prepared.dedup.is_none() && prepared.dedup_by_parts.is_none() && prepared.sharding.is_none() {
         return Ok((ReadRows::Whole(rows, None), None));
     }
-    // As if they were not cut.
+    // The shape and the keys are those of rows that are not cut.
     let shape = prepared.shape(compatibility, None, &state.gatherer);
     let destination = shape.destination();
     let dedup = dedup_keys(prepared, destination, &rows, token)?;
     let key = dedup.as_ref().map(|keys| InsertKey::new(keys, token.is_some()));
-    // It came when nothing was cut, and is known as a whole.
+    // Such an insert came when nothing was cut, and is known as a whole.
     let is_known = |whole: &DedupKeys| state.gatherer.deduplication().is_some_and(|known| known.knows(whole));
     let sharding = match &prepared.sharding {
         Some(sharding) if !dedup.as_ref().is_some_and(is_known) => sharding,
@@ -218,15 +219,16 @@ fn known_rows(
     Ok((ReadRows::ByShard(parts.collect::<Result<_, _>>()?), key))
 }
 
-/// Says whether it was cut by shards when it came first: whole it would be stored once more.
+/// Says whether the insert was cut by shards when it came first: as a whole, it would be stored once more.
 fn was_cut(state: &State, prepared: &Prepared, to: &Destination, rows: &Rows, token: Option<&str>) -> bool {
     let (Some(plan), Some(known)) = (&prepared.dedup_by_parts, state.gatherer.deduplication()) else { return false };
     let whole = plan.keys(token, to, rows);
     whole.is_some_and(|whole| state.admission.was_cut(&prepared.grounds.schema, &whole, known))
 }
 
-/// How the rows are cut, and the shard of each: as there are shards now; but who was cut otherwise when he came first is
-/// cut so again, or his rows would not be known on their new shards.
+/// Returns the position of the cut, and each row's shard. Rows are cut by the shards that there are now; but
+/// an insert that was cut otherwise when it came first is cut so again, or its rows would not be recognised
+/// on their new shards.
 fn cut_of(
     state: &State,
     sharding: &Sharding,
@@ -250,8 +252,8 @@ fn cut_of(
 }
 
 impl Candidate<'_> {
-    /// Has ClickHouse read what can't be read here for certain, if that makes sure what it would store. It has the
-    /// connections for it that the insert would else be forwarded by.
+    /// Lets ClickHouse read a payload that can't be read here for certain, if that makes it certain what
+    /// ClickHouse would store. The question uses the connections by which inserts are forwarded.
     async fn ask_to_read(
         &self,
         state: &Arc<State>,
@@ -285,7 +287,8 @@ impl Candidate<'_> {
     }
 }
 
-/// What is too large for one record of the journal, and has nowhere else to go, is stored before it is acknowledged.
+/// Returns the ack level. An insert that is too large for one record of the journal, and can't be forwarded,
+/// is stored before it is acknowledged.
 fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
     let max_journaled_bytes = || state.options.settings.get().http.max_decompressed_bytes;
     match !state.backend.takes_requests() && read.rows.bytes() > max_journaled_bytes() {
@@ -294,7 +297,7 @@ fn ack_of(state: &State, prepared: &Prepared, read: &Gatherable) -> AckLevel {
     }
 }
 
-/// What the insert is known by when it comes again. An error is a reason to forward it.
+/// Returns the keys that a repeat of the insert is recognised by. An error is a reason to forward the insert.
 fn dedup_keys(
     prepared: &Prepared,
     destination: &Destination,
@@ -305,7 +308,7 @@ fn dedup_keys(
     plan.keys(token, destination, rows).map(Some).ok_or(ForwardReason::Deduplication)
 }
 
-/// A payload that ClickHouse could not read either stands in the log like any other insert.
+/// Logs a payload that ClickHouse could not read either, like any other insert.
 pub(crate) fn log_unreadable(
     state: &State,
     prepared: &Prepared,

@@ -32,30 +32,30 @@ use crate::forward_reason::ForwardReason;
 #[derive(Clone)]
 pub(crate) struct InsertRequest {
     pub(crate) sender: UserKey,
-    /// From beside the statement, then from the statement: the last of a name wins.
+    /// Settings from beside the statement, then from the statement; the last of a name wins.
     pub(crate) settings: Vec<(String, String)>,
     /// Settings of gathering that the protocol itself has, as in a [`Candidate`](super::Candidate).
     pub(crate) gathering: Option<RequestedSettings>,
     pub(crate) statement: InsertStatement,
     pub(crate) data_kind: DataKind,
-    /// As in a [`Candidate`](super::Candidate).
+    /// Types that columns are sent in, as in a [`Candidate`](super::Candidate).
     pub(crate) sent_as: Vec<DataType>,
     pub(crate) table: TableName,
 }
 
-/// What an insert is prepared with, on this side.
+/// Resources of the gateway that an insert is prepared with.
 #[derive(Clone, Copy)]
 pub(crate) struct PrepareWith<'a> {
     pub(crate) settings: &'a Settings,
-    /// So many reloads had been when the settings were read.
+    /// The number of reloads before the settings were read.
     pub(crate) reloads: u64,
     pub(crate) plans: &'a ReadPlans,
-    /// What it goes by while nobody can be asked, as far as it was kept.
+    /// Kept answers that the insert goes by while the backend can't be asked.
     pub(crate) kept: Option<&'a KeptGrounds>,
 }
 
 impl InsertRequest {
-    /// Tells whether it says itself which shard its rows are for.
+    /// Says whether the request itself says which shard its rows are for.
     fn names_shard(&self, user: &UserContext) -> bool {
         let mut all = user.changed_settings.iter().chain(&self.settings);
         all.rfind(|(name, _)| name == "insert_shard_id").is_some_and(|(_, value)| value != "0")
@@ -90,7 +90,7 @@ struct Preparation<'a> {
     with: PrepareWith<'a>,
     request: &'a InsertRequest,
     since: Moment,
-    /// The backend takes no requests: what is not gathered is refused.
+    /// Says whether the backend takes no requests: then an insert that is not gathered is refused.
     alone_here: bool,
 }
 
@@ -101,7 +101,7 @@ struct PayloadFormat<'a> {
     logged: &'a str,
     parsed: Option<&'static Format>,
     passthrough: Option<&'static PassthroughFormat>,
-    /// ClickHouse may be asked to read what can't be read here.
+    /// Says whether ClickHouse may be asked to read payloads that can't be read here.
     may_ask: bool,
 }
 
@@ -121,12 +121,12 @@ struct TargetTable {
 /// Terms that an insert is gathered on, by its own settings and its table's.
 struct GatheringTerms {
     own: OwnSettings,
-    /// It is stored before it is acknowledged, though no gathering was asked for.
+    /// Says whether the insert is stored before it is acknowledged, though no gathering was asked for.
     at_once: bool,
     dedup: Option<DedupPlan>,
     /// Keys of the parts, for a table whose rows are not cut now, but were, or will be.
     dedup_by_parts: Option<DedupPlan>,
-    /// The backend will recognise a batch that comes again.
+    /// Says whether the backend will recognise a batch that comes again.
     deduplicates: bool,
 }
 
@@ -215,9 +215,12 @@ impl<'a> Preparation<'a> {
     }
 
     fn settings(&self) -> Result<SettingsByRole<'a>, NotAdmitted> {
-        let names = self.request.settings.iter().map(|(name, _)| name.as_str());
-        if let Some(refusal) = unknown_setting(names).filter(|_| self.alone_here) {
-            return Err(NotAdmitted::Refused(Arc::new(refusal)));
+        if self.alone_here {
+            let names = self.request.settings.iter().map(|(name, _)| name.as_str());
+            let is_output_setting = |name: &str| self.admission.backend().is_output_setting(name);
+            if let Some(refusal) = unknown_setting(names, is_output_setting) {
+                return Err(NotAdmitted::refused(refusal));
+            }
         }
         let mut settings = SettingsByRole::new(&self.request.settings)?;
         settings.is_values_clause = self.request.statement.is_values_clause;
@@ -335,7 +338,7 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// Columns that the insert writes.
+    /// Returns the columns that the insert writes.
     fn targets(
         &self,
         settings: &SettingsByRole<'_>,
@@ -358,7 +361,7 @@ impl<'a> Preparation<'a> {
         Ok(targets)
     }
 
-    /// Destination without types and settings: each reader has its own.
+    /// Makes the destination without types and settings: each reader has its own.
     fn destination(
         &self,
         settings: &SettingsByRole<'_>,
@@ -423,7 +426,7 @@ impl<'a> Preparation<'a> {
         PossibleReaders { parsing, passthrough, backend }
     }
 
-    /// Sets the deduplication windows of the tables. False: there are none, so that no repeat is recognised there.
+    /// Sets the deduplication windows of the tables. Returns false where no repeat will be recognised there.
     async fn settle_windows(&self, table: &TargetTable, deduplicates: bool) -> bool {
         match &table.sharding {
             Some(sharding) => sharding.settle_windows().await,
@@ -433,7 +436,7 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// Refusal of an insert that nobody but the gateway could take.
+    /// Makes the refusal of an insert that nobody but the gateway could take.
     async fn refusal(&self, reason: ForwardReason) -> NotAdmitted {
         let database = self.request.table.database.as_ref().or(self.request.sender.database.as_ref());
         let key = TableKey {
@@ -446,7 +449,7 @@ impl<'a> Preparation<'a> {
 }
 
 impl TargetTable {
-    /// Tells whether rows that are not cut by shards now were cut before, or will be.
+    /// Says whether rows that are not cut by shards now may have been cut before, or may be later.
     fn may_be_cut_at_times(&self) -> bool {
         self.sharding.is_none() && self.topology.is_some()
     }
@@ -471,7 +474,7 @@ struct PossibleReaders {
 }
 
 impl PossibleReaders {
-    /// Tells whether rows are read into the values that they are cut by.
+    /// Says whether rows are read into the values that they are cut by.
     fn can_cut(&self, sharding: &Sharding) -> bool {
         let Ok(ParsingReader { destination, .. }) = &self.parsing else { return false };
         let Form::Native { types } = &destination.form else { return false };
@@ -479,14 +482,14 @@ impl PossibleReaders {
     }
 }
 
-/// What the questions have in common whether a statement's rows may be inserted.
+/// Common part of the questions that ask whether a statement's rows may be inserted.
 struct Asker<'a> {
     admission: &'a Admission,
     account: &'a Account,
     schema: &'a TableSchema,
     other_settings: &'a [(&'a str, &'a str)],
     database: Option<&'a str>,
-    /// It was asked before, and nobody can be asked now.
+    /// Says whether the questions were answered in an earlier run, and the backend can't be asked now.
     is_known: bool,
 }
 
@@ -535,7 +538,7 @@ impl Asker<'_> {
     }
 }
 
-/// When the insert would be acknowledged, as far as that can be told of an account and a table that nobody knows yet.
+/// Returns the ack level that the insert would likely have, for an account and a table that are not known.
 pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLevel {
     let database =
         request.table.database.as_ref().or(request.sender.database.as_ref()).map_or("default", String::as_str);
@@ -551,7 +554,7 @@ pub(super) fn likely_ack(request: &InsertRequest, settings: &Settings) -> AckLev
     }
 }
 
-/// A format that is read by a library: Avro, Arrow, Parquet, Protobuf.
+/// Finds a format that is read by a library: Avro, Arrow, Parquet, Protobuf.
 #[cfg(feature = "formats")]
 fn interchange_format(name: &str) -> Option<&'static Format> {
     windrow_interchange::format(name)

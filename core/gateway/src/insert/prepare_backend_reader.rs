@@ -1,5 +1,5 @@
-//! Whether ClickHouse may be asked to read the payloads of a statement that can't be read here for certain, and how; and
-//! whether blocks with types that are not known here may pass through.
+//! Steps that decide whether ClickHouse may be asked to read the payloads of a statement that can't be read
+//! here for certain, and how; and whether blocks with types that are not known here may pass through.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::readers::{JoinPlan, ParsingReader, PassthroughReader};
 use crate::admission::{refuse_casts, Target, UserContext};
 use crate::forward_reason::ForwardReason;
 
-/// Larger payloads are parts worth having, and stay ClickHouse's.
+/// Bound of a payload that ClickHouse is asked to read. Larger ones make good parts, and are forwarded.
 const MAX_PAYLOAD_BYTES: u64 = 1 << 20;
 
 /// Formats that have no reader here. Their payloads need nothing but the settings of the insert to be read.
@@ -43,7 +43,7 @@ pub(super) fn may_be_asked_for(format_name: &str, format: Option<&'static Format
     format.is_some() || WITHOUT_A_READER.iter().any(|known| known.eq_ignore_ascii_case(format_name))
 }
 
-/// What there is to know of a statement, for asking.
+/// Facts about a statement that decide whether and how ClickHouse is asked to read its payloads.
 pub(super) struct BackendReaderRequest<'a> {
     pub(super) format_name: &'a str,
     pub(super) targets: &'a [Target],
@@ -52,18 +52,18 @@ pub(super) struct BackendReaderRequest<'a> {
     pub(super) settings: &'a [(&'a str, &'a str)],
     /// Settings of the request that say how values become text.
     pub(super) formatting: &'a [(&'a str, &'a str)],
-    /// Whether the table computes something.
+    /// Says whether the table computes something.
     pub(super) computes: bool,
     /// The database that the request names.
     pub(super) database: Option<&'a str>,
     pub(super) kind: &'a InsertKind,
     pub(super) parsing: Result<&'a ParsingReader, ForwardReason>,
-    /// Whether rows that nobody here has read would be recognised when they come again, if that is asked for.
+    /// Says whether a repeat of rows that are not read here would be recognised, if that is asked for.
     pub(super) takes_unread_rows: bool,
 }
 
 impl BackendReaderRequest<'_> {
-    /// `None`: what comes back might not be what ClickHouse would store.
+    /// Makes the reader. `None`: the answer might not be what ClickHouse would store.
     pub(super) fn reader(&self, destination: &Destination) -> Option<BackendReader> {
         // Beside a SELECT a column has no DEFAULT. Only VALUES can be seen to leave none to it.
         let has_defaults = self.targets.iter().any(Target::has_default);
@@ -97,7 +97,7 @@ impl BackendReaderRequest<'_> {
         })
     }
 
-    /// For the format Native: blocks of types that are not known here stay as they came.
+    /// Makes the reader of blocks that stay as they came, for Native with types that are not known here.
     pub(super) fn blocks(&self, destination: &Destination) -> Option<PassthroughReader> {
         let is_native = self.format_name.eq_ignore_ascii_case(PassthroughFormat::BLOCKS);
         let instead_because = self.parsing.err().filter(|reason| is_native && *reason == ForwardReason::Type)?;
@@ -116,7 +116,7 @@ impl BackendReaderRequest<'_> {
         self.targets.iter().map(|target| (target.name.clone(), target.type_name.clone())).collect()
     }
 
-    /// Where rows go if no payload of the statement is parsed here, and as what.
+    /// Returns the destination and the form of rows if no payload of the statement is parsed here.
     fn untyped(&self, destination: &Destination) -> Option<(Arc<Destination>, ReadAs)> {
         if !self.native_is_plain() {
             return None;
@@ -135,7 +135,7 @@ impl BackendReaderRequest<'_> {
         Some((self.own_destination(destination, blocks()), ReadAs::Blocks { columns: self.columns(), kind }))
     }
 
-    /// Under all settings of the request.
+    /// Makes a destination with all settings of the request that the flush carries.
     fn own_destination(&self, destination: &Destination, form: Form) -> Arc<Destination> {
         let settings = carried_settings(self.settings, if self.computes { self.formatting } else { &[] });
         Arc::new(Destination { form, settings, ..destination.clone() })
@@ -146,21 +146,22 @@ impl BackendReaderRequest<'_> {
         profile.map(|(name, value)| (name.as_str(), value.as_str())).chain(self.settings.iter().copied())
     }
 
-    /// Whether no setting bears on how Native is read.
+    /// Says whether no setting bears on how Native is read.
     fn native_is_plain(&self) -> bool {
         let Some(native) = Format::named("Native") else { return false };
         let mut read = ReadSettings::of(native);
         self.all_settings().all(|(name, value)| read.set(name, value) != SettingEffect::NotParsed)
     }
 
-    /// Whether ClickHouse makes one block of a batch, so that an error means that no row is stored.
+    /// Says whether ClickHouse makes one block of a batch, so that an error means that no row is stored.
     fn makes_one_block(&self) -> bool {
         const BY_BYTES: [&str; 2] = ["max_insert_block_size_bytes", "min_insert_block_size_bytes"];
         let settings = self.user.changed_settings.iter().map(|(name, _)| name.as_str());
         !settings.chain(self.settings.iter().map(|(name, _)| *name)).any(|name| BY_BYTES.contains(&name))
     }
 
-    /// Settings that an INSERT doesn't heed, and for which a SELECT shows fewer rows without an error.
+    /// Says whether there is a setting under which a SELECT returns fewer rows without an error, while an
+    /// INSERT ignores it.
     fn may_drop_rows(&self) -> bool {
         let drops = |name: &str| {
             matches!(name, "limit" | "offset" | "additional_table_filters" | "additional_result_filter")
@@ -175,7 +176,8 @@ fn blocks() -> Form {
     Form::Text { format: PassthroughFormat::BLOCKS, header: Vec::new() }
 }
 
-/// Of states of aggregate functions that have versions, Native over HTTP has the oldest.
+/// Says whether values of the column come back unchanged. Of a versioned state of an aggregate function,
+/// Native over HTTP has the oldest version.
 fn comes_back_whole(target: &Target) -> bool {
     let mut states = target.type_name.split("AggregateFunction(").skip(1);
     !states.any(|arguments| arguments.starts_with(|letter: char| letter.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Whether the payloads of a statement may pass through as text, and how.
+//! Steps that decide whether the payloads of a statement may pass through as text, and how.
 
 use std::sync::Arc;
 
@@ -13,11 +13,12 @@ use super::readers::{JoinPlan, PassthroughReader};
 use crate::admission::{Target, UserContext};
 use crate::forward_reason::ForwardReason;
 
-/// A refused batch is read again by ClickHouse for each step of the search for a culprit, and may be many times as large in
-/// its memory (a document with keys of its own in each row), so batches that pass through are kept small.
+/// Bound of a batch of payloads that pass through. ClickHouse reads a refused batch again for each step of
+/// the search for a culprit, and it may be many times as large in ClickHouse's memory (a document with keys
+/// of its own in each row), so such batches are kept small.
 const MAX_BATCH_BYTES: u64 = 1 << 20;
 
-/// What there is to know of a statement, for passing its payloads through.
+/// Facts about a statement that decide whether and how its payloads pass through.
 pub(super) struct PassthroughRequest<'a> {
     pub(super) format: &'static PassthroughFormat,
     pub(super) targets: &'a [Target],
@@ -27,12 +28,12 @@ pub(super) struct PassthroughRequest<'a> {
     /// Settings of the request that say how values become text, where the table computes something.
     pub(super) formatting: &'a [(&'a str, &'a str)],
     pub(super) kind: &'a InsertKind,
-    /// Why the statement's payloads can't be parsed, if that is so.
+    /// Reason why the statement's payloads can't be parsed, if that is so.
     pub(super) not_parsed: Option<ForwardReason>,
 }
 
 impl PassthroughRequest<'_> {
-    /// `None`: payloads can't be joined, or need not be.
+    /// Makes the reader. `None`: payloads can't be joined, or need not be.
     pub(super) fn reader(&self, destination: &Destination) -> Option<PassthroughReader> {
         // Whether rows bring a column does not show in a text.
         if self.targets.iter().any(|target| target.has_to_be_given) {
@@ -54,7 +55,7 @@ impl PassthroughRequest<'_> {
         })
     }
 
-    /// Columns that are known, but read here from no text.
+    /// Says whether there are columns of Variant types, which are known here but not read from text.
     fn has_variants(&self) -> bool {
         self.targets.iter().any(|target| target.type_name.contains("Variant("))
     }
@@ -75,7 +76,8 @@ pub(super) fn kind_of_small_batches(kind: &InsertKind) -> InsertKind {
     InsertKind { limits, ..kind.clone() }
 }
 
-/// All that changes what is read goes along, but for what the flush of a text has to say itself.
+/// Returns the settings that the flush carries: all that change how payloads are read, but for those that the
+/// flush of a text sets itself.
 pub(super) fn carried_settings(settings: &[(&str, &str)], formatting: &[(&str, &str)]) -> Vec<(String, String)> {
     let is_replaced =
         |name: &str| name == "max_insert_block_size_rows" || ONE_BLOCK.iter().any(|(own, _)| *own == name);

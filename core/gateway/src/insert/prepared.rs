@@ -19,34 +19,34 @@ use crate::admission::{Grounds, ShardOfCut, Sharding, Standing};
 use crate::cluster::InsertKey;
 use crate::recent::Recent;
 
-/// Everything about an insert but its payload: admitted, and ready for the payloads of many.
+/// An admitted insert without its payload, ready for the payloads of many such inserts.
 pub(crate) struct Prepared {
     readers: Readers,
     pub(crate) ack: AckLevel,
-    /// Its batch is sealed with it: it did not ask to be gathered.
+    /// Says whether the batch is sealed with the insert, which did not ask to be gathered.
     pub(crate) at_once: bool,
-    /// Where repeats are to be recognised.
+    /// Plan by which repeats are recognised, where they are to be.
     pub(crate) dedup: Option<DedupPlan>,
-    /// The way to know a repeat of an insert that was cut by shards, where rows can't be cut now.
+    /// Plan by which a repeat of an insert that was cut by shards is recognised, where rows can't be cut now.
     pub(crate) dedup_by_parts: Option<DedupPlan>,
-    /// Whether its table was found to be another one than before.
+    /// Says whether the table was found to be another one than before.
     pub(crate) is_made_anew: bool,
-    /// Where rows are cut by the shards of their table.
+    /// Rules by which rows are cut, where the shards of their table get them directly.
     pub(crate) sharding: Option<Sharding>,
     pub(crate) wait_timeout: Duration,
     pub(crate) answer_form: AnswerForm,
     pub(crate) kind: Arc<InsertKind>,
-    /// What the yes to its inserts stands on.
+    /// Answers of the backend that the admission is based on.
     pub(crate) grounds: Grounds,
-    /// Of the yes itself, where only time can tell whether it holds.
+    /// Standing of the admission itself, where only time can tell whether it holds.
     pub(crate) renewal: Standing,
-    /// One for each batch compatibility that payloads have had so far, and of each shard.
+    /// Shapes, one for each batch compatibility that payloads have had so far, and for each shard.
     shapes: RwLock<Vec<KnownShape>>,
 }
 
 struct KnownShape {
     compatibility: BatchCompatibility,
-    /// Where rows are cut.
+    /// Shard that gets the rows, where they are cut.
     shard: Option<ShardOfCut>,
     shape: Arc<Shape>,
 }
@@ -80,13 +80,13 @@ impl Prepared {
         self.readers.read(payload, &self.kind)
     }
 
-    /// The leave to ask ClickHouse to read what can't be read here.
+    /// Returns the leave to ask ClickHouse to read payloads that can't be read here.
     pub(crate) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
         self.readers.backend.as_ref()?.leave_to_ask(questions)
     }
 
-    /// Lets ClickHouse read a payload. `query_parameters`: those of the request, which expressions may name. `None`:
-    /// the insert is to be forwarded.
+    /// Lets ClickHouse read a payload. `query_parameters` are those of the request, which expressions may
+    /// name. `None`: the insert is to be forwarded.
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
@@ -97,53 +97,55 @@ impl Prepared {
         self.readers.ask(client, leave, payload, query_parameters).await
     }
 
-    /// Whether ClickHouse may refuse what was read for the marks that its table collapses rows by.
+    /// Says whether ClickHouse may refuse the rows for the marks that the table collapses rows by.
     pub(crate) fn has_doubtful_marks(&self, read: &Gatherable) -> bool {
         self.grounds.schema.marks.as_ref().is_some_and(|marks| !self.readers.has_sound_marks(marks, read))
     }
 
-    /// Whether payloads name columns that the table didn't have when it was asked for, which is some time ago: it may
-    /// have them by now. Or they name nothing, and ClickHouse would read other values if it has other types by now.
+    /// Says whether the table was asked for some time ago, and payloads may have been read wrongly if it has
+    /// changed since: they name columns that the table didn't have then, or they name no types, and other
+    /// types would give other values.
     pub(crate) fn is_doubtful(&self) -> bool {
         (self.readers.has_skipped() || self.readers.name_no_types()) && self.is_old()
     }
 
-    /// Whether the table was asked for some time ago.
+    /// Says whether the table was asked for some time ago.
     pub(crate) fn is_old(&self) -> bool {
         self.grounds.schema.confirmed().elapsed() >= Self::BELIEVED_FOR
     }
 
-    /// For so long nobody doubts what a table is. Clients that always send more than there are columns ask no oftener.
+    /// Time for which the answer about a table is not doubted. Clients that always send fields without a
+    /// column cause no more frequent questions.
     pub(crate) const BELIEVED_FOR: Duration = Duration::from_millis(500);
 
-    /// Whether blocks of rows can be taken, in the format Native.
+    /// Says whether blocks of rows can be taken, in the format Native.
     pub(crate) fn reads_blocks(&self) -> bool {
         let pass = self.readers.passthrough.as_ref().is_some_and(|reader| matches!(reader.plan, JoinPlan::Blocks(_)));
         pass || self.readers.parsing.as_ref().is_some_and(|parsing| parsing.format.name == "Native")
     }
 
-    /// What an insert is known by that names itself, before its rows are read.
+    /// Returns the key of an insert that names itself, before its rows are read.
     pub(crate) fn key_by_token(&self, token: Option<&str>) -> Option<InsertKey> {
         Some(InsertKey::new(&self.dedup.as_ref()?.keys_of_whole(token?), true))
     }
 
-    /// Whether rows can be taken that are columns already.
+    /// Says whether rows can be taken that are columns already.
     pub(crate) fn takes_columns(&self) -> bool {
         self.readers.parsing.is_some()
     }
 
-    /// What rows have that bring all columns that they may; `None`: they can't be taken as columns.
+    /// Returns the set of all columns that rows may bring. `None`: rows can't be taken as columns.
     pub(super) fn all_columns(&self) -> Option<Present> {
         self.readers.parsing.as_ref().map(|parsing| Present::all(parsing.plan.columns().len()))
     }
 
-    /// The columns that its inserts are to bring, with their types as the backend writes them.
+    /// Returns the columns that the inserts are to bring, with their types as the backend writes them.
     pub(crate) fn header(&self) -> Option<Vec<(&str, &str)>> {
         let (schema, columns) = (&self.grounds.schema, &self.destination().columns);
         columns.iter().map(|name| Some((name.as_str(), schema.type_name(name)?))).collect()
     }
 
-    /// What the rows of such blocks have at least.
+    /// Returns the number of columns of such blocks, and the least bytes of a row.
     pub(crate) fn row_shape(&self) -> RowShape {
         let Some(parsing) = &self.readers.parsing else { return RowShape::default() };
         let columns = parsing.plan.columns();
@@ -151,7 +153,7 @@ impl Prepared {
         RowShape { columns: columns.len(), bytes }
     }
 
-    /// Whether payloads that are compatible in this have all columns that an insert may bring.
+    /// Says whether payloads of this batch compatibility have all columns that an insert may bring.
     pub(super) fn is_whole(&self, compatibility: &BatchCompatibility) -> bool {
         match (compatibility, &self.readers.parsing) {
             (BatchCompatibility::Parsed(present), Some(parsing)) => {
@@ -162,12 +164,12 @@ impl Prepared {
         }
     }
 
-    /// Where its inserts go, for the log.
+    /// Returns the destination of the inserts, for the log.
     pub(crate) fn destination(&self) -> &Arc<Destination> {
         self.readers.any_destination()
     }
 
-    /// What its inserts have in common whose payloads are compatible in this.
+    /// Returns the kind of the inserts whose payloads have this batch compatibility.
     pub(crate) fn kind(&self, compatibility: &BatchCompatibility) -> Arc<InsertKind> {
         match (compatibility, &self.readers.passthrough) {
             (BatchCompatibility::Passthrough { .. } | BatchCompatibility::Blocks { .. }, Some(passthrough)) => {
@@ -180,7 +182,7 @@ impl Prepared {
         }
     }
 
-    /// The shape of payloads that are compatible in this; where rows are cut, of those for this shard.
+    /// Returns the shape of payloads of this batch compatibility; where rows are cut, for this shard.
     pub(crate) fn shape<S: Sink>(
         &self,
         compatibility: &BatchCompatibility,
@@ -208,19 +210,20 @@ impl Prepared {
     }
 }
 
-/// Payloads of a statement that lack some column or other: more kinds than anybody sends.
+/// Bound of a statement's shapes: payloads may lack some column or other, but nobody sends so many kinds.
 const MAX_SHAPES: usize = 64;
 
-/// The inserts that have been admitted lately, by what they have in common besides the payload.
+/// Inserts that have been admitted lately, by their signature, which has everything but the payload.
 pub(crate) struct PreparedInserts {
     entries: Recent<Box<[u8]>, Arc<Prepared>>,
-    /// For who keeps them on disk.
+    /// Notification for the task that keeps admissions on disk.
     changed: Arc<Notify>,
 }
 
-/// With what they stand for, some 150 MB. Half of them at least are found again, however many others come.
+/// Bound of the remembered inserts, some 150 MB with all that they refer to. At least half of them are found
+/// again, however many others come.
 const MAX_ENTRIES: usize = 40_000;
-/// Statements with a longer head are admitted each time: they would be too much to keep.
+/// Bound of a signature. Statements with a longer one are admitted each time: they would be too much to keep.
 const MAX_SIGNATURE_BYTES: usize = 16 * 1024;
 
 impl PreparedInserts {
@@ -228,7 +231,7 @@ impl PreparedInserts {
         PreparedInserts { entries: Recent::new(MAX_ENTRIES), changed: Arc::default() }
     }
 
-    /// What was worked out last for such inserts, whether it still holds or not.
+    /// Returns the last admission of such inserts, whether it still holds or not.
     pub(crate) fn get(&self, signature: &[u8]) -> Option<Arc<Prepared>> {
         self.entries.get(signature)
     }
@@ -263,7 +266,7 @@ impl PreparedInserts {
         }
     }
 
-    /// Lets go of what has not been used since the last time but one.
+    /// Forgets the inserts that have not been used since the call before this one.
     pub(crate) fn age(&self) {
         self.entries.age();
     }

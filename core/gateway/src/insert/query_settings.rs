@@ -1,15 +1,15 @@
-//! Settings that change what a statement says. Which there are, the backend's version decides.
+//! Settings that change the meaning of a statement. The backend's version decides which ones there are.
 
 use windrow_sql::InsertStatement;
 
 use crate::admission::{NotAdmitted, ServerVersion, UserContext};
 use crate::forward_reason::ForwardReason;
 
-/// From this version on, `format` and `input_format` go before the FORMAT clause, and others put clauses around a
-/// query.
+/// The first version in which `format` and `input_format` go before the FORMAT clause, and other settings put
+/// clauses around a query.
 const SINCE: ServerVersion = ServerVersion { major: 26, minor: 8 };
 
-/// As a request gives them.
+/// Settings of this kind that a request gives.
 #[derive(Debug, Default)]
 pub(crate) struct QuerySettings<'a> {
     format: Option<&'a str>,
@@ -18,7 +18,7 @@ pub(crate) struct QuerySettings<'a> {
 }
 
 impl<'a> QuerySettings<'a> {
-    /// Takes one setting if it is of these; later ones of the same name win.
+    /// Takes one setting if it is of this kind; later ones of the same name win.
     pub(crate) fn set(&mut self, name: &str, value: &'a str) {
         match name {
             "format" => self.format = Some(value),
@@ -27,7 +27,7 @@ impl<'a> QuerySettings<'a> {
         }
     }
 
-    /// The name of the format that an insert's data is in.
+    /// Returns the name of the format that an insert's data is in.
     pub(crate) fn format<'f>(&self, statement: &'f InsertStatement, user: &UserContext) -> Result<&'f str, NotAdmitted>
     where
         'a: 'f,
@@ -56,7 +56,7 @@ fn is_format(name: &str) -> bool {
     matches!(name, "format" | "input_format")
 }
 
-/// What they would do to an INSERT is the backend's business.
+/// Says whether a setting puts a clause around a query. Its effect on an INSERT is the backend's business.
 fn is_clause(name: &str) -> bool {
     matches!(name, "select" | "filter" | "order" | "sort" | "page" | "limit" | "offset")
 }

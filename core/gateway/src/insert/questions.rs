@@ -1,4 +1,4 @@
-//! What bounds the questions to ClickHouse about payloads. Without leave to ask, an insert is forwarded.
+//! Bounds of the questions to ClickHouse about payloads. Without leave to ask, an insert is forwarded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -8,13 +8,14 @@ use windrow_clickhouse::{CallError, ErrorCode};
 
 use crate::recent::Recent;
 
-/// How long an answer may take. ClickHouse does not stop to read a payload for a client that has gone.
+/// Time that an answer may take. ClickHouse does not stop reading a payload when the client has gone.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Where a question was refused for something else than its payload, the next one would be, too.
+/// Time without further questions after one was refused for another reason than its payload: the next one
+/// would be refused, too.
 const IN_VAIN_FOR: Duration = Duration::from_secs(10);
 const MAX_REFUSED: usize = 10_000;
 
-/// Errors that the account has, or its settings, whatever the payload is.
+/// Errors that come from the account or its settings, whatever the payload is.
 const NOT_OF_THE_PAYLOAD: [ErrorCode; 5] = [
     ErrorCode::UNKNOWN_SETTING,
     ErrorCode::READONLY,
@@ -25,12 +26,12 @@ const NOT_OF_THE_PAYLOAD: [ErrorCode; 5] = [
 
 pub(crate) struct Questions {
     under_way: Semaphore,
-    /// By the hash of who asked how, when it was.
+    /// Moment at which a question last failed whatever its payload was, by a hash of the asker.
     refused: Recent<u64, Instant>,
     hasher: RandomState,
 }
 
-/// The leave to ask one.
+/// Leave to ask one question.
 pub(crate) struct Leave<'a> {
     questions: &'a Questions,
     asker: u64,
@@ -43,7 +44,7 @@ impl Questions {
         Questions { under_way: Semaphore::new(max_under_way), refused: Recent::new(MAX_REFUSED), hasher }
     }
 
-    /// `asker`: who asks for which table, and under which settings. Never waits.
+    /// Returns the leave to ask, and never waits for it. `asker` has the account, the table and the settings.
     pub(super) fn leave(&self, asker: impl std::hash::Hash) -> Option<Leave<'_>> {
         let asker = self.hasher.hash_one(asker);
         if self.refused.get(&asker).is_some_and(|refused| refused.elapsed() < IN_VAIN_FOR) {
@@ -55,7 +56,7 @@ impl Questions {
 }
 
 impl Leave<'_> {
-    /// The question failed. `None`: there was no answer in time.
+    /// Notes that the question failed. `None`: there was no answer in time.
     pub(super) fn failed(&self, error: Option<&CallError>) {
         let is_of_the_payload = match error {
             Some(CallError::Exception(exception)) => !NOT_OF_THE_PAYLOAD.contains(&exception.code),

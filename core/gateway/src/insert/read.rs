@@ -5,9 +5,9 @@ use std::thread;
 
 use windrow_columns::{Format, Lines, NotParsed, Parsed, ReadPlan};
 
-/// Reading this much takes long enough to be in the way of other connections' tasks.
+/// Size of a payload that takes long enough to read to be in the way of other connections' tasks.
 pub(super) const LARGE_BYTES: usize = 256 * 1024;
-/// A part has to be worth a thread.
+/// Size of a part that is just worth a thread.
 const PART_BYTES: usize = 256 * 1024;
 const MAX_PARTS: usize = 4;
 
@@ -41,7 +41,7 @@ fn read_in_parts(format: &Format, payload: &[u8], plan: &ReadPlan) -> Result<Par
     }
 }
 
-/// Whether each part would be read as it is within the whole.
+/// Says whether each part by itself would be read as it is read within the whole.
 fn are_rows_alike(lines: Lines, parts: &[&[u8]]) -> bool {
     let begins_row = |part: &&[u8]| match (lines, part.trim_ascii_start().first()) {
         (Lines::BeginWith(start), Some(first)) => *first == start,
@@ -50,7 +50,7 @@ fn are_rows_alike(lines: Lines, parts: &[&[u8]]) -> bool {
     parts.iter().all(begins_row) && !parts[..parts.len() - 1].iter().any(|part| ends_data(part))
 }
 
-/// A `;` may stand behind the last row, and nowhere else.
+/// Says whether the part ends in a `;`, which may stand behind the last row, and nowhere else.
 fn ends_data(part: &[u8]) -> bool {
     part.trim_ascii_end().ends_with(b";")
 }

@@ -1,5 +1,5 @@
-//! What makes rows of a statement's payloads. They are parsed here; where that doesn't do, they pass through as the
-//! text or the blocks they came as; and what only ClickHouse can read, it is asked to read.
+//! Readers that make rows of a statement's payloads. Payloads are parsed here; where that doesn't do, they
+//! pass through as the text or the blocks they came as; and ClickHouse is asked to read the rest.
 
 use std::sync::Arc;
 
@@ -17,59 +17,60 @@ use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
 use crate::forward_reason::ForwardReason;
 
-/// At least one of them is there. Which of them takes a payload is decided by what is in it.
+/// Readers of a statement's payloads, at least one. The content of a payload decides which of them takes it.
 pub(crate) struct Readers {
     pub(crate) parsing: Option<ParsingReader>,
-    /// Boxed: most have none.
+    /// Reader of payloads that pass through. It is boxed, since most statements have none.
     pub(crate) passthrough: Option<Box<PassthroughReader>>,
-    /// For payloads that neither of the others takes.
+    /// Reader of payloads that neither of the others takes.
     pub(crate) backend: Option<Box<BackendReader>>,
 }
 
-/// Payloads are read into columns.
+/// Reader that parses payloads into columns.
 pub(crate) struct ParsingReader {
     pub(crate) format: &'static Format,
     pub(crate) plan: ReadPlan,
-    /// With all of the plan's columns.
+    /// Destination with all of the plan's columns.
     pub(crate) destination: Arc<Destination>,
-    /// Columns of the plan that would be computed from more than the rows.
+    /// Positions of columns that rows have to bring, since they would be computed from more than the rows.
     pub(crate) has_to_be_given: Vec<usize>,
-    /// Nobody else could take what is larger than a batch is to be.
+    /// Says whether payloads may be larger than a batch is to be, since nobody else could take them.
     pub(crate) takes_any_size: bool,
 }
 
-/// Payloads stay what they came as.
+/// Reader that leaves payloads as they came.
 pub(crate) struct PassthroughReader {
     pub(crate) plan: JoinPlan,
-    /// Without a header.
+    /// Destination without a header.
     pub(crate) destination: Arc<Destination>,
     pub(crate) kind: Arc<InsertKind>,
-    /// Why payloads of the statement can't be parsed at all, if that is so.
+    /// Reason to let payloads pass through before any is parsed, if there is one.
     pub(crate) instead_because: Option<ForwardReason>,
 }
 
-/// How payloads are told to be joinable.
+/// Rules by which payloads are recognised as joinable.
 pub(crate) enum JoinPlan {
     Text(PassthroughPlan),
     Blocks(BlocksPlan),
 }
 
-/// A payload's rows, and what decides which others they may be with.
+/// Rows of a payload, and the property that decides which other rows may be in their batch.
 pub(crate) struct Gatherable {
     pub(crate) rows: Rows,
     pub(crate) compatibility: BatchCompatibility,
 }
 
-/// What payloads of one statement must have in common to share a batch.
+/// Property that payloads of one statement must have in common to share a batch.
 #[derive(Clone, PartialEq)]
 pub(crate) enum BatchCompatibility {
-    /// These of the plan's columns are in them.
+    /// The payloads were parsed here, and have these of the plan's columns.
     Parsed(Present),
-    /// This stands before their rows.
+    /// The payloads pass through as text, with this header before their rows.
     Passthrough { header: Vec<u8> },
-    /// Blocks with types that are not read here; whether all of the statement's columns are in each of them.
+    /// The payloads pass through as blocks with types that are not read here. `are_whole` says whether each
+    /// of them has all of the statement's columns.
     Blocks { are_whole: bool },
-    /// ClickHouse has read them into all of the plan's columns.
+    /// ClickHouse has read the payloads into all of the plan's columns.
     BackendRead,
 }
 
@@ -88,7 +89,8 @@ impl Unread {
 }
 
 impl ParsingReader {
-    /// For a backend that is told nothing but rows: no setting goes along, and no payload is somebody else's.
+    /// Prepares the reader for a backend that is told nothing but rows: no setting goes along, and no payload
+    /// can be left to another reader.
     pub(crate) fn take_all(&mut self) {
         self.takes_any_size = true;
         Arc::make_mut(&mut self.destination).settings.clear();
@@ -142,7 +144,8 @@ impl Readers {
         self.backend.as_ref()?.read(parsing, client, leave, payload, query_parameters).await
     }
 
-    /// Texts that nobody here has read have none that are known.
+    /// Says whether all marks of the rows are known, and are values that ClickHouse takes. The marks of rows
+    /// that were not parsed here are not known.
     pub(crate) fn has_sound_marks(&self, marks: &Marks, read: &Gatherable) -> bool {
         let (Rows::Parsed(block), BatchCompatibility::Parsed(present), Some(parsing)) =
             (&read.rows, &read.compatibility, &self.parsing)
@@ -161,7 +164,7 @@ impl Readers {
         }
     }
 
-    /// The table did not get the window that was counted on.
+    /// Notes that repeats are not recognised, since the table did not get the window that was counted on.
     pub(crate) fn no_repeat_is_recognised(&mut self) {
         let parsing = self.parsing.as_mut().map(|reader| &mut reader.destination);
         let passthrough = self.passthrough.as_mut().map(|reader| &mut reader.destination);
@@ -170,12 +173,12 @@ impl Readers {
         all.for_each(|destination| Arc::make_mut(destination).deduplicates = false);
     }
 
-    /// Whether a payload had a field with the name of no column known here.
+    /// Says whether a payload had a field with the name of no column known here.
     pub(crate) fn has_skipped(&self) -> bool {
         self.parsing.as_ref().is_some_and(|parsing| parsing.plan.has_skipped())
     }
 
-    /// Whether payloads are values one after the other, and only who knows the table's types can tell them apart.
+    /// Says whether payloads are values one after the other, which only the table's types can tell apart.
     pub(crate) fn name_no_types(&self) -> bool {
         let named = |parsing: &ParsingReader| {
             matches!(parsing.format.name, "RowBinary" | "RowBinaryWithDefaults" | "RowBinaryWithNames" | "MsgPack")
@@ -183,7 +186,7 @@ impl Readers {
         self.parsing.as_ref().is_some_and(named)
     }
 
-    /// Where payloads go that could not be read.
+    /// Returns a destination for payloads that could not be read.
     pub(crate) fn any_destination(&self) -> &Arc<Destination> {
         let parsing = self.parsing.as_ref().map(|reader| &reader.destination);
         let passthrough = self.passthrough.as_ref().map(|reader| &reader.destination);
@@ -195,7 +198,7 @@ impl Readers {
         self.passthrough.as_ref().expect("this reader has read them")
     }
 
-    /// Where rows go that were read here and have this in common.
+    /// Returns the destination of rows with this batch compatibility.
     pub(crate) fn destination(&self, compatibility: &BatchCompatibility) -> Arc<Destination> {
         match compatibility {
             BatchCompatibility::Parsed(present) => {
@@ -225,8 +228,8 @@ impl Readers {
     }
 }
 
-/// Reasons that lie in the table or the settings. A payload that may simply be wrong is ClickHouse's to refuse, at
-/// once.
+/// Says whether the reason lies in the table or the settings. A payload that may simply be wrong is
+/// ClickHouse's to refuse, at once.
 fn is_no_doubt_of_the_payload(reason: NotParsedReason) -> bool {
     matches!(reason, NotParsedReason::MixedDefaults | NotParsedReason::Setting)
 }

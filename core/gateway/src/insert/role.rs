@@ -1,31 +1,32 @@
-//! What a URL parameter or setting means for an insert: the one table that decides.
+//! Meaning of each URL parameter or setting for an insert: this is the one table that decides.
 
 use super::dedup_settings::is_dedup_setting;
 use crate::clickhouse_settings::is_known_setting;
 
-/// What to do about a parameter of an insert.
+/// Meaning of a parameter for an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Not a setting: says who asks, what, or how the answer is to be framed.
+    /// The parameter is no setting: it says who asks, what, or how the answer is to be framed.
     Request,
-    /// Of this one request alone, such as its place in a log or a trace: no other will have the same.
+    /// The parameter is of this request alone, such as its place in a log or a trace: no other has the same.
     Private,
-    /// Concerns the answer, the log or the effort; what is stored, and with whom, is the same.
+    /// The setting concerns the answer, the log or the effort, and neither the stored rows nor their batch.
     Harmless,
-    /// Says how values become text. That changes what is stored where the table computes something: a DEFAULT, a view.
+    /// The setting says how values become text. It changes the stored rows where the table computes
+    /// something: a DEFAULT, a view.
     Formatting,
-    /// Says whether, how and for how long to gather.
+    /// The setting says whether, how and for how long to gather.
     Gathering,
-    /// Says whether a repeat of the insert is to be recognised.
+    /// The setting says whether a repeat of the insert is to be recognised.
     Deduplication,
-    /// Windrow's own; the backend does not know it.
+    /// The setting is Windrow's own; the backend does not know it.
     Windrow,
-    /// Says what format the data is in; neither probe nor flush carry it, which have a format of their own.
+    /// The setting says what format the data is in. Probe and flush don't carry it: they have their own.
     Query,
-    /// Makes the insert something that can't share a batch: forwarded.
+    /// The setting makes the insert one that can't share a batch: the insert is forwarded.
     Alone,
-    /// Any other setting that is known here: inserts with the same values share a batch and the backend is told. Those
-    /// that change how payloads are read are known to the readers; a setting that nobody here knows may do so, too.
+    /// The setting is any other known one: inserts with the same values share a batch, and the backend is
+    /// told. The readers know the settings that change how payloads are read; an unknown one may do so, too.
     Shape,
 }
 
@@ -59,11 +60,12 @@ pub(crate) fn role(name: &str) -> Role {
     }
 }
 
-/// What an administrator lets users name as they like begins so by default. Nothing but `getSetting` reads it.
+/// Default prefix of settings that an administrator lets users name as they like, for `getSetting` alone.
 const CUSTOM: &str = "SQL_";
 
-/// Of a setting that the backend takes from the INSERT of no rows by which it is asked, and would refuse of the client:
-/// over the native protocol, or for the answer's sake. What is not surely taken is no.
+/// Says whether the backend surely takes this value of a harmless setting. It takes any value with the probe,
+/// the INSERT of no rows, but may refuse it when the client sends it: over the native protocol, or for the
+/// answer's sake. A doubtful value counts as refused.
 pub(super) fn is_surely_taken(name: &str, value: &str) -> bool {
     let is_level = |most: u8| value.parse::<u8>().is_ok_and(|level| level <= most);
     match name {
@@ -93,8 +95,9 @@ fn is_gathering(name: &str) -> bool {
     )
 }
 
-/// A transaction, a session that has to exist, a profile; an answer of another make than ours; how the statement itself
-/// is read, and how large it may be: that of a batch is another one.
+/// Says whether a setting makes an insert one that can't share a batch: a transaction, a session that has to
+/// exist, a profile; an answer of another make than Windrow's; or how the statement itself is read, and how
+/// large it may be, since a batch has another statement.
 fn is_alone(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! An insert's settings, sorted by what each is for.
+//! Settings of an insert, sorted by the purpose of each.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::role::{is_surely_taken, role, Role};
 use crate::admission::{refuse_casts, NotAdmitted, TableSchema, Target, UserContext};
 use crate::forward_reason::ForwardReason;
 
-/// A request's settings by what they are for.
+/// Settings of a request, sorted by their purpose.
 #[derive(Default)]
 pub(super) struct SettingsByRole<'a> {
     gathering: Vec<(&'a str, &'a str)>,
-    /// Sorted by name, one of each.
+    /// Settings that inserts must share to be in one batch, sorted by name, one of each.
     pub(super) shape: Vec<(&'a str, &'a str)>,
-    /// Sorted by name, one of each.
     pub(super) formatting: Vec<(&'a str, &'a str)>,
+    /// Settings that say how values become text, sorted by name, one of each.
     pub(super) query: QuerySettings<'a>,
     pub(super) dedup: DedupSettings<'a>,
     /// Settings that the flush does not carry. ClickHouse is to see them once all the same: it may refuse a name or a
@@ -68,8 +68,8 @@ impl<'a> SettingsByRole<'a> {
         Ok(by_role)
     }
 
-    /// Tells whether a replica is to have the rows of one INSERT before the next one begins, as ClickHouse's own
-    /// asynchronous inserts refuse it.
+    /// Says whether a quorum of replicas is to have the rows of one INSERT before the next one begins, which
+    /// ClickHouse's own asynchronous inserts refuse.
     pub(super) fn asks_for_serial_quorum(&self, user: &UserContext) -> bool {
         const PARALLEL: &str = "insert_quorum_parallel";
         let says_so = self.shape.iter().any(|(name, _)| name.starts_with("insert_quorum"));
@@ -78,7 +78,7 @@ impl<'a> SettingsByRole<'a> {
         says_so && is_serial && !matches!(self.setting("insert_quorum", user), None | Some("0" | "1"))
     }
 
-    /// Tells whether local times mean something else for the session than for the server.
+    /// Says whether local times mean something else for the session than for the server.
     pub(super) fn is_in_another_zone(&self, user: &UserContext) -> bool {
         const ZONE: &str = "session_timezone";
         let mut read = ReadSettings::default();
@@ -89,8 +89,9 @@ impl<'a> SettingsByRole<'a> {
         })
     }
 
-    /// What the profile, over it the request, and over that its protocol say about gathering. Whether to gather at all is
-    /// not the profile's to say: ClickHouse versions differ in their default, and the operator has `[[tables]]` for it.
+    /// Returns the settings about gathering: the protocol's go before the request's, and those before the
+    /// profile's. The profile doesn't decide whether to gather at all: ClickHouse versions differ in their
+    /// default, and the operator has `[[tables]]` for it.
     pub(super) fn requested(
         &self,
         user: &UserContext,
@@ -108,7 +109,7 @@ impl<'a> SettingsByRole<'a> {
         })
     }
 
-    /// Fails with the reason why payloads can't be parsed.
+    /// Makes the reader that parses payloads. Fails with the reason why they can't be parsed.
     pub(super) fn parsing_reader(
         &mut self,
         format: Option<&'static Format>,
@@ -135,7 +136,8 @@ impl<'a> SettingsByRole<'a> {
         Ok(ParsingReader { format, plan, destination, has_to_be_given, takes_any_size: false })
     }
 
-    /// Fails when a setting asks for a way of reading that is not implemented here.
+    /// Collects the settings that payloads are read under. Fails when one asks for a way of reading that is
+    /// not implemented here.
     fn read_settings(&self, format: &Format, user: &UserContext) -> Result<ReadSettings, ForwardReason> {
         let mut read = ReadSettings::of(format);
         read.set_server_version(user.version.major, user.version.minor);
@@ -153,8 +155,9 @@ impl<'a> SettingsByRole<'a> {
         Ok(read)
     }
 
-    /// The settings that the flush has to carry. What only changes how a payload is read has done its work by then,
-    /// unless the table computes something: expressions convert and format values under the same settings.
+    /// Returns the settings that the flush has to carry. A setting that only changes how a payload is read
+    /// has done its work by then, unless the table computes something: expressions convert and format values
+    /// under the same settings.
     fn written_settings(&mut self, format: &Format, computes: bool) -> Vec<(String, String)> {
         let only_read = |name: &str, value: &str| {
             name != "session_timezone" && ReadSettings::of(format).set(name, value) == SettingEffect::Applied
@@ -176,8 +179,8 @@ impl<'a> SettingsByRole<'a> {
         })
     }
 
-    /// A batch is all or nothing because ClickHouse takes it as one block. Its asynchronous inserts switch this off as
-    /// well.
+    /// Switches `use_strict_insert_block_limits` off, as ClickHouse's asynchronous inserts do: a batch is all
+    /// or nothing because ClickHouse takes it as one block.
     pub(super) fn ask_for_one_block(&mut self, user: &UserContext) {
         const LIMITS: &str = "use_strict_insert_block_limits";
         if self.setting(LIMITS, user).is_some_and(|value| value != "0") {
@@ -187,8 +190,8 @@ impl<'a> SettingsByRole<'a> {
         }
     }
 
-    /// Lets ClickHouse recognise the batch when it comes again, also behind views. What the insert itself says of views
-    /// is about a repeat of its own, which is known here.
+    /// Lets ClickHouse recognise the batch when it comes again, also behind views. The insert's own setting
+    /// for views is about a repeat of the insert, which is recognised here.
     pub(super) fn let_it_be_recognised(&mut self, user: &UserContext, has_views: bool) {
         let switches_off =
             |(name, value): &&mut (&str, &str)| *name == THROUGH_VIEWS && matches!(*value, "0" | "false");
@@ -201,7 +204,7 @@ impl<'a> SettingsByRole<'a> {
         self.shape.sort_unstable();
     }
 
-    /// A setting that changes what is written, as it is for this insert.
+    /// Returns the value that a setting which changes the written rows has for this insert.
     fn setting<'s>(&'s self, name: &str, user: &'s UserContext) -> Option<&'s str> {
         let here = self.shape.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         here.or_else(|| user.setting(name))
@@ -212,7 +215,7 @@ impl<'a> SettingsByRole<'a> {
         schema.is_partitioned().then(|| Partitioning { key, max_per_insert: self.max_partitions(user) })
     }
 
-    /// What bounds the partitions of a batch; an insert that is refused for its own number of them is not concerned.
+    /// Returns the bound of a batch's partitions. An insert that has too many by itself is refused anyway.
     fn max_partitions(&self, user: &UserContext) -> Option<u64> {
         let max: u64 = self.setting("max_partitions_per_insert_block", user)?.parse().ok()?;
         let throws = self.setting("throw_on_max_partitions_per_insert_block", user) != Some("0");
@@ -220,7 +223,7 @@ impl<'a> SettingsByRole<'a> {
     }
 }
 
-/// The last of a name counts.
+/// Keeps the last setting of each name, and sorts the settings by name.
 fn keep_the_last(settings: &mut Vec<(&str, &str)>) {
     settings.reverse();
     settings.sort_by_key(|(name, _)| *name);

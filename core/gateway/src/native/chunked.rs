@@ -1,8 +1,8 @@
-//! A connection whose packets are in chunks, for whoever reads and writes packets.
+//! A connection whose packets are in chunks, as a stream of packets.
 //!
-//! What is written at a time, up to [`MAX_BYTES`], goes out as one packet of that framing. So an end says that something is there
-//! to be read, not that a packet has ended: results that are passed on unread have ends that nobody here knows. ClickHouse and
-//! its clients read chunks as a stream.
+//! The bytes of one write, up to [`MAX_BYTES`], are sent as one chunked packet. So the end of a chunked
+//! packet says that something is there to be read, not that a packet has ended: results that are passed on
+//! unread have ends that nobody here knows. ClickHouse and its clients read chunks as a stream.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub(super) struct Reader {
 pub(super) struct Writer {
     half: WriteHalf,
     unsent: Vec<u8>,
-    /// So much of it has been sent.
+    /// Number of bytes of `unsent` that have been sent.
     sent: usize,
 }
 

@@ -17,13 +17,13 @@ use crate::forward_reason::ForwardReason;
 use crate::insert::Summary;
 use crate::statement::{outline, Changes, Learnt, Passage, RowRemoval, StatementContext, LOOKED_THROUGH_BYTES};
 
-/// So much is kept of what SET has said. More is the backend's to know.
+/// Limit of the bytes of settings from SET that are kept. A session with more of them is left to the backend.
 const MAX_SET_BYTES: usize = 16 * 1024;
 
-/// Statement that is forwarded to the backend's native port.
+/// A statement that is forwarded to the backend's native port.
 struct Forwarded<'q> {
     query: &'q Query,
-    /// Bytes of its packet.
+    /// Length of its packet, in bytes.
     length: usize,
     changes: Changes,
     /// Settings that Windrow adds.
@@ -32,14 +32,14 @@ struct Forwarded<'q> {
     purpose: Purpose,
     /// Settings of a plain SET: later inserts have them as well.
     set: Option<Vec<(String, String)>>,
-    /// The session was changed before it.
+    /// Says whether the session was changed before this statement.
     was_changed: bool,
-    /// Something of it may stay where it fails.
+    /// Says whether the statement may leave something behind where it fails.
     may_leave_something: bool,
 }
 
 impl Session<'_> {
-    /// Forwards a statement and passes its answer on. `statement`: as it was parsed, if it was.
+    /// Forwards a statement and passes its answer on. `statement` is its parsed form, if it was parsed.
     pub(super) async fn forward(
         &mut self,
         query: &Query,
@@ -93,8 +93,8 @@ impl Session<'_> {
         self.forward_natively(forwarded).await
     }
 
-    /// Tells whether a statement is about tables that the gateway has and the backend doesn't. Behind USE, roles and temporary
-    /// tables its other names could mean something else there.
+    /// Says whether a statement reads tables that the gateway has and the backend doesn't. After USE, roles and
+    /// temporary tables, its other names could mean something else there: the answer is then false.
     fn reads_own_tables(&self, query: &Query) -> bool {
         let is_whole = query.stage == windrow_clickhouse::native::STAGE_COMPLETE;
         if self.is_changed || !is_whole || !self.state.backend.takes_requests() {
@@ -104,7 +104,7 @@ impl Session<'_> {
         own.usage == OwnTableUse::Reads && !own.references.is_empty()
     }
 
-    /// Start of the text, as much as is looked through.
+    /// Returns the start of the text, as much as is looked through.
     fn start_of(&self, query: &Query) -> &[u8] {
         let text = &self.wire.input[query.text.clone()];
         &text[..text.len().min(LOOKED_THROUGH_BYTES)]
@@ -221,7 +221,8 @@ impl Session<'_> {
         Ok(answered?)
     }
 
-    /// Keeps what a plain SET says. More than may be kept is the backend's to know, with all that comes behind it.
+    /// Keeps the settings of a plain SET. If they are too many, the session with all that follows is left to
+    /// the backend.
     fn keep_settings(&mut self, set: Vec<(String, String)>) {
         self.settings.retain(|(name, _)| set.iter().all(|(other, _)| other != name));
         self.settings.extend(set);

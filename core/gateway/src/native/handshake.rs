@@ -1,4 +1,4 @@
-//! How a connection begins: who the client is, and what it is told of the server.
+//! The start of a connection: who the client is, and what the client is told of the server.
 
 use std::time::Duration;
 
@@ -16,29 +16,30 @@ use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
-/// How long a client may take to say who it is.
+/// Time that a client may take to say who it is.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// Users that are none: other ways to say who somebody is.
+/// User names that stand for no user, but for another way of authentication.
 const INTERSERVER: &str = " INTERSERVER SECRET ";
 const SSH_KEYS: &str = " SSH KEY AUTHENTICATION ";
 const JWT: &str = " JWT AUTHENTICATION ";
-/// What newer ClickHouses answer for the two protocols of servers among each other; no client uses it.
+/// Version of a protocol between servers, as newer ClickHouses send it; no client uses it.
 const UNUSED_VERSION: u64 = 0;
 
-/// A client that is known.
+/// A client whose account is known.
 pub(crate) struct Client {
-    /// As the backend is to hear it.
+    /// The client's Hello, as the backend is to get it.
     pub(super) hello: ClientHello,
     pub(super) credentials: Credentials,
-    /// What both sides write.
+    /// The revision of the protocol that both sides write.
     pub(crate) revision: u64,
-    /// The backend can't be reached natively.
+    /// Says whether the backend can't be reached natively.
     pub(super) is_over_http: bool,
-    /// The backend's side, once it was needed.
+    /// The backend's side of the connection, once it was needed.
     pub(super) upstream: Option<Upstream>,
 }
 
-/// `None`: there is nobody to serve. What there was to say has been said.
+/// Reads and answers a client's Hello. Returns `None` if nothing is left to do for the client: the client was refused,
+/// has gone, or was served by the backend alone.
 pub(super) async fn shake_hands(state: &State, peer: &Peer, wire: &mut Wire) -> Option<Client> {
     let startup = tokio::time::timeout(HELLO_TIMEOUT, wire.parse(0, Startup::read)).await.ok()?.ok()?;
     let (hello, length) = match startup {
@@ -143,13 +144,13 @@ async fn greet(state: &State, peer: &Peer, wire: &mut Wire, mut hello: ClientHel
     Some(Client { hello, credentials, revision, is_over_http, upstream: None })
 }
 
-/// What is said of the server.
+/// The server as the client is told of it.
 struct Introduction {
     hello: ServerHello,
     is_over_http: bool,
 }
 
-/// As the backend says it natively, or what is known of it from HTTP.
+/// Returns the backend's native introduction, or what is known of the backend from HTTP.
 async fn introduction(state: &State, key: &UserKey) -> Introduction {
     if let Some(ClickHouse { client, native: Some(native), .. }) = state.backend.clickhouse() {
         let asked = async { Ok(native.introduction(&client.endpoint().credentials).await) };
@@ -173,7 +174,7 @@ async fn introduction(state: &State, key: &UserKey) -> Introduction {
     Introduction { hello, is_over_http: true }
 }
 
-/// What differs from ClickHouse's defaults for this user: some clients go by it.
+/// Returns the settings that differ from ClickHouse's defaults for this user: some clients go by them.
 fn settings_of_user(state: &State, key: &UserKey) -> Vec<Setting> {
     let Some(user) = state.admission.known_user(key) else { return Vec::new() };
     let settings = user.changed_settings.iter();
@@ -192,7 +193,7 @@ async fn or_refuse<T>(wire: &mut Wire, result: Result<T, NotConnected>) -> Optio
     }
 }
 
-/// Nothing comes after it.
+/// Refuses the client. Nothing comes after that.
 async fn refuse<T>(wire: &mut Wire, refusal: &Refusal) -> Option<T> {
     let mut out = Vec::new();
     exception(&mut Answer { out: &mut out, revision: revision::OLDEST, is_compressed: false }, refusal);
@@ -200,7 +201,7 @@ async fn refuse<T>(wire: &mut Wire, refusal: &Refusal) -> Option<T> {
     None
 }
 
-/// The backend alone serves this client.
+/// Leaves the client to the backend alone.
 async fn pass_on<T>(
     state: &State,
     peer: &Peer,
@@ -223,7 +224,7 @@ async fn pass_on<T>(
     None
 }
 
-/// For the backend's side of a client's session.
+/// Opens the backend's side of a client's session.
 pub(super) async fn upstream_of(
     clickhouse: &ClickHouse,
     client: &Client,

@@ -1,5 +1,6 @@
-//! An insert over the native protocol: a candidate is made of the statement, taken through the stages of [`crate::insert`], and
-//! answered. Its rows stand in the statement's text, or come as blocks; then nothing of it is stored before the last has come.
+//! An insert over the native protocol: a candidate is made of the statement, taken through the stages of
+//! [`crate::insert`], and answered. Its rows stand in the statement's text, or come as blocks; then nothing
+//! of the insert is stored before the last block.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,30 +23,31 @@ use crate::insert::{
 };
 use crate::statement::{outline, Passage, StatementContext, LOOKED_THROUGH_BYTES};
 
-/// An insert, and what was worked out for it: another whose Query packet has the same bytes needs nothing but its rows read.
+/// An insert, with the results for it: another insert with the same bytes in its Query packet needs only its
+/// rows read.
 pub(super) struct LatestQuery {
-    /// Behind the query id.
+    /// Bytes of the Query packet behind the query id.
     packet: Vec<u8>,
     id_bytes: usize,
     pub(super) query: Query,
     statement: InsertStatement,
     table: TableName,
     prepared: Arc<Prepared>,
-    /// What the client is told before its rows.
+    /// Packets that the client is sent before its rows.
     header: Vec<u8>,
 }
 
-/// Longer statements are looked at each time.
+/// Longest Query packet that is kept. Longer statements are looked at each time.
 const MAX_LATEST_BYTES: usize = 16 * 1024;
 
 /// An insert as it came.
 pub(super) struct SentInsert<'q> {
     pub(super) query: &'q Query,
     pub(super) context: &'q StatementContext<'q>,
-    /// Where its Query packet ends, and the tables beside it, which nobody sends with an insert.
+    /// The position at which its Query packet ends, with the tables beside it, which nobody sends with an insert.
     pub(super) length: usize,
     pub(super) statement: &'q InsertStatement,
-    /// Whether its rows stand in its text.
+    /// Says whether its rows stand in its text.
     pub(super) is_text: bool,
 }
 
@@ -54,7 +56,7 @@ struct RowsOfStatement<'r, 's, 'q> {
     session: &'r mut Session<'s>,
     sent: &'q SentInsert<'q>,
     origin: Origin<'q>,
-    /// What its client is told before the rows; of a repeat it is known.
+    /// Packets that the client is sent before the rows. They are known for a repeat.
     header: Option<Cow<'q, [u8]>>,
     prepared: Option<Arc<Prepared>>,
     come: Result<ReceivedRows, Closed>,
@@ -117,7 +119,7 @@ impl RowSource for RowsOfStatement<'_, '_, '_> {
 }
 
 impl Session<'_> {
-    /// The longest insert that is read into memory. DuckDB gets none past the gateway.
+    /// Returns the length of the longest insert that is read into memory. DuckDB gets none past the gateway.
     pub(super) fn max_insert_bytes(&self) -> usize {
         match self.state.backend.takes_requests() {
             true => self.state.options.settings.get().http.max_decompressed_bytes,
@@ -175,14 +177,14 @@ impl Session<'_> {
         outcome
     }
 
-    /// A Query packet behind its id, by which it is known again.
+    /// Returns the part of a Query packet behind its id, by which the packet is known again.
     fn packet_of(&self, query: &Query, length: usize) -> Option<Vec<u8>> {
         let mut input = Input::new(&self.wire.input);
         input.varint().and_then(|_| input.bytes(query.id.len(), "the query id")).ok()?;
         (length <= MAX_LATEST_BYTES).then(|| self.wire.input[input.at()..length].to_vec())
     }
 
-    /// What was worked out for the insert before, if the next packet is the same as its.
+    /// Takes the results for the insert before, if the next packet is the same as that insert's.
     pub(super) fn same_again(&mut self) -> Option<LatestQuery> {
         let input = &self.wire.input;
         let latest = self.latest.take_if(|latest| {
@@ -197,7 +199,7 @@ impl Session<'_> {
         (holds && !self.is_changed).then_some(latest)
     }
 
-    /// The insert before, with other rows.
+    /// Handles the insert before with other rows.
     pub(super) async fn repeat(&mut self, mut latest: LatestQuery, origin: Origin<'_>) -> Result<(), Closed> {
         let mut input = Input::new(&self.wire.input);
         let id = input.varint().and_then(|_| input.text(latest.id_bytes, "the query id"));
@@ -226,7 +228,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Ends an insert whose rows have come, or about which it is known that they are not gathered.
+    /// Ends an insert whose rows have come, or that is known not to be gathered.
     async fn finish(
         &mut self,
         sent: &SentInsert<'_>,
@@ -241,7 +243,7 @@ impl Session<'_> {
         }
     }
 
-    /// What tells the client which columns it is to send.
+    /// Returns the packets that tell the client which columns it must send.
     fn header(&self, sent: &SentInsert<'_>, prepared: &Prepared) -> Option<Vec<u8>> {
         Some(self.header_with(sent, &prepared.grounds.schema.description(), &prepared.header()?))
     }
@@ -257,12 +259,12 @@ impl Session<'_> {
         out
     }
 
-    /// Whether the client counts on a packet of counters for each of its blocks.
+    /// Says whether the client counts on a packet of counters for each of its blocks.
     pub(super) fn tells_events(&self, query: &Query) -> bool {
         query.is_initial && self.client.revision >= revision::PROFILE_EVENTS_IN_INSERT
     }
 
-    /// Hands the rows over, waits for the outcome, and tells it.
+    /// Hands the rows over, waits for the outcome, and tells the client.
     async fn gather(
         &mut self,
         sent: &SentInsert<'_>,
@@ -347,7 +349,7 @@ impl Session<'_> {
         self.relay_insert(sent, reason, come).await
     }
 
-    /// The connection goes on, if nothing of the insert can still come.
+    /// Refuses an insert. The connection goes on if nothing of the insert can still come.
     async fn refuse_insert(
         &mut self,
         sent: &SentInsert<'_>,
@@ -362,7 +364,7 @@ impl Session<'_> {
         }
     }
 
-    /// The insert as it came is the backend's.
+    /// Passes the insert on to the backend as it came.
     async fn relay_insert(
         &mut self,
         sent: &SentInsert<'_>,
@@ -456,7 +458,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes what has not come yet of an insert that is not passed on as it comes.
+    /// Takes the rest of an insert that is not passed on as it comes.
     async fn rest_of(
         &mut self,
         sent: &SentInsert<'_>,
@@ -485,7 +487,7 @@ impl Session<'_> {
         self.rows(sent, self.max_insert_bytes(), RowShape::default(), &header).await
     }
 
-    /// What has come of a statement, up to `end`, with other settings: without Windrow's own, and with these.
+    /// Takes the bytes of a statement, up to `end`, without Windrow's own settings and with these additions.
     pub(super) fn without_own_settings(
         &mut self,
         query: &Query,
@@ -540,7 +542,8 @@ impl SentInsert<'_> {
         }
     }
 
-    /// Whether its client is to see what the server logs of it. (Of what is fatal nothing is left to be told.)
+    /// Says whether the client wants to see the server's log of the insert. (After a fatal error there is
+    /// nothing to tell.)
     fn wants_logs(&self) -> bool {
         self.setting("send_logs_level").is_some_and(|level| !matches!(level, "none" | "fatal"))
     }
@@ -550,7 +553,7 @@ impl SentInsert<'_> {
     }
 }
 
-/// Nothing is left of a statement but blanks and its end.
+/// Says whether only blanks and the end of a statement are left.
 fn is_blank(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';')
 }

@@ -1,8 +1,9 @@
-//! Statements for a backend whose native port can't be had: they go over HTTP, and their results come as blocks of the client's own
-//! revision, which become its packets. So does a statement that reads tables which only the gateway has: they go with it.
+//! Statements for a backend without a native port that can be had: they are sent over HTTP, and their results
+//! come as blocks of the client's own revision, which become its packets. A statement that reads tables which
+//! only the gateway has is sent in the same way, with these tables.
 //!
-//! What is missing then: progress, logs, totals and extremes, tables that go along with a statement, and results of types whose
-//! values' end can't be found (some states of aggregate functions).
+//! The client then misses: progress, logs, totals and extremes, tables that go along with a statement, and
+//! results of types whose values have ends that can't be found (some states of aggregate functions).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -27,17 +28,17 @@ use crate::error::Refusal;
 use crate::insert::{Receiver, StatementOptions, Summary};
 use crate::statement::{Changes, Passage, StatementContext};
 
-/// How long a statement may run without a word. The client's own patience is shorter, or endless.
+/// Time that a statement may run without a word from the backend. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
-/// Of a column that is sparse.
+/// Limit of the bytes of a sparse column.
 const MAX_COLUMN_BYTES: usize = 1 << 30;
-/// Stands in front of an error behind rows.
+/// Mark that stands in front of an error behind rows.
 const MARK: &[u8] = b"\r\n__exception__";
 const NO_TABLES: &str =
     "Tables that go along with a statement, and the parts of statements that servers ask each other \
      for, need the backend's native port (see `backend_native.address`), and can't go with Windrow's own tables";
 
-/// Whom a statement is posted to.
+/// The server that a statement is posted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Through {
     Backend,
@@ -45,7 +46,7 @@ pub(crate) enum Through {
     Gateway(GatewayId),
 }
 
-/// A statement beside its text.
+/// A statement that is sent over HTTP, but for its text.
 #[derive(Clone, Copy)]
 pub(crate) struct Posted<'p> {
     pub(crate) context: &'p StatementContext<'p>,
@@ -53,21 +54,21 @@ pub(crate) struct Posted<'p> {
     /// Settings that Windrow adds.
     pub(crate) additions: &'p [(&'static str, &'static str)],
     pub(crate) through: Through,
-    /// Outside of a session.
+    /// The purpose that decides the replica, outside of a session.
     pub(crate) purpose: Purpose,
-    /// It may read tables that the gateway has and the backend doesn't.
+    /// Says whether the statement may read tables that the gateway has and the backend doesn't.
     pub(crate) reads_own_tables: bool,
 }
 
 impl<'p> Posted<'p> {
-    /// For the backend, with nothing added.
+    /// Makes a statement for the backend, with nothing added.
     pub(super) fn new(context: &'p StatementContext<'p>, query: &'p Query) -> Posted<'p> {
         let (through, purpose) = (Through::Backend, Purpose::Statement);
         Posted { context, query, additions: &[], through, purpose, reads_own_tables: false }
     }
 }
 
-/// Why there is no whole answer.
+/// The reason why there is no whole answer.
 pub(crate) enum Failure {
     Refused(Refusal),
     Cancelled,
@@ -95,7 +96,7 @@ pub(crate) async fn wait_for<T>(
 }
 
 impl Session<'_> {
-    /// Whether the backend is spoken to over HTTP alone.
+    /// Says whether the backend is spoken to over HTTP alone.
     pub(super) fn is_over_http(&self) -> bool {
         self.client.is_over_http || !self.state.backend.takes_requests()
     }
@@ -156,11 +157,11 @@ impl Session<'_> {
         self.state.cluster.as_ref().map(|cluster| cluster.gateway(owner))
     }
 
-    /// Sends a statement whose answer is only whether it was done.
+    /// Sends a statement whose answer is only whether it was executed.
     pub(super) async fn post(&mut self, posted: Posted<'_>, body: &[&[u8]]) -> Result<(), Refusal> {
         let state = self.state;
         if let (Backend::Sql(backend), Through::Backend) = (&state.backend, posted.through) {
-            let ran = self.run_on_sql(backend, posted, &body.concat(), &Changes::default(), true).await;
+            let ran = self.run_on_sql(&**backend, posted, &body.concat(), &Changes::default(), true).await;
             return ran.map_err(|failure| match failure {
                 Failure::Refused(refusal) => refusal,
                 Failure::Cancelled | Failure::Closed => Refusal::backend_lost("its client has gone"),
@@ -180,7 +181,7 @@ impl Session<'_> {
         }
     }
 
-    /// A table as this session sees it.
+    /// Returns a table as this session sees it.
     pub(super) async fn described_over_http(&self, query: &Query, table: &TableName) -> Option<TableSchema> {
         let database = table.database.iter().map(|database| windrow_sql::backquote(database) + ".");
         let name = database.collect::<String>() + &windrow_sql::backquote(&table.table);
@@ -194,7 +195,7 @@ impl Session<'_> {
         Some(TableSchema::described(answer.text()))
     }
 
-    /// What tells the client which columns it is to send, of an insert that is not admitted.
+    /// Returns the packets that tell the client which columns it must send, for an insert that is not admitted.
     pub(super) async fn header_of_table(&self, sent: &SentInsert<'_>) -> Option<Vec<u8>> {
         let statement = sent.statement;
         let table = statement.table.resolve(|parameter| sent.context.options.query_parameter(parameter))?;
@@ -216,7 +217,7 @@ impl Session<'_> {
         Some(self.header_with(sent, &schema.description(), &columns))
     }
 
-    /// Sends it over HTTP, and tells what came of it.
+    /// Sends an insert over HTTP, and tells the client its outcome.
     pub(super) async fn insert_over_http(
         &mut self,
         sent: &SentInsert<'_>,
@@ -246,8 +247,8 @@ impl Session<'_> {
         }
     }
 
-    /// Takes a statement out of the input that nothing goes along with. `None`: its client has been told why not, or has
-    /// cancelled it.
+    /// Takes a statement out of the input that has no tables beside it. Returns `None` if its client has been
+    /// told why that can't be, or has cancelled the statement.
     async fn statement_alone(&mut self, query: &Query, length: usize) -> Result<Option<Vec<u8>>, Closed> {
         let refusal = || Refusal::statement(ErrorCode::NOT_IMPLEMENTED, NO_TABLES.to_owned());
         let (end, has_tables) = match self.tables_beside(query, length).await? {
@@ -267,7 +268,7 @@ impl Session<'_> {
         Ok(Some(text))
     }
 
-    /// An insert without data of its own.
+    /// Sends an insert without data of its own to its owner.
     pub(super) async fn statement_to_owner(&mut self, posted: Posted<'_>, length: usize) -> Result<(), Closed> {
         let query = posted.query;
         let Some(text) = self.statement_alone(query, length).await? else { return Ok(()) };
@@ -277,7 +278,7 @@ impl Session<'_> {
         }
     }
 
-    /// Runs a statement that is no insert, and passes its result on. Whether it was done.
+    /// Runs a statement that is no insert, and passes its result on. Returns whether it was executed.
     pub(super) async fn forward_over_http(
         &mut self,
         posted: Posted<'_>,
@@ -293,7 +294,7 @@ impl Session<'_> {
         let state = self.state;
         let ran = match &state.backend {
             Backend::ClickHouse(_) => self.run_over_http(posted, text, changes, has_to_be_known).await,
-            Backend::Sql(backend) => self.run_on_sql(backend, posted, text, changes, has_to_be_known).await,
+            Backend::Sql(backend) => self.run_on_sql(&**backend, posted, text, changes, has_to_be_known).await,
         };
         // Before the client is told, who may have gone.
         self.state.conclude(passage, ran.is_ok()).await;
@@ -371,7 +372,7 @@ impl Session<'_> {
     }
 }
 
-/// The statement with blocks behind it: in place of what stands behind its table, columns and settings.
+/// Returns the statement with FORMAT Native in place of anything behind its table, columns and settings.
 fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {
     let start = String::from_utf8_lossy(&text[..statement.data_start.min(text.len())]);
     let start = start.trim_end_matches(|char: char| char.is_whitespace() || char == ';');
@@ -383,7 +384,7 @@ fn with_native_format(text: &[u8], statement: &InsertStatement) -> Vec<u8> {
     format!("{} FORMAT Native", &start[..kept]).into_bytes()
 }
 
-/// A client's statement without a FORMAT at its end: native clients do what it says themselves.
+/// Returns a client's statement without a FORMAT at its end: native clients write their results in it themselves.
 fn without_format(text: &[u8]) -> &[u8] {
     let Ok(statement) = std::str::from_utf8(text) else { return text };
     let tokens = tokens(Dialect::ClickHouse, statement);
@@ -402,13 +403,13 @@ fn without_format(text: &[u8]) -> &[u8] {
 pub(crate) struct Blocks {
     reader: BlockReader,
     is_compressed: bool,
-    /// Read, and not taken yet.
+    /// Bytes that have come and are not read yet.
     input: Vec<u8>,
     /// The block that is coming in.
     block: Vec<u8>,
     scratch: Vec<u8>,
     inside: bool,
-    /// Packets.
+    /// Packets for the client.
     pub(crate) out: Vec<u8>,
 }
 
@@ -473,7 +474,7 @@ impl Blocks {
         self.block.clear();
     }
 
-    /// An error that came behind rows.
+    /// Returns the error that came behind rows, if there is one.
     fn exception(&self) -> Option<Refusal> {
         let at = self.input.windows(MARK.len()).position(|window| window == MARK)?;
         let rest = &self.input[at..];

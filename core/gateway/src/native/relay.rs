@@ -1,8 +1,9 @@
-//! What is the backend's: its bytes in both directions, as they come.
+//! The relay of statements that are the backend's: bytes in both directions, as they come.
 //!
-//! A packet says nowhere how long it is, and results have types that nobody here knows the end of. So they are not looked into:
-//! the client says by its next statement that it has read the answer to the one before. Only where the outcome has to be known is
-//! an answer read packet by packet, and those answers have no such types: of an INSERT, and of statements that change tables.
+//! A packet does not say how long it is, and results have types whose ends nobody here knows. So results are
+//! not looked into: with its next statement, the client shows that it has read the answer to the one before.
+//! An answer is read packet by packet only where the outcome has to be known: for an INSERT, and for
+//! statements that change tables. Those answers have no such types.
 
 use std::io;
 
@@ -12,26 +13,27 @@ use windrow_http::{Pass, ReadHalf, WriteHalf};
 
 use super::wire::{read_more, Wire};
 
-/// How a statement ended, as the backend says.
+/// The end of a statement, as the backend says.
 #[derive(Debug)]
 pub(super) enum Ended {
     Done,
-    /// `in_rows`: the client has been told what to send, and may be in the middle of it.
+    /// The statement failed. `in_rows` says whether the client has been told what to send, and may be in the
+    /// middle of it.
     Failed {
         in_rows: bool,
     },
-    /// Something came whose end can't be found. From here on nothing is looked into.
+    /// A packet came whose end can't be found. From here on nothing is looked into.
     Unreadable,
 }
 
-/// What lies between a client and the backend, in each direction.
+/// The bytes that are between a client and the backend, in each direction.
 #[derive(Default)]
 pub(super) struct RelayState {
     pub(super) up: Pass,
     pub(super) down: Pass,
 }
 
-/// Both directions, until one of them ends.
+/// Passes bytes on in both directions, until one of them ends.
 pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire, between: &mut RelayState) {
     if client.send(&std::mem::take(&mut upstream.input)).await.is_err() {
         return;
@@ -42,7 +44,7 @@ pub(super) async fn splice(client: &mut Wire, upstream: &mut Wire, between: &mut
     }
 }
 
-/// What of an answer the client has had already, from the gateway.
+/// The part of an answer that the client has had already, from the gateway.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct AnsweredPart {
     pub(super) header: bool,
@@ -50,7 +52,7 @@ pub(super) struct AnsweredPart {
 }
 
 impl AnsweredPart {
-    /// Whether the packet is one of those.
+    /// Says whether the client has had the packet already, and counts it off.
     fn it(&mut self, kind: u64) -> bool {
         match kind {
             server::TABLE_COLUMNS => self.header,
@@ -64,17 +66,17 @@ impl AnsweredPart {
     }
 }
 
-/// How an answer is read.
+/// The form in which an answer is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
     pub(super) revision: u64,
     pub(super) is_compressed: bool,
 }
 
-/// An answer up to its end.
+/// The outcome of an answer that has come to its end.
 pub(super) struct Answered {
     pub(super) ended: Ended,
-    /// The end of it, which the client has not been sent yet.
+    /// The end of the answer, which the client has not been sent yet.
     pub(super) last: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What the gateway itself answers on a native connection.
+//! The gateway's own answers on a native connection.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,14 +8,14 @@ use windrow_clickhouse::ErrorCode;
 use crate::error::Refusal;
 use crate::insert::Summary;
 
-/// As a native client shows it: the code's name and the server's version are put there by the client.
+/// Writes an error for a native client, which adds the code's name and the server's version itself.
 pub(super) fn exception(answer: &mut Answer<'_>, refusal: &Refusal) {
     let line = refusal.line("");
     let text = line.strip_prefix(&format!("Code: {}. ", refusal.code)).unwrap_or(&line);
     answer.exception(refusal.code, without_name(text));
 }
 
-/// Without the name of the code, as in `... (UNKNOWN_TABLE)`.
+/// Returns the text without the name of the code, as in `... (UNKNOWN_TABLE)`.
 fn without_name(text: &str) -> &str {
     let is_name = |name: &str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
@@ -27,7 +27,7 @@ fn without_name(text: &str) -> &str {
     }
 }
 
-/// Bytes that can't be read: what ClickHouse would call them.
+/// Makes the error for bytes that can't be read, as ClickHouse would call it.
 pub(super) fn misread(fault: &Fault) -> Refusal {
     use windrow_compression::DecompressError;
     let (code, text) = match fault {
@@ -47,7 +47,7 @@ pub(super) fn misread(fault: &Fault) -> Refusal {
     Refusal::statement(code, text)
 }
 
-/// Of an insert's rows, all of which are counted when the last has been taken.
+/// Returns the counters of an insert's rows, all of which are counted when the last has been taken.
 pub(super) fn counters(summary: &Summary, is_async: bool) -> Vec<Counter<'static>> {
     let value = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let counter = |name, number| Counter { name, value: value(number) };

@@ -10,11 +10,11 @@ use crate::data::Room;
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 
-/// What has come of an insert's rows, and what the client has been told meanwhile.
+/// The rows of an insert that have come, and the part of the answer that the client has had meanwhile.
 #[derive(Default)]
 pub(super) struct ReceivedRows {
     pub(super) had: AnsweredPart,
-    /// Where the last packet of it ends, if all of it has come.
+    /// The position at which the last packet of the insert ends, if all of it has come.
     pub(super) end: Option<usize>,
     /// The blocks, as a payload in the format Native.
     pub(super) payload: Vec<u8>,
@@ -22,18 +22,18 @@ pub(super) struct ReceivedRows {
 }
 
 impl ReceivedRows {
-    /// Of an insert whose rows stand in its text.
+    /// Makes the result for an insert whose rows stand in its text.
     pub(super) fn with_text(end: usize) -> ReceivedRows {
         ReceivedRows { end: Some(end), ..ReceivedRows::default() }
     }
 }
 
-/// Why there are no rows of an insert.
+/// The reason why there are no rows of an insert.
 pub(super) enum NoRows {
     Closed,
-    /// The client has changed its mind, or has been told why not.
+    /// The client has cancelled the insert, or has been told why it is refused.
     Ended,
-    /// They can't be kept or read here. The backend gets what has come, and what still comes.
+    /// The rows can't be kept or read here. The backend gets those that have come, and those that still come.
     Forward(ForwardReason, ReceivedRows),
 }
 
@@ -43,17 +43,17 @@ impl From<Closed> for NoRows {
     }
 }
 
-/// Blocks that are being taken.
+/// The state of blocks that are being taken.
 struct Reading {
     reader: DataReader,
-    /// Where in what has come the next packet begins.
+    /// The position in the input at which the next packet begins.
     at: usize,
     /// The blocks, as a payload in the format Native.
     out: Vec<u8>,
     room: Room,
-    /// So many bytes of that, and no more.
+    /// Limit of the bytes of `out`.
     limit: usize,
-    /// What has been read stays: it may have to go to the backend as it came.
+    /// Says whether bytes that were read stay in the input: they may have to go to the backend as they came.
     keeps: bool,
 }
 
@@ -63,26 +63,26 @@ impl Reading {
         Reading { reader, at, out: Vec::new(), room: Room::default(), limit, keeps: true }
     }
 
-    /// Blocks of which nothing is needed, however many they are.
-    /// A column takes no more than `limit`.
+    /// Makes the state for blocks that are not needed, however many they are. A column takes no more than
+    /// `limit`.
     fn passing_over(revision: u64, is_compressed: bool, limit: usize) -> Reading {
         let reader = DataReader::new(revision, is_compressed, limit).discarding();
         Reading { reader, keeps: false, ..Reading::new(revision, is_compressed, 0, limit) }
     }
 }
 
-/// What came between a statement and the empty block behind it.
+/// The tables that came between a statement and the empty block behind it.
 pub(super) enum ExternalTables {
     Whole {
         end: usize,
         has_tables: bool,
     },
     Unreadable,
-    /// The statement too: the client has heard so.
+    /// The client has cancelled the statement, too, and has its answer.
     Cancelled,
 }
 
-/// What came next of an insert.
+/// The outcome of reading an insert's next packet.
 enum Step {
     Block(BlockEnd),
     /// A value that a server has worked out for a statement.
@@ -94,7 +94,8 @@ enum Step {
 }
 
 impl Session<'_> {
-    /// The longest insert as it comes, compressed or not. One that nobody else takes is bounded by what it unpacks to.
+    /// Returns the length of the longest insert as it comes, compressed or not. An insert that no other
+    /// server takes is bounded by what it unpacks to.
     fn max_packed_bytes(&self) -> usize {
         match self.is_over_http() {
             true => self.max_insert_bytes(),
@@ -164,7 +165,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes the next packet. Its bytes stay where they are, unless none are kept.
+    /// Takes the next packet. Its bytes stay in the input, unless none are kept.
     async fn step(&mut self, reading: &mut Reading) -> Result<Step, Closed> {
         let max_packed = self.max_packed_bytes();
         let Reading { reader, at, out, room, limit, keeps } = reading;
@@ -208,7 +209,8 @@ impl Session<'_> {
         }
     }
 
-    /// Takes the rows of an insert that is stored already, however many they are. `had` is what the client was told of them.
+    /// Takes the rows of an insert that is stored already, however many they are. `had` is the part of
+    /// the answer that the client has had.
     pub(super) async fn pass_over(
         &mut self,
         sent: &SentInsert<'_>,
@@ -232,7 +234,7 @@ impl Session<'_> {
         }
     }
 
-    /// Answers what is no block. `at` is where it ends.
+    /// Answers a packet that is no block. `at` is the position at which it ends.
     async fn without_rows(&mut self, is_compressed: bool, step: Step, at: usize) -> Result<NoRows, Closed> {
         let refusal = match step {
             Step::Cancel => {

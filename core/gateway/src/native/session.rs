@@ -26,45 +26,45 @@ use crate::insert::{Origin, StatementOptions};
 use crate::state::State;
 use crate::statement::StatementContext;
 
-/// How long a connection may lie idle: ClickHouse's `idle_connection_timeout`.
+/// Time that a connection may lie idle: ClickHouse's `idle_connection_timeout`.
 const IDLE: Duration = Duration::from_secs(3600);
-/// How long a client may pause within a packet, or take nothing: ClickHouse's `receive_timeout`.
+/// Time that a client may pause within a packet, or take nothing: ClickHouse's `receive_timeout`.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// So much of a long statement is waited for at a time.
+/// Bytes of a long statement that are waited for at a time.
 const READ_BYTES: usize = 1 << 20;
-/// What a result that is under way has left when the gateway ends.
+/// Time that a result under way has left when the gateway ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// One client.
+/// The session of one client.
 pub(crate) struct Session<'s> {
     pub(crate) state: &'s Arc<State>,
     pub(super) id: u64,
     pub(crate) wire: Wire,
     pub(crate) client: Client,
-    /// Comes in front of the first packet, whenever that is.
+    /// The addendum to the Hello, which comes in front of the first packet, whenever that is.
     pub(super) addendum: Option<Addendum>,
-    /// The database, roles or temporary tables are no longer those that a connection begins with, or SET said something that is
-    /// not understood: all is the backend's from now on.
+    /// Says whether everything is the backend's from now on: the database, roles or temporary tables are no
+    /// longer those that a connection begins with, or SET said something that is not understood.
     pub(super) is_changed: bool,
-    /// What SET has said.
+    /// Settings that SET has said.
     pub(super) settings: Vec<(String, String)>,
     pub(super) between: RelayState,
-    /// Over HTTP, where the session has begun.
+    /// The replica on which the session over HTTP has begun.
     pub(super) http_session_is_at: Option<windrow_clickhouse::ReplicaId>,
-    /// The insert before this one.
+    /// The insert before this one, with the results for it.
     pub(super) latest: Option<LatestQuery>,
-    /// Over HTTP, where the connection is no session.
+    /// The id of the session over HTTP, where the connection is no session.
     pub(super) http_session: String,
-    /// Whether the statement that the backend answers has its data compressed.
+    /// Says whether the statement that the backend answers has its data compressed.
     pub(super) is_compressed: bool,
-    /// The backend answered last, and may not have come to its end.
+    /// Says whether the backend answered last, and may not have come to its end.
     pub(super) is_forwarding: bool,
-    /// How long after its answer the query at hand came.
+    /// Time from the last answer to the query at hand.
     pub(super) back_after: Option<Duration>,
-    /// When the query before had its answer, for gateways of a cluster.
+    /// The moment at which the query before had its answer, for gateways of a cluster.
     pub(super) answered: Option<Instant>,
-    /// What the query at hand was refused with, for its trace.
+    /// The error that the query at hand was refused with, for its trace.
     refused: Option<Refusal>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn serve(state: &Arc<State>, stream: Stream, id: u64, peer: &Pe
     }
 }
 
-/// Ends when the gateway does; what the backend answers has a moment to come to its end.
+/// Returns when the gateway ends; the backend's answer has a moment to come to its end.
 async fn stopped(stop: &mut watch::Receiver<bool>, is_forwarding: bool) {
     // The sender goes with the server, which is the end as well.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -126,7 +126,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>, is_forwarding: bool) {
 }
 
 impl<'s> Session<'s> {
-    /// Waits for a packet; meanwhile what the backend answers goes to the client.
+    /// Waits for a packet. Meanwhile the backend's answer is passed to the client.
     async fn next_packet(&mut self) -> Result<u64, Closed> {
         let Session { wire, client, is_forwarding, between, .. } = self;
         if let Some(upstream) =
@@ -198,7 +198,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A packet that has no place here. Where the next one begins can't be told.
+    /// Refuses a packet that has no place here. The connection ends: where the next packet begins can't be told.
     pub(super) async fn refuse_packet<T>(&mut self, is_compressed: bool, kind: u64) -> Result<T, Closed> {
         let (code, what) = match kind {
             client::KEEP_ALIVE => (ErrorCode::UNKNOWN_PACKET_FROM_CLIENT, "Unknown"),
@@ -260,7 +260,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Of a query that is traced.
+    /// Begins the trace of a query, if it is traced.
     fn trace(&self, query: &Query, arrived: Instant) -> Option<RequestTrace> {
         let tracer = self.state.options.tracer.as_ref()?;
         let given = query.trace.as_ref();
@@ -295,7 +295,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Inserts that have been gathered are stored before the backend says that its own are.
+    /// Stores the inserts that have been gathered, before the backend says that its own are stored.
     async fn flush_queue(&mut self, query: &Query, length: usize, tables: Vec<TableName>) -> Result<(), Closed> {
         let flushed = self.context(query).flush_gathered(tables).await;
         match flushed {
@@ -330,7 +330,7 @@ impl<'s> Session<'s> {
         Ok(())
     }
 
-    /// A table that goes along with a statement of the backend's, or the empty block behind the last of them.
+    /// Passes on a table beside a statement of the backend's, or the empty block behind the last of them.
     async fn pass_data(&mut self) -> Result<(), Closed> {
         let max_bytes = self.max_insert_bytes();
         let mut reader = DataReader::new(self.client.revision, self.is_compressed, max_bytes).discarding();
@@ -350,13 +350,13 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// The backend's side of this connection, opened if it has to be.
+    /// Returns the backend's side of this connection, which is opened if it has to be.
     pub(super) async fn upstream(&mut self) -> Result<&mut Upstream, NotConnected> {
         self.upstream_for(Purpose::Statement).await
     }
 
-    /// The same, but at the replica that statements of this purpose go to. A session in which something was set or made
-    /// stays where it is.
+    /// Returns the same, but at the replica that statements of this purpose go to. A session in which
+    /// something was set or made stays where it is.
     pub(super) async fn upstream_for(&mut self, purpose: Purpose) -> Result<&mut Upstream, NotConnected> {
         // One that the backend has closed meanwhile is made anew, unless something of the session was in it.
         let is_gone = |upstream: &mut Upstream| upstream.wire.has_ended();
@@ -379,8 +379,8 @@ impl<'s> Session<'s> {
         self.client.upstream.as_mut().ok_or_else(|| NotConnected::Unreachable("there is none".to_owned()))
     }
 
-    /// Connects to the replica that is asked for this, if it is another one. The client has sent its next statement, so it
-    /// has read the answer to the one before.
+    /// Connects to the replica that is asked for this purpose, if it is another one. The client has sent its
+    /// next statement, so it has read the answer to the one before.
     async fn move_upstream(&mut self, purpose: Purpose) -> Result<(), NotConnected> {
         let (Some(upstream), Some(clickhouse)) = (&self.client.upstream, self.state.backend.clickhouse()) else {
             return Ok(());
@@ -402,7 +402,8 @@ impl<'s> Session<'s> {
         Ok(())
     }
 
-    /// From here on, nothing of this connection is looked into.
+    /// Passes everything on between the client and the backend. From here on, nothing of this connection is
+    /// looked into.
     pub(super) async fn splice(&mut self) -> Result<(), Closed> {
         if let Err(error) = self.upstream().await {
             self.refuse(false, &error.refusal()).await?;
@@ -426,7 +427,7 @@ impl<'s> Session<'s> {
         Err(Closed)
     }
 
-    /// The statement's, or else the connection's.
+    /// Returns the statement's quota key, or else the connection's.
     pub(super) fn quota_key<'q>(&'q self, query: &'q Query) -> &'q str {
         let of_connection = || self.addendum.as_ref().map_or("", |addendum| addendum.quota_key.as_str());
         if query.quota_key.is_empty() {
@@ -446,7 +447,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A statement's settings and parameters, in front of them what SET has said.
+    /// Returns a statement's settings and parameters. The settings from SET stand in front of them.
     fn options<'q>(&self, query: &'q Query) -> StatementOptions<'q> {
         let mut options = StatementOptions::default();
         for (name, value) in &self.settings {
@@ -485,7 +486,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Sends it with what comes next.
+    /// Queues an answer, which is sent with the next one.
     pub(super) fn queue(&mut self, is_compressed: bool, write: impl FnOnce(&mut Answer<'_>)) {
         let mut out = Vec::new();
         write(&mut Answer { out: &mut out, revision: self.client.revision, is_compressed });
@@ -509,7 +510,7 @@ impl<'s> Session<'s> {
         self.answer(is_compressed, |answer| exception(answer, refusal)).await
     }
 
-    /// A statement that nobody runs, with what the client has sent behind it.
+    /// Refuses a statement, and takes what the client has sent behind it.
     pub(super) async fn refuse_with_data(
         &mut self,
         query: &Query,
@@ -536,7 +537,7 @@ impl<'s> Session<'s> {
     }
 }
 
-/// An INSERT whose rows come as blocks may end in a semicolon.
+/// Classifies a statement. An INSERT whose rows come as blocks may end in a semicolon.
 fn classify_without_end(text: &[u8]) -> Statement {
     let statement = classify(text);
     match (&statement, text.trim_ascii_end().strip_suffix(b";")) {

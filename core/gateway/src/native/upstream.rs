@@ -18,36 +18,36 @@ use crate::error::Refusal;
 use crate::recent::Recent;
 use crate::state::State;
 
-/// How long the backend may take to answer a Hello, connecting included.
+/// Time that the backend may take to answer a Hello, connecting included.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// For so long nobody asks again who a native port belongs to that did not answer: it is done without.
+/// Time for which a native port that did not introduce itself is not asked again: the gateway does without it.
 const SILENCE_TTL: Duration = Duration::from_secs(30);
-/// How long the backend may be silent while a statement runs there. The client's own patience is shorter, or endless.
+/// Time that the backend may be silent while a statement runs there. The client's own patience is shorter, or endless.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Who connects to the native port of the server with this address.
+/// A function that makes the dialer for the native port of a server.
 pub type DialerOf = Box<dyn Fn(&Endpoint) -> Result<Dialer, TlsError> + Send + Sync>;
 
 /// The backend's native port, or those of its replicas.
 pub struct NativeBackend {
     replicas: Arc<Replicas>,
-    /// One for each replica that was asked.
+    /// Dialers, one for each replica that was asked.
     dialers: Vec<OnceLock<Dialer>>,
     dialer: DialerOf,
     connect_timeout: Duration,
-    /// As it introduced itself last.
+    /// The backend's latest introduction.
     known: RwLock<Option<Arc<ServerHello>>>,
-    /// When it could not be asked who it is.
+    /// The moment at which the backend did not introduce itself, if that was the last try.
     silent_since: Mutex<Option<Instant>>,
 }
 
-/// Why there is no connection to the backend.
+/// The reason why there is no connection to the backend.
 #[derive(Debug)]
 pub(super) enum NotConnected {
     Unreachable(String),
-    /// It refuses this client: a packet that is the client's to read.
+    /// The backend refuses this client, with a packet that is the client's to read.
     Refused(Vec<u8>),
-    /// It would.
+    /// The backend would refuse this client.
     Unknown(Refusal),
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Upstream {
     pub(super) wire: Wire,
     pub(super) hello: Arc<ServerHello>,
     in_use: InflightRequest,
-    /// A replica that was to be asked in its place.
+    /// A replica that was tried in place of this one.
     pub(super) tried: Option<ReplicaId>,
 }
 
@@ -94,7 +94,7 @@ impl NativeBackend {
         dialer.get().ok_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// What the backend says of itself: what it said last, or it is asked with the gateway's own account.
+    /// Returns the backend's introduction: the latest one, or a new one for the gateway's own account.
     pub(super) async fn introduction(&self, own: &Credentials) -> Result<Arc<ServerHello>, NotConnected> {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).clone() {
             return Ok(known);
@@ -123,7 +123,7 @@ impl NativeBackend {
         }
     }
 
-    /// Before anything is sent to the native port that it may refuse.
+    /// Checks over HTTP that the backend knows the user, before the native port could refuse him.
     pub(super) async fn surely_knows(&self, client: &Client, key: &UserKey) -> Result<(), NotConnected> {
         find_database(client, key, HANDSHAKE_TIMEOUT).await.map_err(|error| match error {
             CallError::Exception(exception) => NotConnected::Unknown(Refusal::exception(exception)),
@@ -131,8 +131,8 @@ impl NativeBackend {
         })
     }
 
-    /// Gives the replica that is to be asked for this, if it is another than the connection's. Where that one's native
-    /// port was tried before and did not answer, the connection's will do.
+    /// Returns the replica that is to be asked for this purpose, if it is another than the connection's. If
+    /// that replica's native port was tried before and did not answer, the connection's will do.
     pub(super) fn better_than(&self, upstream: &Upstream, purpose: Purpose) -> Option<ReplicaId> {
         // A statement of the client's choice stays; to ask for the next replica would take somebody's turn.
         if purpose == Purpose::Statement {
@@ -142,7 +142,8 @@ impl NativeBackend {
         (first != upstream.in_use.replica() && Some(first) != upstream.tried).then_some(first)
     }
 
-    /// As the client that says this. (A ClickHouse 26.7 whose client leaves between the two may abort.)
+    /// Connects as the client with this Hello. (A ClickHouse 26.7 whose client leaves between Hello and
+    /// addendum may abort.)
     pub(super) async fn connect(
         &self,
         hello: &ClientHello,
@@ -163,7 +164,8 @@ impl NativeBackend {
         Ok(upstream)
     }
 
-    /// To the replica that is next for this. It has the client's session, and so the connection as long as that lasts.
+    /// Connects to the next replica for this purpose. The replica has the client's session, and thus the
+    /// connection as long as the session lasts.
     pub(super) async fn dial(&self, purpose: Purpose) -> Result<(Wire, InflightRequest), NotConnected> {
         let mut last = io::Error::other("all replicas are drained");
         for replica in self.replicas.order(purpose) {
@@ -232,11 +234,11 @@ impl NativeBackend {
     }
 }
 
-/// Databases that clients begin with, and when they were there.
+/// Databases that clients begin in, and when they were there.
 pub(crate) struct KnownDatabases(Recent<UserKey, Instant>);
 
 const MAX_DATABASES: usize = 20_000;
-/// For so long a database that was there is.
+/// Time for which a database that was there is believed to be there.
 const DATABASE_TTL: Duration = Duration::from_secs(60);
 
 impl Default for KnownDatabases {
@@ -245,8 +247,8 @@ impl Default for KnownDatabases {
     }
 }
 
-/// A client may begin only in a database that is there, and that it may see. Asked over HTTP: a ClickHouse 26.7 that runs as a
-/// library aborts when it refuses a native client.
+/// Checks that a client may begin in its database: the database must be there, and the client may see it.
+/// This is asked over HTTP: a ClickHouse 26.7 that runs as a library aborts when it refuses a native client.
 pub(super) async fn knows_database(state: &State, key: &UserKey) -> Result<(), Refusal> {
     let is_young = |asked: Instant| asked.elapsed() < DATABASE_TTL;
     if key.database.is_none() {

@@ -10,25 +10,25 @@ use windrow_http::{within, ReadHalf, Stream, WriteHalf};
 
 use super::chunked::{Reader, Writer};
 
-/// What an idle connection keeps of its buffer at most.
+/// Largest buffer that an idle connection keeps, in bytes.
 const KEPT_BYTES: usize = 16 * 1024;
-/// How much is read at a time, if nobody has said that more is to come.
+/// Largest number of missing bytes that room is made for at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// What waits for the first byte of a packet.
+/// Size of the buffer that waits for the first byte of a packet.
 const FIRST_BYTES: usize = 512;
 
-/// One side of a connection, with what has come and has not been used.
+/// One side of a connection, with the bytes that have come and have not been used.
 pub(crate) struct Wire {
     pub(super) read: ReadHalf,
     pub(super) write: WriteHalf,
     pub(super) input: Vec<u8>,
-    /// Told to the peer with what comes next, or before anything is waited for.
+    /// Bytes that are sent to the peer with the next ones, or before anything is waited for.
     out: Vec<u8>,
-    /// How long the peer may be silent, or take nothing.
+    /// Time that the peer may be silent, or take nothing.
     pub(super) idle: Duration,
 }
 
-/// Why something is not waited for any more.
+/// The reason why something is not waited for any more.
 pub(crate) enum Stopped {
     Cancelled,
     Gone,
@@ -40,7 +40,7 @@ impl Wire {
         Wire { read, write, input: Vec::new(), out: Vec::new(), idle }
     }
 
-    /// From here on packets come in chunks; and from what has come.
+    /// Reads packets in chunks from now on, and the bytes that have come already.
     pub(super) fn read_chunks(&mut self) -> Result<(), Fault> {
         let mut chunks = ChunkReader::default();
         let kept = chunks.strip(&mut self.input)?;
@@ -50,13 +50,13 @@ impl Wire {
         Ok(())
     }
 
-    /// From here on packets go in chunks.
+    /// Writes packets in chunks from now on.
     pub(super) fn write_chunks(&mut self) {
         let half = std::mem::replace(&mut self.write, WriteHalf::Framed(Box::new(tokio::io::empty())));
         self.write = WriteHalf::Framed(Box::new(Writer::new(half)));
     }
 
-    /// Waits until `at_least` bytes are there.
+    /// Waits until the input has `at_least` bytes.
     pub(super) async fn fill(&mut self, at_least: usize) -> io::Result<()> {
         while self.input.len() < at_least {
             self.flush().await?;
@@ -65,8 +65,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads something from the bytes behind `from`, as often as it takes until all of it is there. Tells how many bytes
-    /// it has.
+    /// Reads something from the bytes behind `from`, as often as it takes until all of it is there. Returns
+    /// also how many bytes it has.
     pub(super) async fn parse<T>(
         &mut self,
         from: usize,
@@ -80,7 +80,7 @@ impl Wire {
         }
     }
 
-    /// Whether the peer has closed. What has come of it is kept.
+    /// Says whether the peer has closed. Bytes that have come are kept.
     pub(super) fn has_ended(&mut self) -> bool {
         let (mut first, mut context) = ([0; FIRST_BYTES], Context::from_waker(Waker::noop()));
         let mut first = ReadBuf::new(&mut first);
@@ -94,7 +94,7 @@ impl Wire {
         }
     }
 
-    /// Lets go of the first bytes.
+    /// Drops the first bytes of the input.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.input.drain(..bytes);
         if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
@@ -110,7 +110,8 @@ impl Wire {
         self.flush().await
     }
 
-    /// Waits for something that goes on whatever the client does, and answers pings meanwhile. What else it says is looked at later.
+    /// Waits for work that goes on whatever the client does, and answers pings meanwhile. Other packets are
+    /// looked at later.
     pub(super) async fn until_done<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         tokio::select! {
@@ -120,7 +121,7 @@ impl Wire {
         }
     }
 
-    /// The same of something that ends when the client cancels or leaves.
+    /// Waits for work like [`until_done`](Wire::until_done), but only until the client cancels or leaves.
     pub(super) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stopped> {
         tokio::pin!(work);
         let said = tokio::select! {
@@ -138,7 +139,8 @@ impl Wire {
         }
     }
 
-    /// Until the client says something else, which is not taken; `None` if it has gone.
+    /// Answers pings until another packet comes, which is not taken. Returns its first byte; `None` if the
+    /// client has gone.
     async fn answer_pings(&mut self) -> Option<u8> {
         loop {
             match first_byte(&mut self.read, &mut self.input).await? {
@@ -149,7 +151,7 @@ impl Wire {
         }
     }
 
-    /// Sends it with what comes next.
+    /// Queues bytes, which are sent with the next ones.
     pub(super) fn queue(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
@@ -184,7 +186,7 @@ pub(super) async fn read_more(read: &mut ReadHalf, input: &mut Vec<u8>, wanted: 
     }
 }
 
-/// Of what comes next; `None` if the peer has gone. It is not taken.
+/// Returns the first byte of what comes next, without taking it; `None` if the peer has gone.
 pub(super) async fn first_byte(read: &mut ReadHalf, input: &mut Vec<u8>) -> Option<u8> {
     if input.is_empty() {
         read_more(read, input, 1).await.ok()?;

@@ -1,7 +1,7 @@
 //! Makes tables that are missing, as the collector's exporter makes them.
 //!
-//! They are made as the user whose rows are to go into them, not with Windrow's own account: who may send rows could else
-//! have databases and tables made that ClickHouse would not let them make.
+//! They are made as the user whose rows are to go into them, not with Windrow's own account. Otherwise users
+//! could, by sending rows, have databases and tables made that ClickHouse would not let them make.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,22 +19,23 @@ use crate::error::Refusal;
 use crate::recent::Recent;
 use crate::state::State;
 
-/// Making a table on a cluster may take as long as its slowest server.
+/// Time limit of a statement that makes a table. On a cluster it may take as long as the slowest server.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// For so long nobody tries again what has failed.
+/// Time for which an attempt that has failed is not repeated.
 const FAILURE_HOLDS: Duration = Duration::from_secs(5);
 const MAX_FAILURES: usize = 1_000;
 
-/// A table is made once: requests that come together find it made. So many are made at the same time.
+/// The largest number of tables that are made at the same time. One table is made once: other requests that
+/// come at the same time find it made.
 const TURNS: usize = 16;
 
 pub(super) struct Creating {
-    /// Each for the tables whose names come to it.
+    /// Locks, each for the tables whose names are hashed to it.
     turns: [tokio::sync::Mutex<()>; TURNS],
     failures: Recent<Attempt, Arc<Failure>>,
 }
 
-/// Whose attempt, and at what.
+/// The user who attempts to make a table, and the table.
 type Attempt = (String, TableKey);
 
 struct Failure {
@@ -53,7 +54,8 @@ impl Creating {
         &self.turns[(hasher.finish() % TURNS as u64) as usize]
     }
 
-    /// Makes the table of a kind, with what stands beside it. Nothing is done if it is there by now.
+    /// Makes the table of a kind, with the tables and views that belong to it. Does nothing if the table is
+    /// there by now.
     pub(super) async fn make(&self, state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Result<(), Refused> {
         let _turn = self.turn(key).lock().await;
         if state.admission.table_at(key, &sender.key, Moment::now()).await.is_ok() {
@@ -125,7 +127,8 @@ fn options(tables: &OtlpTables, key: &TableKey, kind: Kind, version: ServerVersi
     }
 }
 
-/// Whether a table is made that remembers nothing of what is stored in it. Its settings stand at the end.
+/// Says whether a statement makes a table that remembers nothing of what is stored in it. The table's
+/// settings stand at the end of such a statement.
 fn has_no_window(options: &TableOptions, statement: &str) -> bool {
     let engine = options.engine.split('(').next().unwrap_or_default().trim();
     let is_alone = !engine.starts_with("Replicated") && !engine.starts_with("Shared");

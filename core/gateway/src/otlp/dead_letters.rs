@@ -1,5 +1,5 @@
-//! Rows that can never be stored, of a request of which something else was taken: the sender is told, and drops them. So they
-//! are kept as dead letters, which is where somebody finds them who can put them right, or their table.
+//! Rows that can never be stored, of a request whose other rows were taken. The sender is told, and drops
+//! them. So they are kept as dead letters, where somebody finds them who can correct them, or their table.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,19 +15,19 @@ use super::refused::{Refused, Why};
 use crate::insert::{random_query_id, Prepared};
 use crate::state::State;
 
-/// Where rejected rows were to go, and as whose.
+/// The destination of rejected rows, and the account that they were sent by.
 pub(super) struct Rejected<'r> {
     pub(super) key: &'r TableKey,
-    /// Where the table is known.
+    /// The prepared insert, where the table is known.
     pub(super) prepared: Option<&'r Prepared>,
     pub(super) credentials: &'r Credentials,
-    /// By which a repeat of the request is known.
+    /// The token that a repeat of the request is known by.
     pub(super) token: Option<&'r str>,
     pub(super) payload_bytes: u64,
 }
 
 impl Rejected<'_> {
-    /// Rows of one block, all of them rejected for this.
+    /// Makes a dead letter of the rows of one block, which were all rejected for the same reason.
     pub(super) fn dead_letter(&self, block: Block<'_>, because: &str) -> FailedInsert {
         let destination = self.destination(&block);
         let now_micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
@@ -49,7 +49,8 @@ impl Rejected<'_> {
         }
     }
 
-    /// What else is to be known of the table is looked up when its dead letter is retried.
+    /// Makes the destination of a block. Everything else that is to be known of the table is looked up when
+    /// the dead letter is retried.
     fn destination(&self, block: &Block<'_>) -> Destination {
         let TableKey { database, table } = self.key;
         let plain = || Destination {
@@ -91,13 +92,14 @@ impl Rejected<'_> {
     }
 }
 
-/// A request with a name that comes again makes another dead letter; retried, both are one insert.
+/// Makes the keys of a dead letter. A request with an id that is sent again makes another dead letter; when
+/// both are retried, they are one insert.
 fn dedup(token: &str, because: &str, destination: &Destination) -> DedupKeys {
     let key = BatchId(0).derived(token.bytes().chain([0]).chain(because.bytes()));
     DedupKeys::of_dead_letter(key.0, destination)
 }
 
-/// Whether there is room for dead letters, as far as one knows before the request's other rows are taken.
+/// Checks that there is room for dead letters, as far as is known before the request's other rows are taken.
 pub(super) fn have_room(state: &State) -> Result<(), Refused> {
     match state.dead_letters.is_full() {
         true => Err(not_kept("there is no room for more (`dead_letters.max_bytes`)")),
@@ -112,7 +114,7 @@ pub(super) async fn keep(state: &State, dead_letters: Vec<FailedInsert>) -> Resu
     state.dead_letters.keep(dead_letters).await.map_err(|error| not_kept(&error.why))
 }
 
-/// Nothing is thrown away for lack of room: the sender keeps the request.
+/// Makes an error after which the sender keeps the request: nothing is thrown away for lack of room.
 fn not_kept(why: &str) -> Refused {
     let text = format!("rows of this request can never be stored, and can't be kept as a dead letter for now: {why}");
     Refused::new(Why::Unavailable, text)

@@ -32,11 +32,11 @@ use crate::insert::{
 use crate::state::State;
 use crate::statement::{NativeInsert, StatementContext};
 
-/// Larger ones are read on a thread that may be busy for a while.
+/// Payloads of more bytes than this are read on a thread that may be busy for a while.
 const LARGE_BYTES: usize = 256 * 1024;
 /// Tables of a request that are looked for, or made, at the same time. There may be hundreds.
 const MAX_SEARCHES: usize = 16;
-/// Longer names of requests would stand in every record of them.
+/// The longest id of a request. It stands in every record of the request.
 const MAX_ID_BYTES: usize = 200;
 
 /// A request, read and unpacked.
@@ -44,9 +44,9 @@ pub(super) struct Export<'e> {
     pub(super) signal: Signal,
     pub(super) encoding: Encoding,
     pub(super) payload: Bytes,
-    /// The name that it gives itself.
+    /// The name that the request gives itself.
     pub(super) id: Option<&'e str>,
-    /// The tenant that its header names.
+    /// The tenant that the request's header names.
     pub(super) tenant: Option<&'e str>,
 }
 
@@ -56,16 +56,16 @@ struct TableRows {
     kind: Kind,
     rows: usize,
     key: TableKey,
-    /// Or why they can't go there.
+    /// The table, or the reason why the rows can't go there.
     table: Result<Arc<Table>, Refused>,
     request: Request,
     token: Option<String>,
     gathering: Gathering,
-    /// Their share of the request.
+    /// The rows' share of the request, in bytes.
     payload_bytes: u64,
 }
 
-/// What became of the rows for one table, or of all.
+/// The outcome of the rows for one table, or of all rows of a request.
 #[derive(Default)]
 struct Outcome {
     rows: usize,
@@ -73,7 +73,8 @@ struct Outcome {
     because: Option<String>,
 }
 
-/// Takes a request, or says why not. What was rejected of it for good is told with a success.
+/// Takes a request, or says why it was not taken. Rows that were rejected for good are reported together with
+/// the success.
 pub(super) async fn export(
     state: &Arc<State>,
     sender: &Sender,
@@ -97,7 +98,7 @@ pub(super) async fn export(
     }
 }
 
-/// With the time of its last record.
+/// Takes a request, and returns its outcome with the time of its last record.
 async fn taken(
     state: &Arc<State>,
     sender: &Sender,
@@ -155,7 +156,7 @@ async fn taken(
 }
 
 impl Outcome {
-    /// Nobody knows what these rows are: there is nothing to be kept of them.
+    /// Adds rows that can't be read. Nobody knows what these rows are, so nothing of them can be kept.
     fn add_unreadable(&mut self, signal: Signal, unreadable: Option<Unreadable>) {
         let Some(Unreadable { rows, because }) = unreadable else { return };
         let signal = signal_name(signal);
@@ -165,7 +166,8 @@ impl Outcome {
     }
 }
 
-/// What is said of the whole request. Who has to send it again hears nothing of what will never be taken.
+/// Returns the outcome of the whole request. A sender that has to send the request again is not told of the
+/// rows that will never be taken.
 fn together<'o>(outcomes: impl Iterator<Item = (usize, &'o Result<Outcome, Refused>)>) -> Result<Outcome, Refused> {
     let mut whole = Outcome::default();
     let (mut passing, mut refused_for_good, mut is_any_taken) = (None, None, false);
@@ -191,12 +193,12 @@ fn together<'o>(outcomes: impl Iterator<Item = (usize, &'o Result<Outcome, Refus
     }
 }
 
-/// Of what happened then; a sender's clock may be ahead.
+/// Returns the age of a record of that time. It is zero where the sender's clock is ahead.
 fn age(time_ns: u64) -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_nanos(time_ns)).unwrap_or_default()
 }
 
-/// Runs something that may take a while, for so many bytes, where it holds up no other connection.
+/// Runs work on so many bytes where it holds up no other connection, although it may take a while.
 pub(super) fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     match bytes > LARGE_BYTES {
         true => tokio::task::block_in_place(work),
@@ -212,7 +214,7 @@ fn unreadable(error: DecodeError) -> Refused {
     Refused::new(why, error.to_string())
 }
 
-/// By what a repeat of the request is known.
+/// Returns the id that a repeat of the request is known by, if there is one.
 fn id_of(export: &Export<'_>, by_bytes: bool) -> Result<Option<String>, Refused> {
     match export.id {
         Some(id) if id.len() > MAX_ID_BYTES => {
@@ -227,7 +229,7 @@ fn id_of(export: &Export<'_>, by_bytes: bool) -> Result<Option<String>, Refused>
     }
 }
 
-/// Tokens are looked up by table; tenants may share one.
+/// Makes the token of a tenant's rows. Tokens are looked up by table, and tenants may share a table.
 fn token(id: &str, tenant: Option<&str>) -> String {
     match tenant {
         Some(tenant) => format!("otlp {tenant} {id}"),
@@ -235,7 +237,7 @@ fn token(id: &str, tenant: Option<&str>) -> String {
     }
 }
 
-/// What the settings say of gathering rows for a table.
+/// The settings for gathering rows for a table.
 #[derive(Debug, Clone, Copy)]
 struct Gathering {
     ack: AckLevel,
@@ -243,7 +245,7 @@ struct Gathering {
 }
 
 impl Gathering {
-    /// A sender that waits until its rows are stored waits for no hold.
+    /// Reads the settings for a table. A sender that waits until its rows are stored waits for no hold.
     fn of(settings: &Settings, key: &TableKey, sender: &Sender) -> Gathering {
         let own = settings.otlp.ack;
         let by_rule = settings.table_rules(&key.database, &key.table, &sender.credentials.user).ack;
@@ -260,7 +262,7 @@ impl Gathering {
         RequestedSettings::gathered(self.ack, self.hold_ms)
     }
 
-    /// The same for an insert that leaves this gateway.
+    /// Returns the same settings for an insert that leaves this gateway.
     fn options(self, token: Option<&str>) -> StatementOptions<'_> {
         let mut options = StatementOptions::default();
         options.set("async_insert", "1");
@@ -280,7 +282,7 @@ impl Gathering {
 struct RowsOfPart<'p> {
     block: Option<Block<'p>>,
     payload_bytes: u64,
-    /// The same, where the table has columns that are only passed through.
+    /// The same rows in the format Native, where the table has columns that are only passed through.
     native: Vec<u8>,
 }
 
@@ -301,7 +303,7 @@ impl TableRows {
         Search { state, sender, kind: self.kind, key: &self.key, gathering: &gathering, token }.find().await
     }
 
-    /// Its rows as its table has them.
+    /// Makes the rows with the columns of their table.
     fn made(&self) -> Result<(&Table, Block<'_>), &Refused> {
         self.table.as_ref().map(|table| (&**table, self.block(table)))
     }
@@ -377,8 +379,8 @@ impl TableRows {
         aside(self.payload_bytes as usize, || self.request.block(&table.layout))
     }
 
-    /// Of those of its rows that were rejected, where their sender is told that the others were taken. Who may not write
-    /// into the table has no right to have rows kept for it.
+    /// Adds dead letters of the rows that were rejected, where their sender is told that the others were
+    /// taken. A user who may not write into the table has no right to have rows kept for it.
     fn add_dead_letters(
         &self,
         state: &State,
@@ -431,7 +433,7 @@ impl TableRows {
     }
 }
 
-/// Of rows without a table that they fit into.
+/// Returns a layout for rows without a table that they fit into.
 fn natural_layout(state: &State, kind: Kind) -> Option<Layout> {
     let settings = state.options.settings.get();
     let mapping = settings.otlp.mappings.iter().find(|mapping| mapping.kind == kind.as_str());

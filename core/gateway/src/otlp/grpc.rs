@@ -1,7 +1,7 @@
 //! OTLP over gRPC: unary calls over HTTP/2, many at a time on one connection.
 //!
-//! A message is taken as the bytes it is. One is all that a call brings, so no more of gRPC is needed here than its five
-//! bytes before a message, and its status behind the answer.
+//! Each call brings one message, which is taken as the bytes that it is. So all that is needed of gRPC here
+//! is the five bytes before a message, and the status behind the answer.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -33,16 +33,16 @@ use crate::data::{Peer, Read, Room};
 use crate::insert::Origin;
 use crate::state::State;
 
-/// Calls of one connection at a time.
+/// The largest number of calls that one connection has at a time.
 const MAX_STREAMS: u32 = 128;
-/// What a client may send ahead of what is read, in each call and on each connection.
+/// Bytes that a client may send ahead of what is read: here in each call, below on each connection.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Between two pings, and for the answer to one.
+/// Time between two pings, and time limit for the answer to one.
 const PING: Duration = Duration::from_secs(30);
 /// A connection on which nobody has called as a user is closed after this time.
 const MAX_SILENCE_OF_STRANGERS: Duration = Duration::from_secs(30);
-/// A name of a service is all that it has.
+/// The longest request of a health check. A name of a service is all that it has.
 const MAX_HEALTH_BYTES: usize = 128;
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 const SERVICES: [(&str, Signal); 3] = [
@@ -50,7 +50,7 @@ const SERVICES: [(&str, Signal); 3] = [
     ("opentelemetry.proto.collector.trace.v1.TraceService", Signal::Traces),
     ("opentelemetry.proto.collector.metrics.v1.MetricsService", Signal::Metrics),
 ];
-/// A flag and a length stand before each message.
+/// Bytes before each message: a flag and a length.
 const PREFIX_BYTES: usize = 5;
 
 pub(crate) async fn serve(
@@ -98,7 +98,6 @@ pub(crate) async fn serve(
     }
 }
 
-/// One call.
 struct Call {
     state: Arc<State>,
     peer: Arc<Peer>,
@@ -106,13 +105,13 @@ struct Call {
     arrived: Instant,
 }
 
-/// A call of which the message has come.
+/// A call whose message has been received.
 struct ReceivedCall {
     sender: Sender,
     signal: Signal,
     payload: Bytes,
     fields: HeaderMap,
-    /// For as long as it is read from.
+    /// The owner of the message's room, which is kept for as long as the message is read from.
     _read: Read,
 }
 
@@ -142,7 +141,7 @@ impl Call {
         }
     }
 
-    /// Whether requests are taken. Balancers and Kubernetes ask, who are nobody's users.
+    /// Says whether requests are taken. Load balancers and Kubernetes ask, which are not users.
     async fn health(&self, request: Request<Incoming>) -> Result<u8, Refused> {
         const SERVING: u8 = 1;
         const NOT_SERVING: u8 = 2;
@@ -162,7 +161,8 @@ impl Call {
         }
     }
 
-    /// In a task of its own: a client that leaves drops its call, and what has been begun is to come to its end.
+    /// Takes a message in a task of its own: a client that leaves drops its call, but a request that was
+    /// begun has to be finished.
     async fn export(self, whole: ReceivedCall) -> Result<Vec<u8>, Refused> {
         let task = tokio::spawn(async move {
             let ReceivedCall { sender, signal, payload, fields, _read } = whole;
@@ -214,7 +214,7 @@ fn is_call(request: &Request<Incoming>) -> bool {
     is_grpc && request.method() == Method::POST
 }
 
-/// How messages are packed that say that they are.
+/// Returns the compression of those messages whose flag says that they are compressed.
 fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
     match fields.text("grpc-encoding") {
         None | Some("identity") => Ok(None),
@@ -228,7 +228,7 @@ fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
     }
 }
 
-/// The message of a call, unpacked, and what holds room for it.
+/// Reads the message of a call, and returns it unpacked, with the owner of its room.
 async fn message(
     state: &State,
     mut body: Incoming,
@@ -276,13 +276,13 @@ async fn message(
     }
 }
 
-/// What a message that has begun says of its length.
+/// Returns the length that a message announces, or `None` before its first five bytes have come.
 fn announced_bytes(come: &[u8]) -> Option<usize> {
     let length = come.get(1..PREFIX_BYTES)?.try_into().ok()?;
     usize::try_from(u32::from_be_bytes(length)).ok()
 }
 
-/// What is sent back: a message, or none, and the status.
+/// The answer to a call: a message, or none, and the status.
 struct Reply {
     message: Option<Bytes>,
     trailers: Option<HeaderMap>,
@@ -326,7 +326,7 @@ fn taken(message: Vec<u8>) -> Response<Reply> {
     response(Reply { message: Some(framed.freeze()), trailers: Some(trailers) })
 }
 
-/// A status alone stands in the answer's head.
+/// Makes the answer without a message: its status stands in the answer's head.
 fn refusal(refused: &Refused) -> Response<Reply> {
     let mut response = response(Reply { message: None, trailers: None });
     let fields = response.headers_mut();
@@ -340,7 +340,7 @@ fn refusal(refused: &Refused) -> Response<Reply> {
     response
 }
 
-/// So much of a message goes along: heads have a limit at the other side, too.
+/// Bytes of an error's message that are sent along: the other side has a limit for heads, too.
 const MAX_MESSAGE_BYTES: usize = 1024;
 
 fn percent_encoded(text: &str) -> String {

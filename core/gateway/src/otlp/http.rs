@@ -114,7 +114,7 @@ async fn exchange(
     }
 }
 
-/// Why there is no success to tell.
+/// The reason why there is no success to report.
 enum Answer {
     Refused(Refused),
     Nobody,
@@ -154,12 +154,13 @@ async fn answer(
     Ok(success(signal, encoding, partial.as_ref()))
 }
 
-/// The page that sends from within a browser, if pages of its site may.
+/// Returns the site whose page sends from within a browser, if pages of that site may.
 fn allowed_page<'h>(head: &'h RequestHead, allowed: &[String]) -> Option<&'h str> {
     head.text("origin").filter(|origin| allowed.iter().any(|one| one == "*" || one.eq_ignore_ascii_case(origin)))
 }
 
-/// A browser asks before it lets a page send, and names the fields that the page would send.
+/// Writes the answer to a browser that asks before it lets a page send, and names the fields that the page
+/// would send.
 fn preflight(out: &mut Vec<u8>, head: &RequestHead, page: &str, after: After) {
     let response = ResponseBuilder::new(out, 204)
         .date()
@@ -216,7 +217,7 @@ fn packing(head: &RequestHead) -> Result<Option<Packing>, Refused> {
     }
 }
 
-/// All of a user's body, unpacked, and what holds room for it.
+/// Reads all of a user's body, and returns it unpacked, with the owner of its room.
 async fn body(state: &State, connection: &mut Connection, packing: Option<Packing>) -> Result<(Bytes, Read), Answer> {
     let limit = state.options.settings.get().otlp.max_http_body_bytes;
     let (mut body, _) = connection.body().await.map_err(|_| Answer::Nobody)?;

@@ -1,4 +1,4 @@
-//! What the receivers of OTLP count.
+//! Counters of the receivers of OTLP.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,20 +37,20 @@ pub(super) struct Metrics {
     bytes: Family<OfSignal, Counter>,
     rejected: Family<OfSignal, Counter>,
     refused: Family<OfRefused, Counter>,
-    /// All statuses together.
+    /// Refused requests of each signal, of all statuses together.
     refused_of: [AtomicU64; SIGNALS.len()],
     ages: Family<OfSignal, LatencyHistogram>,
 }
 
 pub(crate) const SIGNALS: [Signal; 3] = [Signal::Logs, Signal::Traces, Signal::Metrics];
 
-/// What was taken of a request.
+/// Counts of the rows of a request that was taken.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct AcceptedRows {
     pub(super) rows: u64,
     pub(super) rejected: u64,
     pub(super) bytes: u64,
-    /// Of its last record.
+    /// Age of the request's last record, if the record has a time.
     pub(super) age: Option<Duration>,
 }
 

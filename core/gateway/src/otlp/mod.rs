@@ -32,7 +32,7 @@ use crate::metrics::SignalCounts;
 pub(crate) use self::metrics::{signal_name, SIGNALS};
 pub(crate) use self::{grpc::serve as serve_grpc, http::serve as serve_http};
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Otlp {
     tables: Tables,
     metrics: Metrics,
@@ -43,12 +43,12 @@ impl Otlp {
         Otlp { tables: Tables::new(), metrics: Metrics::register(registry) }
     }
 
-    /// What was counted of each of [`SIGNALS`].
+    /// Returns the counts of each of [`SIGNALS`].
     pub(crate) fn counts(&self) -> [SignalCounts; SIGNALS.len()] {
         SIGNALS.map(|signal| self.metrics.counts(signal))
     }
 
-    /// Lets go of tables that have not been used since the last time but one.
+    /// Forgets tables that have not been used since the last call but one of this function.
     pub(crate) fn forget_unused(&self) {
         self.tables.age();
     }

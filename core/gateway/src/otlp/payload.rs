@@ -9,7 +9,7 @@ use crate::data::Read;
 use crate::error::NO_ROOM;
 use crate::state::State;
 
-/// What was read, unpacked into at most `limit` bytes, which get room of their own.
+/// Unpacks the bytes that were read into at most `limit` bytes, which get room of their own.
 pub(super) async fn unpacked(state: &State, read: &mut Read, limit: usize, packing: Packing) -> Result<Bytes, Refused> {
     let unpack = |packed: &Bytes, max: usize| aside(max, || decompress(packing, packed, max).map(Bytes::from));
     match state.body_room.unpack(read, limit, unpack).await {

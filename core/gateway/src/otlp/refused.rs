@@ -1,5 +1,5 @@
-//! Why a request was not taken, as its sender reads it: over gRPC and over HTTP a code each, which tells whether to send it
-//! again.
+//! Reasons why a request was not taken, as its sender reads them: each has a code over gRPC and one over
+//! HTTP, which tells whether to send the request again.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use windrow_otlp::answer::Status;
 
 use crate::error::Refusal;
 
-/// When a sender is to try again.
+/// Time after which a sender is to try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(super) struct Refused {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is no request, or one that can never be taken.
+    /// The bytes are no request, or a request that can never be taken.
     Malformed,
     TooLarge,
     Unauthenticated,
@@ -28,25 +28,25 @@ pub(super) enum Why {
     NoTable,
     /// The user has used up its quota.
     Throttled,
-    /// It is worth sending again.
+    /// The request is worth sending again.
     Unavailable,
-    /// A service whose health is asked for, and that is not here.
+    /// The service whose health is asked for does not exist here.
     UnknownService,
-    /// Nothing here has this address.
+    /// No service here has this address.
     NoService,
-    /// Not by this method of HTTP.
+    /// The address does not take this method of HTTP.
     Method,
-    /// A way of sending that is not understood here.
+    /// The request has a content type, a compression or a protocol that is not understood here.
     Unsupported,
 }
 
 impl Why {
-    /// Whether the same request may be taken later.
+    /// Says whether the same request may be taken later.
     pub(super) fn is_passing(self) -> bool {
         matches!(self, Why::Throttled | Why::Unavailable)
     }
 
-    /// The number and, for metrics, the name of gRPC's code.
+    /// Returns the number and, for metrics, the name of gRPC's code.
     fn grpc(self) -> (i32, &'static str) {
         match self {
             Why::Malformed => (3, "invalid_argument"),
@@ -60,7 +60,7 @@ impl Why {
         }
     }
 
-    /// What its sender does with the request, as a label of metrics.
+    /// Returns what the sender does with the request, as a label of metrics.
     pub(super) fn sender_does(self) -> &'static str {
         match self.is_passing() {
             true => "tries_again",
@@ -117,7 +117,8 @@ impl From<Refusal> for Refused {
     }
 }
 
-/// Of an error that nothing else is known about, trying again is the better guess: what is stored late is not lost.
+/// Returns the reason that an exception stands for. If nothing else is known about an exception, trying again
+/// is the better guess: rows that are stored late are not lost.
 fn why(exception: &Exception) -> Why {
     match exception.code {
         ErrorCode::QUOTA_EXCEEDED => Why::Throttled,

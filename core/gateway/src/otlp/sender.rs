@@ -1,5 +1,5 @@
-//! Who sends a request: a user of ClickHouse, by the fields that the data port knows, or by a token that the settings give
-//! to a user. It is settled before anything of the body is read.
+//! The sender of a request: a user of ClickHouse, named by the fields that the data port knows, or by a token
+//! that the settings give to a user. The sender is settled before anything of the body is read.
 
 use hyper::header::HeaderMap;
 use windrow_clickhouse::{same_secret, Credentials};
@@ -16,7 +16,7 @@ use crate::state::State;
 pub(super) trait Fields {
     fn values<'f>(&'f self, name: &str) -> impl Iterator<Item = &'f [u8]>;
 
-    /// `None` also where it is there twice, or is no text.
+    /// Returns the field's text, or `None` where the field is missing, is there twice, or is no text.
     fn text<'f>(&'f self, name: &str) -> Option<&'f str> {
         let mut values = self.values(name);
         let first = values.next().filter(|_| values.next().is_none())?;
@@ -40,11 +40,11 @@ impl Fields for HeaderMap {
     }
 }
 
-/// Somebody of whom ClickHouse has said that he is a user.
+/// A sender that the backend has confirmed to be a user.
 pub(super) struct Sender {
-    /// As the data port would be told them.
+    /// Credentials as the data port would be told them.
     pub(super) given: Credentials,
-    /// As the backend knows them.
+    /// Credentials as the backend knows them.
     pub(super) credentials: Credentials,
     pub(super) key: UserKey,
 }
@@ -74,7 +74,8 @@ const UNCLEAR: &str =
     "It is not clear whose rows these are: give `Authorization: Basic` with user and password, or `Bearer` \
                        with a token of [[otlp.tokens]], or X-ClickHouse-User and X-ClickHouse-Key, each once";
 
-/// `None`: two ways at once, or one that is not understood.
+/// Returns the credentials that the fields claim, or `None` where they claim in two ways at once, or in a way
+/// that is not understood.
 fn claimed(fields: &impl Fields, tokens: &[OtlpToken]) -> Option<Credentials> {
     let by_fields = fields.has("x-clickhouse-user") || fields.has("x-clickhouse-key");
     let named = |user: &str, password: &str| Credentials { user: user.to_owned(), password: password.to_owned() };

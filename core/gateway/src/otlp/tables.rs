@@ -1,7 +1,8 @@
-//! What is known of the tables that rows go into: which columns are filled, and what was worked out for inserts into them.
+//! Knowledge of the tables that rows go into: which columns are filled, and what was worked out for inserts
+//! into them.
 //!
-//! It is kept for each user and table, as long as what it stands on holds; the next request after that has the table
-//! described again. A table that is missing is made, where the settings have it so.
+//! It is kept for each user and table, as long as the answers that it is based on hold; the next request
+//! after that has the table described again. A table that is missing is made, where the settings have it so.
 
 use std::sync::Arc;
 
@@ -20,11 +21,13 @@ use crate::insert::{Candidate, NotGathered, Prepared, RequestedSettings, RowsFor
 use crate::recent::Recent;
 use crate::state::State;
 
-/// Tables, by user: half of them at least are found again, however many tenants come.
+/// The largest number of tables that are kept, counted for each user. At least half of them are found again,
+/// however many tenants come.
 const MAX_ENTRIES: usize = 20_000;
-/// Rows come without settings of their own.
+/// The options of all inserts: rows come without settings of their own.
 static NO_OPTIONS: StatementOptions<'static> = StatementOptions::NONE;
-/// A table that changes more often while it is looked at is not gathered this time.
+/// Attempts to have an insert admitted. If the table changes more often meanwhile, the rows are not gathered
+/// this time.
 const MAX_LOOKS: usize = 3;
 
 pub(super) struct Tables {
@@ -37,9 +40,9 @@ pub(super) struct Table {
     pub(super) name: TableName,
     pub(super) statement: InsertStatement,
     pub(super) layout: Layout,
-    /// For which the layout was made, with their types.
+    /// Names and types of the columns that the layout was made for.
     columns: Vec<(String, String)>,
-    /// Or why inserts into it are not gathered, and go on to the backend.
+    /// The prepared insert, or the reason why inserts are not gathered, and go on to the backend.
     pub(super) prepared: Result<Arc<Prepared>, ForwardReason>,
 }
 
@@ -50,7 +53,7 @@ pub(super) struct Search<'s> {
     pub(super) kind: Kind,
     pub(super) key: &'s TableKey,
     pub(super) gathering: &'s RequestedSettings,
-    /// The name of the insert that they are to be.
+    /// The deduplication token of the insert that the rows become.
     pub(super) token: Option<&'s str>,
 }
 
@@ -65,7 +68,7 @@ impl Tables {
 }
 
 impl Table {
-    /// The insert of some rows of it.
+    /// Describes an insert of rows into the table, for its admission.
     pub(super) fn candidate<'c>(
         &'c self,
         sender: &'c Sender,
@@ -85,7 +88,7 @@ impl Table {
         }
     }
 
-    /// Whether inserts go the same way as the last time, and nothing has to be asked.
+    /// Says whether inserts go the same way as the last time, so that the backend need not be asked.
     fn holds(&self, state: &State) -> bool {
         let now = Moment::now();
         let admission = &state.admission;
@@ -95,7 +98,8 @@ impl Table {
     }
 }
 
-/// ClickHouse itself is to say that there is no such table; of other databases it is known.
+/// Says whether the table may be missing. An insert into a missing table is forwarded to ClickHouse, which
+/// says so itself; of other databases it is known.
 fn is_missing(why: &NotAdmitted) -> bool {
     match why {
         NotAdmitted::Forward(_) => true,
@@ -127,7 +131,7 @@ impl Search<'_> {
         key
     }
 
-    /// Has it admitted, with the columns that it has now.
+    /// Asks for the admission of an insert into the table, with the columns that the table has now.
     async fn look(&self, known: Option<&Table>) -> Result<Table, Refused> {
         let mut may_be_old = known.is_some();
         let mut table = match known {
@@ -156,7 +160,7 @@ impl Search<'_> {
         Ok(table)
     }
 
-    /// The table as the backend has it, made if it is missing.
+    /// Reads the table's columns from the backend, and makes the table if it is missing.
     async fn described(&self) -> Result<Table, Refused> {
         let (admission, key) = (&self.state.admission, self.key);
         let described = match admission.unless_away(admission.table(key, &self.sender.key)).await {
@@ -182,7 +186,7 @@ impl Search<'_> {
         }
     }
 
-    /// Not where somebody has said what the columns are.
+    /// Says whether the table may be made: not where a mapping of the settings says what the columns are.
     fn may_be_made(&self) -> bool {
         let settings = self.state.options.settings.get();
         settings.otlp.tables.create_schema && self.mapping().is_none()
@@ -202,7 +206,7 @@ impl Search<'_> {
         Refused::new(Why::NoTable, text)
     }
 
-    /// How rows are written into a table with these columns.
+    /// Works out how rows are written into a table with these columns.
     fn laid_out(&self, columns: Vec<(String, String)>) -> Result<Table, Refused> {
         let layout = match self.mapping() {
             Some(mapping) => Layout::mapped(self.kind, &columns, &mapping),

@@ -1,4 +1,4 @@
-//! Whose rows are, where each tenant has tables of its own.
+//! Tenants of a request's rows, where each tenant has tables of its own.
 
 use windrow_otlp::{Kind, Request};
 use windrow_settings::{OtlpTables, OtlpTenants};
@@ -6,16 +6,16 @@ use windrow_settings::{OtlpTables, OtlpTenants};
 use super::refused::{Refused, Why};
 
 const MAX_NAME_BYTES: usize = 100;
-/// More tables than these in one request would cost more than anybody's request is worth.
+/// The largest number of tenants in one request. The tables of more would cost more than a request is worth.
 const MAX_TENANTS_IN_REQUEST: usize = 100;
 
-/// The rows of one tenant. No name: there are no tenants.
+/// The rows of one tenant. Its name is `None` where there are no tenants.
 pub(super) struct OfTenant {
     pub(super) tenant: Option<String>,
     pub(super) request: Request,
 }
 
-/// A request by its tenants. `header`: the one that it names itself.
+/// Divides a request by its tenants. `header` is the tenant that the request's header names.
 pub(super) fn by_tenant(
     request: Request,
     header: Option<&str>,
@@ -57,7 +57,7 @@ fn nameless(settings: &OtlpTenants) -> Refused {
     Refused::new(Why::Malformed, format!("these rows name no tenant; give it by {}", ways.join(" or ")))
 }
 
-/// Where rows of a kind go: database and table.
+/// Returns the database and the table that rows of a kind go to.
 pub(super) fn names(tables: &OtlpTables, kind: Kind, tenant: Option<&str>) -> (String, String) {
     let table = match kind {
         Kind::Logs => &tables.logs,

@@ -7,7 +7,7 @@ use windrow_kafka::pipeline::{AskError, FormatQuestion};
 use super::own_account;
 use crate::backend_reading::Reading;
 
-/// What a message's rows may become, however few its bytes are.
+/// Limit of the bytes that a message's rows may take in Native, however few bytes the message has.
 const MAX_BYTES: usize = 64 << 20;
 
 pub(super) async fn ask(client: &Client, question: FormatQuestion<'_>) -> Result<Block, AskError> {

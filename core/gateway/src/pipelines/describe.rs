@@ -1,5 +1,5 @@
-//! A table as a pipeline writes to it: as the gateway's own account, and asked anew, since a pipeline asks when
-//! something has changed.
+//! The description of a table for a pipeline that writes into it. The backend is asked with the gateway's own
+//! account, and anew each time, since a pipeline asks when something has changed.
 
 use std::sync::Arc;
 
@@ -105,13 +105,13 @@ fn columns(schema: &TableSchema) -> Vec<TableColumn> {
     writable.map(column).collect()
 }
 
-/// What is to be known of the account on a ClickHouse.
+/// Facts about the gateway's own account at the backend.
 struct UserFacts {
     time_zone: String,
     version: Option<(u32, u32)>,
-    /// What its profile says, and what versions differ in.
+    /// Settings of the account's profile, and those whose defaults differ between versions.
     settings: Vec<(String, String)>,
-    /// Those that a flush carries, whatever it writes.
+    /// Settings that every flush carries, whatever it writes.
     switched_on: Vec<(String, String)>,
     max_partitions: Option<u64>,
 }
@@ -147,7 +147,7 @@ impl UserFacts {
         }
     }
 
-    /// What a flush into this table carries, sorted by name.
+    /// Returns the settings that a flush into this table carries, sorted by name.
     fn flush_settings(&self, schema: &TableSchema) -> Vec<(String, String)> {
         let mut settings = self.switched_on.clone();
         let targets: Vec<Target> = schema.targets().collect();

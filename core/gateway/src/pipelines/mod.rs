@@ -1,4 +1,4 @@
-//! What pipelines of Kafka ask of whoever knows the tables, and what the gateway shows of them.
+//! The tables of the backend as pipelines of Kafka ask for them, and the pipelines that the gateway shows.
 
 mod ask_format;
 mod describe;
@@ -33,7 +33,7 @@ impl BackendTables {
         BackendTables { admission }
     }
 
-    /// Without a gateway: to look at a table, and perhaps to give it a window.
+    /// Makes the tables without a gateway, to look at a table and perhaps to give it a deduplication window.
     pub fn alone(backend: Backend, settings: &Settings) -> BackendTables {
         let windows = Windows::new(settings.manage_deduplication_window);
         BackendTables::new(Arc::new(Admission::new(backend, Duration::ZERO, Duration::ZERO, windows)))

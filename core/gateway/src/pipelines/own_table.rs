@@ -1,5 +1,5 @@
-//! `system.windrow_kafka`: a row for each partition that a pipeline of this gateway reads, and one for a pipeline
-//! without any.
+//! The table `system.windrow_kafka`. It has a row for each partition that a pipeline of this gateway reads,
+//! and one for a pipeline without any.
 
 use serde_json::{json, Value};
 use windrow_kafka::pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
@@ -45,7 +45,8 @@ pub(crate) const COLUMNS: ColumnList = &[
     ("max_latency_seconds", "Float64"),
 ];
 
-/// An error may name values of rows: who doesn't see everybody's doesn't see its text.
+/// Returns the table's rows. The text of an error may name values of rows, so only users who see everybody's
+/// rows see it.
 pub(crate) fn rows(pipelines: &[PipelineStatus], visible: &Visible<'_>) -> Vec<Value> {
     let sees_errors = matches!(visible, Visible::Everybodys);
     let of_pipeline = |pipeline: &PipelineStatus| {

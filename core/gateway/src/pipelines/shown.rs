@@ -1,14 +1,14 @@
-//! Where the gateway finds the pipelines that it shows, and what it shows of them on the admin port.
+//! The pipelines that the gateway shows, and their JSON for the admin port.
 
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{json, Value};
 use windrow_kafka::pipeline::{LastError, PartitionStatus, PipelineStatus, Quantiles};
 
-/// Says how all pipelines do at this moment.
+/// A function that returns the state of all pipelines at this moment.
 pub type PipelineSource = Arc<dyn Fn() -> Vec<PipelineStatus> + Send + Sync>;
 
-/// None before the binary has started some.
+/// The source of the shown pipelines. It is set when the binary has started some.
 #[derive(Default)]
 pub(crate) struct ShownPipelines(OnceLock<PipelineSource>);
 
@@ -23,7 +23,7 @@ impl ShownPipelines {
     }
 }
 
-/// `/api/v1/kafka`.
+/// Returns the JSON of `/api/v1/kafka`.
 pub fn pipelines_json(pipelines: &[PipelineStatus]) -> Value {
     json!({ "pipelines": pipelines.iter().map(pipeline).collect::<Vec<_>>() })
 }

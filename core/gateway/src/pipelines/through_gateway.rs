@@ -1,7 +1,8 @@
-//! The tables of a gateway that runs in another process, asked over its data port: its engine, or its DuckDB, has no
-//! other door.
+//! The tables of a gateway that runs in another process, which is asked over its data port: its engine or its
+//! DuckDB can't be reached in another way.
 //!
-//! Only to look at: a gateway stores what comes this way as any client's, so nothing is ever stored by it.
+//! They are only looked at: the other gateway would store rows that come this way like those of any client,
+//! so nothing is ever stored through it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Tables for TablesThroughGateway {
     }
 }
 
-/// A line of ClickHouse's DESCRIBE, as the gateway words it for DuckDB.
+/// Reads a line of ClickHouse's DESCRIBE, as the gateway words it for DuckDB.
 fn column(line: &str) -> Option<TableColumn> {
     let fields: Vec<String> = serde_json::from_str(line).ok()?;
     let [name, type_name, default, ..] = fields.as_slice() else { return None };

@@ -1,42 +1,51 @@
-//! Requests that are not gathered, where DuckDB or another database that takes SQL is the backend: what would be
-//! forwarded to a ClickHouse is answered here.
+//! Requests over HTTP that are not gathered, where the backend is a database that takes SQL: a ClickHouse would get them
+//! forwarded; here they are answered.
 //!
-//! An insert with data is taken or refused, here and with a reason: there is nobody behind who reads more formats than
-//! the gateway does. Everything else is SQL, and the database's to run; so are VALUES in which expressions stand.
+//! An insert with data is taken or refused, here and with a reason: nobody behind the gateway reads more formats than the
+//! gateway does. Everything else is SQL, and the database's to run; so are VALUES in which expressions stand.
+
+use std::sync::Arc;
 
 use windrow_http::Connection;
 
-use super::answering::StatementTerms;
-use super::users::Access;
-use super::SqlBackend;
+use super::{rows_for, Access, BackendFacts, OwnRows, SqlBackend};
 use crate::data::{After, Cause, Exchange, Read};
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
 use crate::insert::too_large;
+use crate::statement::RowRemoval;
+
+/// The facts about a statement that are known before it is taken apart.
+#[derive(Clone, Copy)]
+pub struct StatementTerms<'a> {
+    pub access: Access,
+    /// The tables that the statement takes rows away from, if it is done.
+    gone: Option<&'a RowRemoval>,
+}
 
 impl Exchange<'_> {
-    /// A request that anybody may make: it needs no user.
+    /// Answers a request that anybody may make, without a user.
     pub(crate) async fn answer_anyone(
         &self,
-        backend: &SqlBackend,
+        backend: &dyn SqlBackend,
         connection: &mut Connection,
         out: &mut Vec<u8>,
     ) -> After {
         self.state.metrics.forwarded(ForwardReason::NotAQuery);
-        let asking = StatementTerms { access: Access { readonly: true }, gone: None };
-        self.answer_by_sql(backend, asking, connection, out, Read::nothing()).await
+        let terms = StatementTerms { access: Access { readonly: true }, gone: None };
+        backend.answer(self, terms, connection, out, Read::nothing()).await
     }
 
     /// Runs a statement.
     pub(crate) async fn run_sql(
         &self,
-        backend: &SqlBackend,
+        backend: &dyn SqlBackend,
         connection: &mut Connection,
         out: &mut Vec<u8>,
         cause: Cause<'_>,
         read: Read,
     ) -> After {
-        self.takes(backend.database.kind());
+        self.takes(backend.kind());
         let Cause { reason, statement, text, .. } = cause;
         let credentials = self.credentials();
         let Some(access) = credentials.and_then(|credentials| backend.access(credentials)) else {
@@ -55,7 +64,27 @@ impl Exchange<'_> {
             Some((statement, text)) => self.context().row_removal(statement, &text.joined()).await,
             None => None,
         };
-        let asking = StatementTerms { access, gone: gone.as_ref() };
-        self.answer_by_sql(backend, asking, connection, out, read).await
+        let terms = StatementTerms { access, gone: gone.as_ref() };
+        backend.answer(self, terms, connection, out, read).await
+    }
+
+    /// Returns the fixed parts of answers.
+    pub fn facts(&self) -> Arc<BackendFacts> {
+        self.state.admission.facts.get()
+    }
+
+    /// Counts an error that the client is told behind the head of an answer.
+    pub fn count_refusal(&self, refusal: &Refusal) {
+        self.state.metrics.refused(refusal);
+    }
+
+    /// Forgets which inserts are stored in the tables that a statement has, or may have, taken rows away from.
+    pub async fn rows_are_gone(&self, terms: &StatementTerms<'_>) {
+        self.state.forget_rows(terms.gone).await;
+    }
+
+    /// Returns the rows of a table of `system` that the gateway keeps itself, as far as a user may see them.
+    pub fn own_rows(&self, user: &str, access: Access, table: &str) -> Option<OwnRows> {
+        rows_for(self.state, user, access, table)
     }
 }

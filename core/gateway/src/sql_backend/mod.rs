@@ -1,166 +1,194 @@
-//! A DuckDB, or another database that takes SQL and no requests, behind ClickHouse's protocols: for it the gateway does
-//! what a server does. It knows the users (`users.rs`), answers an admission's questions (`admission.rs`), and runs
-//! whatever is not an insert to be gathered, over HTTP (`http.rs`) and over the native protocol (`native.rs`).
+//! A database that takes SQL and no requests: what the gateway asks of it, to serve its clients as ClickHouse would.
 //!
-//! A request's text is read whole, taken apart (`ask.rs`) and run by the database as one statement, in its own SQL. Its
-//! result is encoded batch by batch and sent as it comes (`sending.rs`): the first [`sending::BUFFER_BYTES`] are held
-//! back, so that an error that comes early still has a status of its own; one that comes later breaks the body as
-//! ClickHouse breaks it. What has to be whole before it is sent (`wait_end_of_query`, Parquet) is in memory up to a
-//! bound and in a file beyond it (`spool.rs`). A client that goes away stops its query.
+//! The gateway knows the users by the database's own list ([`SqlBackend::access`]), answers an admission's questions from its
+//! catalogue (`admission.rs`), and has it run whatever is not an insert to be gathered: over HTTP (`http.rs`), where the database
+//! writes the answer, and over the native protocol (`native.rs`), where the gateway makes packets of the rows.
 
-mod about;
 mod admission;
-mod answering;
-mod ask;
-mod head;
 mod http;
-mod install;
-mod kept_files;
 mod native;
-mod own_table;
-mod parameters;
-mod parquet;
-mod plain;
-mod portable;
-mod run;
-mod sending;
-mod settings;
-mod shown;
-mod source;
-mod spool;
 mod text;
-mod users;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use windrow_adbc::{AdbcSink, SqlDatabase};
+use futures::future::BoxFuture;
 use windrow_clickhouse::{Credentials, Exception};
-use windrow_duckdb::results::OutputSettings;
-use windrow_duckdb::{DuckDbSink, Port, Session};
-use windrow_engine::sink::{Batch, Destination, Load, Sink, StoreError, Stored, TableKey};
-use windrow_settings::Settings;
-use windrow_sql::Parameter;
+use windrow_columns::{Block, DataType};
+use windrow_engine::sink::{Batch, Destination, Load, Sink, StoreError, Stored};
+use windrow_http::Connection;
 
+pub use crate::admission::BackendFacts;
+pub use crate::clickhouse_settings::{clickhouse_settings, unknown_setting};
+pub use crate::data::own_tables::{ColumnList, OwnRows};
+pub use crate::data::{after, send, After, Exchange, Read, Request};
+pub use crate::error::Refusal;
+pub use crate::insert::{query_id, StatementOptions};
 pub(crate) use admission::SETTINGS;
-pub use install::install_duckdb_functions;
-use kept_files::KeptFiles;
-pub(crate) use plain::is_for_anyone;
-pub(crate) use shown::rows_as_json;
-pub use shown::values_as_text;
-pub use spool::prepare_temporary_folder;
-use spool::TemporaryFiles;
-pub use users::Access;
-use users::Users;
+pub use http::StatementTerms;
+pub use text::{statement_text, NoText};
 
-use crate::admission::UserKey;
+use crate::data::own_tables::{own_rows, Visible};
 use crate::data::{Caller, Identity};
-use crate::options::temporary_folder;
+use crate::state::State;
 
-/// A DuckDB in this process, or a database behind an ADBC driver.
-#[derive(Clone)]
-pub struct SqlBackend {
-    pub database: SqlDatabase,
-    users: Arc<Users>,
-    /// Results in Parquet that somebody reads in pieces.
-    kept_files: KeptFiles,
-    temporary_files: Arc<TemporaryFiles>,
-}
+/// A database that takes SQL.
+pub trait SqlBackend: Send + Sync {
+    /// Returns the name of its kind in the settings, on the dashboard and in traces.
+    fn kind(&self) -> &'static str;
 
-impl SqlBackend {
-    pub fn new(database: SqlDatabase, settings: &Settings) -> SqlBackend {
-        let users = match &database {
-            SqlDatabase::DuckDb(_) => Users::new(settings.duckdb.default_password.as_ref(), &settings.duckdb.users),
-            SqlDatabase::Adbc(_) => Users::new(settings.adbc.default_password.as_ref(), &settings.adbc.users),
-        };
-        let max_bytes = settings.duckdb.max_result_files_bytes;
-        let temporary_files = TemporaryFiles::new(temporary_folder(settings), max_bytes);
-        SqlBackend { database, users: Arc::new(users), kept_files: KeptFiles::default(), temporary_files }
-    }
+    /// Returns the version that stands behind its errors.
+    fn version_suffix(&self) -> &str;
 
-    /// `None`: there is no such user, or it has another password.
-    pub fn access(&self, credentials: &Credentials) -> Option<Access> {
-        self.users.check(credentials)
-    }
+    /// Returns what a user may do, or `None` where there is no such user, or the password is another.
+    fn access(&self, credentials: &Credentials) -> Option<Access>;
 
-    /// Ends when nothing of it runs any more.
-    pub async fn close(&self) {
-        self.database.close().await;
-    }
-
-    pub(crate) fn kind(&self) -> &'static str {
-        self.database.kind()
-    }
-
-    pub(crate) fn caller(&self, identity: Identity) -> Caller {
-        self.users.caller(identity)
-    }
-
-    pub(crate) fn own_credentials(&self) -> &Credentials {
-        self.users.windrow()
-    }
-
-    /// DuckDB's schema `main` is the database `default`.
-    pub(crate) fn canonical_database(&self, database: &str) -> String {
-        self.database.database_of(self.database.schema_of(database)).to_owned()
-    }
+    /// Returns the one name of a database that has several.
+    fn canonical_database(&self, database: &str) -> String;
 
     /// Finds the database that a user begins in.
-    pub(crate) async fn find_database(&self, key: &UserKey) -> Result<(), Exception> {
-        let schema = self.database.schema_of(key.database.as_deref().unwrap_or("default")).to_owned();
-        let session = Session { schema, readonly: true, user: key.credentials.user.clone(), port: Port::Http };
-        self.database.query("SELECT 1", &session).await.map(drop)
+    fn find_database<'a>(&'a self, user: &'a str, database: &'a str) -> BoxFuture<'a, Result<(), Exception>>;
+
+    /// Reads a table's definition from the catalogue.
+    fn table<'a>(&'a self, database: &'a str, table: &'a str) -> BoxFuture<'a, Result<SqlTable, Exception>>;
+
+    /// Calls `changed` whenever tables may have changed.
+    fn when_tables_change(&self, changed: Box<dyn Fn() + Send + Sync>);
+
+    /// Returns the sink that batches are stored by.
+    fn sink(&self) -> Box<dyn SqlSink>;
+
+    /// Says whether a setting is about how results are written.
+    fn is_output_setting(&self, name: &str) -> bool;
+
+    /// Writes the first rows of a block in the format JSON.
+    ///
+    /// # Errors
+    /// Fails where the database has no such type, and says which.
+    fn rows_as_json(
+        &self,
+        columns: &[String],
+        types: &[DataType],
+        block: &Block,
+        limit: usize,
+    ) -> Result<Vec<u8>, String>;
+
+    /// Answers a request over HTTP that is not gathered. `read` is the part of the body that has been read.
+    fn answer<'a>(
+        &'a self,
+        exchange: &'a Exchange<'_>,
+        terms: StatementTerms<'a>,
+        connection: &'a mut Connection,
+        out: &'a mut Vec<u8>,
+        read: Read,
+    ) -> BoxFuture<'a, After>;
+
+    /// Prepares a statement of a native client.
+    ///
+    /// # Errors
+    /// Fails where the statement can't be run by this user, or not here at all.
+    fn prepare<'a>(&'a self, statement: &SqlStatement<'_>) -> Result<Box<dyn SqlRun + 'a>, Refusal>;
+}
+
+/// The rights of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    pub readonly: bool,
+}
+
+/// A table in the database's catalogue.
+pub enum SqlTable {
+    Missing,
+    /// A table that Windrow keeps its own state in.
+    Windrows,
+    Found {
+        columns: Vec<SqlColumn>,
+        /// A batch's id is stored in one transaction with its rows, so that a batch that comes again is recognised.
+        recognises_batches: bool,
+    },
+}
+
+/// A column of a table.
+pub struct SqlColumn {
+    pub name: String,
+    /// The type in ClickHouse's words, or in the database's own where ClickHouse has no such type.
+    pub type_name: String,
+    pub data_type: Result<DataType, String>,
+    pub is_generated: bool,
+    pub has_default: bool,
+}
+
+/// A statement, with what stands beside it in its protocol.
+pub struct SqlStatement<'a> {
+    pub text: &'a str,
+    pub user: &'a str,
+    /// The user may only read.
+    pub readonly: bool,
+    pub options: &'a StatementOptions<'a>,
+    pub database: Option<&'a str>,
+    /// The format of a result, where the statement names none.
+    pub format: Option<&'a str>,
+    /// Revision of Native that the client knows.
+    pub native_revision: u64,
+    /// The request's method may only read.
+    pub by_get: bool,
+    /// The rows of a table of `system` that the gateway keeps itself.
+    pub own_tables: &'a (dyn Fn(&str) -> Option<OwnRows> + Send + Sync),
+}
+
+/// One run of a statement. It stops when it is dropped.
+pub trait SqlRun: Send {
+    /// Says whether the statement changes nothing.
+    fn only_reads(&self) -> bool;
+
+    /// Says whether the statement is answered with rows. Otherwise the answer is that it was done.
+    fn has_rows(&self) -> bool;
+
+    /// Says whether its rows come in the format Native.
+    fn is_native(&self) -> bool;
+
+    /// Runs the statement on, and appends the rows that came to `body`. Returns `false` where that was all.
+    fn advance<'a>(&'a mut self, body: &'a mut Vec<u8>) -> BoxFuture<'a, Result<bool, Refusal>>;
+}
+
+/// A [`Sink`] behind a pointer.
+pub trait SqlSink: Send + Sync {
+    fn store<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Stored, StoreError>>;
+    fn answers<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, bool>;
+    fn load<'a>(&'a self, tables: &'a [windrow_engine::sink::TableKey]) -> BoxFuture<'a, Option<Load>>;
+}
+
+impl<S: Sink> SqlSink for S {
+    fn store<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Stored, StoreError>> {
+        Box::pin(Sink::store(self, batch))
     }
 
-    pub(crate) fn when_tables_change(&self, changed: impl Fn() + Send + Sync + 'static) {
-        self.database.when_tables_change(changed);
+    fn answers<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, bool> {
+        Box::pin(Sink::answers(self, destination))
     }
 
-    pub(crate) fn sink(&self) -> SqlSink {
-        match &self.database {
-            SqlDatabase::DuckDb(duckdb) => SqlSink::DuckDb(DuckDbSink::new(duckdb.clone())),
-            SqlDatabase::Adbc(adbc) => SqlSink::Adbc(AdbcSink::new(adbc.clone())),
-        }
+    fn load<'a>(&'a self, tables: &'a [windrow_engine::sink::TableKey]) -> BoxFuture<'a, Option<Load>> {
+        Box::pin(Sink::load(self, tables))
     }
 }
 
-/// Whether it is a setting of how results are written.
-pub(crate) fn is_output_setting(name: &str) -> bool {
-    OutputSettings::default().set(name, "")
+/// Returns the account that the gateway's own work runs under. The settings reserve its name, so that no client has it.
+pub(crate) fn own_credentials() -> &'static Credentials {
+    static WINDROW: LazyLock<Credentials> =
+        LazyLock::new(|| Credentials { user: "windrow".to_owned(), password: String::new() });
+    &WINDROW
 }
 
-/// Where the gatherer's batches go.
-pub enum SqlSink {
-    DuckDb(DuckDbSink),
-    Adbc(AdbcSink),
-}
-
-impl Sink for SqlSink {
-    async fn store(&self, batch: &Batch) -> Result<Stored, StoreError> {
-        match self {
-            SqlSink::DuckDb(sink) => sink.store(batch).await,
-            SqlSink::Adbc(sink) => sink.store(batch).await,
-        }
-    }
-
-    async fn answers(&self, destination: &Destination) -> bool {
-        match self {
-            SqlSink::DuckDb(sink) => sink.answers(destination).await,
-            SqlSink::Adbc(sink) => sink.answers(destination).await,
-        }
-    }
-
-    async fn load(&self, tables: &[TableKey]) -> Option<Load> {
-        match self {
-            SqlSink::DuckDb(sink) => sink.load(tables).await,
-            SqlSink::Adbc(sink) => sink.load(tables).await,
-        }
+/// Finds the account of a request that says who it is from.
+pub(crate) fn caller(backend: &dyn SqlBackend, identity: Identity) -> Caller {
+    match identity {
+        Identity::Claimed(claimed) if backend.access(&claimed).is_some() => Caller::Itself(claimed),
+        Identity::Claimed(claimed) => Caller::WrongPassword { user: claimed.user },
+        Identity::Unclear => Caller::WrongPassword { user: "default".to_owned() },
     }
 }
 
-/// The literal for the value of a `{name:Type}`. `value` is the text of `param_name`, if there is one.
-fn parameter(database: &SqlDatabase, value: Option<&str>, data_type: &str) -> Parameter {
-    match database {
-        SqlDatabase::DuckDb(_) => parameters::parameter(value, data_type),
-        SqlDatabase::Adbc(adbc) => portable::parameter(value, data_type, adbc.has_plain_backslashes()),
-    }
+/// Returns the rows of a table of `system` that the gateway keeps itself. A user that may only read sees its own rows.
+fn rows_for(state: &Arc<State>, user: &str, access: Access, table: &str) -> Option<OwnRows> {
+    let visible = if access.readonly { Visible::Only(user) } else { Visible::Everybodys };
+    own_rows(table, state, &visible)
 }

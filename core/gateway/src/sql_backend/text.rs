@@ -8,8 +8,8 @@ use windrow_http::{BodyFraming, Connection};
 use crate::data::{Exchange, Read, ReadError};
 use crate::error::Refusal;
 
-/// Why there is no text.
-pub(super) enum NoText {
+/// The reason why there is no text.
+pub enum NoText {
     Refused(Refusal),
     /// The client did not send what it announced; there is nobody to answer.
     Broken,
@@ -25,8 +25,12 @@ impl From<ReadError> for NoText {
 }
 
 impl Exchange<'_> {
-    /// Reads what is left of the body behind `read`.
-    pub(super) async fn whole_text(&self, connection: &mut Connection, read: Read) -> Result<String, NoText> {
+    /// Returns the request's whole text, and reads for it what is left of the body behind `read`.
+    ///
+    /// # Errors
+    /// Fails where the request is a form, its body is too long, cannot be decompressed or read, finds no
+    /// room, or is no text that a database takes.
+    pub async fn whole_text(&self, connection: &mut Connection, read: Read) -> Result<String, NoText> {
         if self.request.is_multipart() {
             return Err(refused(
                 ErrorCode::NOT_IMPLEMENTED,
@@ -91,8 +95,11 @@ impl Exchange<'_> {
     }
 }
 
-/// Fails where the bytes are no text that a database takes.
-pub(crate) fn statement_text(bytes: Vec<u8>) -> Result<String, Refusal> {
+/// Returns the text of a statement.
+///
+/// # Errors
+/// Fails where the bytes are no text that a database takes: not UTF-8, or with a zero byte.
+pub fn statement_text(bytes: Vec<u8>) -> Result<String, Refusal> {
     let what = match String::from_utf8(bytes) {
         // DuckDB's text would end there.
         Ok(text) if text.contains('\0') => "has a zero byte in it",

@@ -5,7 +5,7 @@ use crate::cluster::{Change, Gone};
 use crate::forward_reason::ForwardReason;
 use crate::state::State;
 
-/// What a forwarded statement may change, as far as gathering is concerned.
+/// Changes by a forwarded statement, as far as they concern gathering.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) session: bool,
@@ -13,18 +13,18 @@ pub(crate) struct Changes {
     pub(crate) gone: Option<RowRemoval>,
 }
 
-/// Tables or rights: what was asked about them may be so no more.
+/// The answers about tables and privileges that still hold after a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Learnt {
     #[default]
     Holds,
-    /// What is known of other tables holds. One without a database is of any.
+    /// Answers about all other tables hold. A name without a database is that table in any database.
     ButOfTables(Vec<TableName>),
     OfNothing,
 }
 
 impl Learnt {
-    /// What a statement leaves of it.
+    /// Returns which answers still hold after a statement.
     fn behind(statement: &OtherStatement) -> Learnt {
         match statement.changes_only() {
             Some(names) => Learnt::ButOfTables(names.to_vec()),
@@ -49,14 +49,14 @@ impl Changes {
         }
     }
 
-    /// Whether it has to be known if the statement was done.
+    /// Says whether the gateway must know if the statement was executed.
     pub(crate) fn any(&self) -> bool {
         self.learnt != Learnt::Holds || self.gone.is_some()
     }
 }
 
 impl State {
-    /// The backend has done what the statement asks for.
+    /// Forgets answers that a statement has made wrong which the backend executed, and tells the other gateways.
     pub(crate) async fn have_changed(&self, changes: &Changes) {
         if !changes.any() {
             return;
@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// Here, or through another gateway.
+    /// Forgets answers that a change has made wrong, which was made here or through another gateway.
     pub(crate) async fn has_changed_somewhere(&self, change: &Change) {
         if change.learnt {
             self.forget_what_was_learnt();

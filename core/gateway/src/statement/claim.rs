@@ -1,5 +1,5 @@
-//! May a request have the query id that it asks for? What ClickHouse decides when a query begins, for the ids that it
-//! does not see: those of inserts that wait here.
+//! The decision whether a request may have the query id that it asks for. ClickHouse decides that when a
+//! query begins, but it does not see the ids of inserts that wait here.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const REPLACE_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_REPLACE_WAIT: Duration = Duration::from_secs(86_400);
 
 impl StatementContext<'_> {
-    /// For an insert that is about to be gathered.
+    /// Claims the query id for an insert that is about to be gathered.
     pub(crate) async fn claim_for_insert(&self) -> Result<Option<Claim>, NotGathered> {
         let Some(id) = self.query_id else { return Ok(None) };
         let mut wait = Wait::default();
@@ -31,7 +31,7 @@ impl StatementContext<'_> {
         }
     }
 
-    /// For a request that is about to be forwarded. Who it is from need not be true.
+    /// Claims the query id for a request that is about to be forwarded. The account that it names is not checked yet.
     pub(crate) async fn claim_for_forwarded(&self) -> Result<Option<Claim>, Refusal> {
         let (Some(id), true) = (self.query_id, self.names_user) else { return Ok(None) };
         let mut wait = Wait::default();
@@ -46,14 +46,14 @@ impl StatementContext<'_> {
     }
 }
 
-/// The time that `replace_running_query` gives to the one before.
+/// The time that `replace_running_query` gives to the earlier query.
 #[derive(Default)]
 struct Wait {
     until: Option<Instant>,
 }
 
 impl Wait {
-    /// Waits until the insert that has the id has ended, if the request is content with that.
+    /// Waits until the insert that has the id has ended, if the request may wait for that; else refuses the request.
     async fn out(&mut self, context: &StatementContext<'_>, id: &str, in_use: InUse) -> Result<(), Refusal> {
         let InUse::ByInsert { user, ended } = in_use else { return Ok(()) };
         if user != context.user() {

@@ -7,18 +7,18 @@ use crate::admission::UserKey;
 use crate::insert::StatementOptions;
 use crate::state::State;
 
-/// What goes along with a statement, whatever protocol it came by.
+/// The account, settings and query id that come with a statement, whatever protocol it came by.
 pub(crate) struct StatementContext<'a> {
     pub(crate) state: &'a Arc<State>,
-    /// Who sends it; where that is unclear, it is asked about as Windrow's own account.
+    /// The account that sends the statement. If that is unclear, it is Windrow's own, with which the backend is asked.
     pub(crate) user_key: UserKey,
-    /// Whether it is clear who sends it.
+    /// Says whether it is clear which account sends the statement.
     pub(crate) names_user: bool,
     pub(crate) options: StatementOptions<'a>,
     pub(crate) query_id: Option<&'a str>,
-    /// Whether another gateway sends it, which may do so again when it has not heard the answer.
+    /// Says whether another gateway sends the statement. That gateway may send it again if it has not got the answer.
     pub(crate) came_by_hop: bool,
-    /// Whether an insert is this gateway's, whoever owns it.
+    /// Says whether an insert is handled here, whichever gateway owns it.
     pub(crate) stays_here: bool,
 }
 
@@ -27,7 +27,7 @@ impl StatementContext<'_> {
         &self.user_key.credentials.user
     }
 
-    /// What the backend is wanted for, which says which of several replicas is asked. `insert`: it is an INSERT.
+    /// Returns what the backend is wanted for, which decides the replica that is asked. `insert` is set for an INSERT.
     pub(crate) fn purpose(&self, insert: Option<&InsertOutline>) -> Purpose {
         let Some(insert) = insert else { return Purpose::Statement };
         match insert.table_name(|parameter| self.options.query_parameter(parameter)) {

@@ -1,9 +1,10 @@
-//! Forwarded statements and deduplication.
+//! Deduplication of forwarded statements.
 //!
-//! An INSERT has to say what makes ClickHouse deduplicate it if, and only if, somebody wants it to: a table may have a
-//! window that is Windrow's, for its batches, and rows that nobody repeated must not be dropped by it. One that names
-//! itself by a token asks the deduplication index first, since a repeat may have been gathered; and enters it, since
-//! one may be gathered later. A statement that takes rows away makes the deduplication index forget them.
+//! A forwarded INSERT must have the settings by which ClickHouse deduplicates it if, and only if, its client
+//! wants that. The table may have a window that Windrow made for its batches, and that window must not drop
+//! rows that are no repeat. An INSERT with a token is first looked up in the deduplication index, since it
+//! may repeat one that was gathered; then it is entered, since its repeat may be gathered later. A statement
+//! that removes rows makes the deduplication index forget them.
 
 use std::time::Duration;
 
@@ -17,44 +18,44 @@ use crate::error::Refusal;
 use crate::insert::{identities, is_dedup_setting, url_name, DedupPlan, DedupSettings, DefaultProfile};
 use crate::state::State;
 
-/// A statement's settings stand within this.
+/// Bytes of a statement in which its settings are looked for.
 pub(crate) const LOOKED_THROUGH_BYTES: usize = 64 * 1024;
 
-/// What an INSERT is to the deduplication index that is about to be forwarded.
+/// The deduplication index's answer about an INSERT that is about to be forwarded.
 pub(crate) enum Passage {
-    /// It has no name.
+    /// The INSERT has no keys in the deduplication index.
     Nameless,
     Claimed(DedupKeys),
     Repeat,
-    /// Another gateway owns it.
+    /// Another gateway owns the INSERT.
     Elsewhere(GatewayId),
-    /// It is not forwarded: one of its name was on its way for longer than its sender waits, or whether it is a repeat
-    /// can't be told now.
+    /// The INSERT is not forwarded: another one with its token was on its way for longer than its client
+    /// waits, or the gateway can't tell now whether it is a repeat.
     Refused(Refusal),
 }
 
-/// What an INSERT says, and what follows for its table.
+/// Settings and keys that follow from an INSERT's own settings and from its table.
 #[derive(Default)]
 struct Deduplication {
-    /// Settings that it has to say.
+    /// Settings that the INSERT must get.
     additions: Vec<(&'static str, &'static str)>,
     keys: Option<DedupKeys>,
 }
 
-/// Of which tables the rows are gone.
+/// Tables from which a statement removes rows.
 pub(crate) enum RowRemoval {
     Of(Vec<u128>),
     OfAnyTable,
 }
 
-/// Of a text that may be an INSERT, as far as it begins with one.
+/// Reads the outline of an INSERT from the start of a text, if the text begins with one.
 pub(crate) fn outline(start: &[u8]) -> Option<InsertOutline> {
     InsertOutline::of(start, |name| is_dedup_setting(name) || bears_on_columns(name))
 }
 
 impl StatementContext<'_> {
-    /// Asks the deduplication index for an INSERT that is on its way to the backend. What comes first are the settings
-    /// that have to be added to it.
+    /// Asks the deduplication index about an INSERT that is on its way to the backend. Returns the settings
+    /// that must be added to the INSERT, and the index's answer.
     pub(crate) async fn settle_deduplication(
         &self,
         insert: &InsertOutline,
@@ -121,8 +122,8 @@ impl StatementContext<'_> {
         }
     }
 
-    /// What a forwarded statement takes away, if it does. Asked before it is: a table that is gone can't be asked
-    /// about.
+    /// Returns the tables from which a forwarded statement removes rows, if it does. It is called before the
+    /// statement is forwarded: a table that is gone can't be asked about.
     pub(crate) async fn row_removal(&self, statement: &OtherStatement, text: &[u8]) -> Option<RowRemoval> {
         if !statement.is_ddl() || !removes_rows(text) {
             return None;
@@ -163,7 +164,7 @@ impl State {
         }
     }
 
-    /// ClickHouse's answer is known.
+    /// Enters a forwarded INSERT into the deduplication index, if ClickHouse has stored it.
     pub(crate) async fn conclude(&self, passage: Passage, is_stored: bool) {
         if let (Passage::Claimed(keys), Some(deduplication), true) = (passage, self.gatherer.deduplication(), is_stored)
         {
@@ -172,8 +173,8 @@ impl State {
     }
 }
 
-/// What ClickHouse answered. `None`: it refuses the insert, and will say so itself. While it can't be asked, an insert
-/// with a token is not sent on, because nobody knows whether it is a repeat.
+/// Returns ClickHouse's answer; `None` if ClickHouse will refuse the insert itself, or can't be asked. While
+/// ClickHouse can't be asked, an insert with a token is refused, because nobody knows whether it is a repeat.
 fn answered<T>(answer: Result<T, NotAdmitted>, token: Option<&str>) -> Result<Option<T>, Refusal> {
     match answer {
         Err(NotAdmitted::Refused(refusal)) => Err((*refusal).clone()),
@@ -186,7 +187,7 @@ fn answered<T>(answer: Result<T, NotAdmitted>, token: Option<&str>) -> Result<Op
     }
 }
 
-/// Whether a list of columns may depend on it.
+/// Says whether a list of columns may depend on the setting.
 fn bears_on_columns(setting: &str) -> bool {
     setting.starts_with("param_") || setting == "insert_allow_materialized_columns"
 }

@@ -1,4 +1,4 @@
-//! `SYSTEM FLUSH ASYNC INSERT QUEUE`, for what is gathered here.
+//! The statement `SYSTEM FLUSH ASYNC INSERT QUEUE`, for inserts that are gathered here.
 
 use windrow_clickhouse::CallError;
 use windrow_engine::TableKey;
@@ -10,7 +10,8 @@ use crate::error::Refusal;
 const PRIVILEGE: &str = "SYSTEM FLUSH ASYNC INSERT QUEUE ON *.*";
 
 impl StatementContext<'_> {
-    /// Stores what has been gathered for these tables, or for all if none is named. False: who asks for it may not.
+    /// Stores the inserts that were gathered for these tables, or for all if none is named. Returns false if
+    /// the user may not flush.
     pub(crate) async fn flush_gathered(&self, tables: Vec<TableName>) -> Result<bool, Refusal> {
         match self.state.admission.is_granted(&self.user_key.credentials, PRIVILEGE).await {
             Ok(true) => {}

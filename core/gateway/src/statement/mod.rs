@@ -1,5 +1,5 @@
-//! What is settled for a statement before it goes on, whatever protocol it came by: may it have its query id, is it a repeat
-//! of an insert that is stored, whose rows does it take away.
+//! The steps of a statement before it goes on, whatever protocol it came by: whether it may have its query
+//! id, whether it repeats an insert that is stored, and which tables it removes rows from.
 
 mod changes;
 mod claim;

@@ -17,11 +17,11 @@ pub(crate) struct NativeInsert<'a> {
     pub(crate) table: &'a TableName,
     pub(crate) columns: &'a [String],
     pub(crate) block: &'a [u8],
-    /// As another gateway is told them, which may know its own `default` by another password.
+    /// Credentials for another gateway, as the client gave them. That gateway may have another password for `default`.
     pub(crate) given: &'a Credentials,
 }
 
-/// What ClickHouse, or the owner, has beyond the time that an insert waits to be stored.
+/// Time that ClickHouse, or the owner, gets beyond the time that an insert waits to be stored.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl NativeInsert<'_> {
@@ -37,7 +37,7 @@ impl NativeInsert<'_> {
 }
 
 impl StatementContext<'_> {
-    /// Has an INSERT stored that is not gathered here, for this reason. A repeat of what is stored is not sent.
+    /// Forwards an INSERT that is not gathered here for this reason. A repeat of a stored insert is not sent.
     pub(crate) async fn pass_on(
         &self,
         insert: &NativeInsert<'_>,

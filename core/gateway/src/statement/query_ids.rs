@@ -1,11 +1,11 @@
-//! Which query ids are in use, as far as requests pass through here.
+//! The query ids that requests through this gateway use.
 //!
 //! ClickHouse runs no two queries of one id at a time, whoever sends them: the second is refused (code 216). An insert
-//! that waits to be stored has no query there, only its batch will have one, of an id of its own. So the ids of such
-//! inserts are kept here, and those of forwarded requests beside them: an insert whose id one of them has is forwarded
-//! too, and ClickHouse says what it thinks of that. Ids that were generated collide with nothing and are not kept.
+//! that waits to be stored has no query there; only its batch will have one, with an id of its own. So the ids of such
+//! inserts are kept here, and those of forwarded requests beside them: an insert whose id a forwarded request has is
+//! forwarded too, and ClickHouse decides. Ids that were generated collide with nothing and are not kept.
 //!
-//! An entry lives as long as its request, so there are no more of them than connections.
+//! An entry lives as long as its request, so there are no more entries than connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,25 +18,25 @@ pub(crate) struct QueryIds {
 }
 
 enum IdUse {
-    /// By an insert of this user. Who wants to know of its end leaves a receiver; the sender goes with the entry.
+    /// An insert of this user. A request that waits for its end has a receiver; the sender is dropped with the entry.
     Insert { user: String, ended: Option<watch::Sender<()>> },
-    /// By so many forwarded requests. Between them, ClickHouse decides.
+    /// Forwarded requests, by their number. ClickHouse decides between them.
     Forwarded(usize),
 }
 
-/// Keeps an id in use until it is dropped.
+/// A claim of an id, which stays in use until the claim is dropped.
 pub(crate) struct Claim {
     ids: QueryIds,
     id: Arc<str>,
 }
 
-/// Who has the id.
+/// The request that has an id already.
 pub(crate) enum InUse {
     ByInsert { user: String, ended: Ended },
     ByForwarded,
 }
 
-/// The end of an insert that has an id which somebody else wants.
+/// The end of an insert that has an id which another request asks for.
 pub(crate) struct Ended(watch::Receiver<()>);
 
 impl Ended {

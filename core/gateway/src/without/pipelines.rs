@@ -1,4 +1,4 @@
-//! Stands for `pipelines/` where the program is built without the feature `kafka`: there are none.
+//! Stands for `pipelines/` where the program is built without the feature `kafka`: there are no pipelines.
 
 use serde_json::{json, Value};
 

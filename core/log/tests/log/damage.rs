@@ -1,5 +1,5 @@
-//! Damage of every byte, every truncation, every missing file: a log opens with all that was synced, or it says what is
-//! wrong.
+//! Tests with damage of every byte, every truncation, every missing file: a log opens with all records that
+//! were synced, or it reports the damage.
 
 use crate::support::memory::{Files, MemoryDisk};
 use crate::support::{open_disk, Opened, Seen, TempFolder};
@@ -11,13 +11,14 @@ fn tiny() -> LogOptions {
 
 struct Written {
     files: Files,
-    /// In groups, as they were synced.
+    /// Records in groups, as they were synced.
     groups: Vec<Vec<Seen>>,
-    /// Where the last group begins, of data or the one that closes the log: damage of all of it leaves no trace of it.
+    /// The offset of the last group, of data or the one that closes the log: damage of all of it leaves no
+    /// trace of it.
     last_group: usize,
 }
 
-/// Three segments, closed or as a crash leaves them.
+/// Writes three segments, closed or as a crash leaves them.
 fn written(is_closed: bool) -> Written {
     let disk = MemoryDisk::default();
     let (log, mut committer) = windrow_log::open(disk.clone(), tiny(), &mut |_| ()).unwrap();
@@ -63,7 +64,8 @@ fn visited(files: &Files) -> Result<Vec<Seen>, OpenError> {
     Ok(found)
 }
 
-/// All, or all but some of the last group if the log was not closed, or an error with what to do.
+/// Checks that a damaged log has all records, or all but some of the last group if it was not closed, or
+/// gives an error with advice.
 fn check(written: &Written, is_closed: bool, damaged: &Files, what: &str) {
     match visited(damaged) {
         Ok(found) => {

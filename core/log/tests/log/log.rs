@@ -1,4 +1,4 @@
-//! A log on the real disk: what was durable is there after a restart, what was released frees its room.
+//! Tests of a log on the real disk: durable records are there after a restart, released records free their room.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::support::{open, open_and, open_disk, small, Opened, TempFolder};
 use windrow_log::{Bound, CommitError, Folder, Log, LogFull, ReadError, RecordId, Room};
 
 const KIND: u8 = 1;
-/// Of records that are about others.
+/// The kind of records that are about others.
 const ABOUT: u8 = 2;
 
 #[test]
@@ -231,7 +231,8 @@ fn what_is_left_of_old_segments_is_copied_and_found_where_it_was() {
     thread.join().unwrap();
 }
 
-/// The disk has room for so many bytes. Appended are records until one is refused; the ids of both kinds.
+/// Appends records until one is refused by a disk with room for `most_bytes`. Returns the ids of the written
+/// records, and the first refused id.
 fn fill(disk: &MemoryDisk, log: &Log, most_bytes: u64, payload_bytes: usize) -> (Vec<RecordId>, RecordId) {
     disk.fail(Faults { most_bytes: Some(most_bytes), ..Faults::default() });
     let (mut written, mut refused) = (Vec::new(), None);
@@ -305,7 +306,7 @@ fn a_disk_with_room_for_less_than_a_segment_gets_a_smaller_one() {
     thread.join().unwrap();
 }
 
-/// However small the records are, and with nothing to be had of the disk.
+/// The oldest segment can be finished on a full disk, however small the records are.
 #[test]
 fn on_a_full_disk_there_is_room_to_be_done_with_the_oldest_segment() {
     for payload_bytes in [1, 20, 100, 1000] {

@@ -1,4 +1,4 @@
-//! The log from outside: what is read back, also from damaged files.
+//! Tests of the log from outside: the records that are read back, also from damaged files.
 
 mod damage;
 mod log;

@@ -1,4 +1,5 @@
-//! A checked `[[kafka]]` entry as [`KafkaSettings`]. What `consistency.rs` lets through has what is asked for here.
+//! Turns a checked `[[kafka]]` entry into [`KafkaSettings`]. `consistency.rs` makes sure that the needed keys
+//! are there.
 
 use std::path::PathBuf;
 
@@ -121,7 +122,7 @@ fn secret(entry: &Entry, key: &str) -> Option<Secret> {
 }
 
 impl Entry {
-    /// A text that isn't empty.
+    /// Returns the text of the key, if there is one and it isn't empty.
     pub(crate) fn given(&self, key: &str) -> Option<&str> {
         self.text(key).filter(|text| !text.is_empty())
     }

@@ -4,7 +4,7 @@ use crate::catalogue::DefaultValue::{Is, Required, Unset};
 use crate::catalogue::{row, ListSection};
 use crate::kind::Kind;
 
-/// A day: longer ones are typing errors.
+/// One day: longer times are typing errors.
 const MAX_MS: u64 = 86_400_000;
 const DURATION: Kind = Kind::Duration { min_ms: 1, max_ms: MAX_MS };
 

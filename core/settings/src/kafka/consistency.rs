@@ -1,4 +1,4 @@
-//! What must hold between the keys of a `[[kafka]]` entry, and between entries.
+//! Rules that must hold between the keys of a `[[kafka]]` entry, and between entries.
 
 use crate::entries::Entry;
 use crate::kafka::assemble::{format_of, has_tls};
@@ -7,7 +7,7 @@ use windrow_sql::TableName;
 use crate::kafka::names::{group_of, is_address, is_topic, name_of};
 use crate::units::{show_duration_ms, show_size_bytes};
 
-/// Everything that doesn't fit, as clauses that say what to do.
+/// Returns all conflicts, as clauses that say what to do.
 pub(crate) fn check(entries: &[Entry]) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -170,7 +170,7 @@ fn sasl(entry: &Entry, problems: &mut Problems) {
     }
 }
 
-/// Both or neither.
+/// Reports that one of two keys is set without the other.
 fn pair(entry: &Entry, [first, second]: [&str; 2], problems: &mut Problems) {
     match (entry.given(first).is_some(), entry.given(second).is_some()) {
         (true, false) => problems.push(format!("`{first}` is set without `{second}`; set both or neither")),
@@ -179,7 +179,8 @@ fn pair(entry: &Entry, [first, second]: [&str; 2], problems: &mut Problems) {
     }
 }
 
-/// What this entry must not have in common with an earlier one.
+/// Reports what this entry must not have in common with an earlier one: the name, or a group on a shared
+/// broker.
 fn twins<'a>(earlier: &'a [Entry], entry: &'a Entry) -> impl Iterator<Item = String> + 'a {
     let (name, group) = (name_of(entry), group_of(entry));
     earlier.iter().filter_map(move |other| {

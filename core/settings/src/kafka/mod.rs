@@ -1,4 +1,4 @@
-//! `[[kafka]]`: one pipeline from topics into a table, as the rest of the program sees it.
+//! `[[kafka]]`: a pipeline from topics into a table, as the rest of the program sees it.
 
 pub(crate) mod assemble;
 pub(crate) mod catalogue;
@@ -17,47 +17,48 @@ pub use start::KafkaStart;
 /// One `[[kafka]]` section.
 #[derive(Debug, Clone)]
 pub struct KafkaSettings {
-    /// Unique among all pipelines.
+    /// A name that is unique among all pipelines.
     pub name: String,
-    /// Whether flags of the command line made this pipeline, or changed it.
+    /// Says whether flags of the command line made this pipeline, or changed it.
     pub of_flags: bool,
-    /// `host:port` of some brokers.
+    /// Addresses `host:port` of some brokers.
     pub brokers: Vec<String>,
     pub topics: KafkaTopics,
     pub group: String,
     pub database: String,
     pub table: String,
-    /// As ClickHouse writes it.
+    /// The format's name as ClickHouse writes it.
     pub format: &'static str,
-    /// Where a partition is begun that the group has no offset of.
+    /// The position from which a partition is read when the group has no offset of the partition.
     pub start: KafkaStart,
-    /// From a message's timestamp to stored.
+    /// Longest time from a message's timestamp until its row is stored.
     pub max_latency_ms: u64,
     pub on_error: KafkaOnError,
-    /// Where the table can.
+    /// Says whether a batch is recorded before it is stored, so that it is stored once, where the table can
+    /// deduplicate.
     pub exactly_once: bool,
-    /// Columns by the fields that they take; an empty field leaves the column out.
+    /// Columns with the fields that fill them; an empty field leaves the column out.
     pub columns: Vec<KafkaColumn>,
-    /// Of Protobuf.
+    /// The schema of Protobuf messages.
     pub schema_file: Option<PathBuf>,
     pub message: Option<String>,
-    /// Set exactly where the format is `AvroConfluent`.
+    /// The schema registry, set exactly where the format is `AvroConfluent`.
     pub schema_registry: Option<SchemaRegistry>,
-    /// ClickHouse's settings of reading.
+    /// Settings of ClickHouse that apply when messages are read.
     pub format_settings: Vec<EngineSetting>,
-    /// Members of the group.
+    /// The number of members of the group.
     pub consumers: usize,
     pub flush_interval_ms: Option<u64>,
     pub max_batch_rows: Option<u64>,
     pub max_batch_bytes: Option<u64>,
-    /// Of what is fetched or read, and not stored.
+    /// Bytes of messages that are fetched or read, and not stored yet.
     pub max_memory_bytes: u64,
     pub fetch_min_bytes: Option<u64>,
     pub fetch_max_bytes: Option<u64>,
     pub fetch_max_wait_ms: Option<u64>,
-    /// After how long a dead member's partitions are given to others.
+    /// Time after which the group gives a dead member's partitions to others.
     pub session_timeout_ms: u64,
-    /// How often it is asked for new partitions and topics.
+    /// Time between two requests for new partitions and topics.
     pub metadata_refresh_ms: u64,
     pub tls: Option<KafkaTls>,
     pub sasl: Option<KafkaSasl>,
@@ -70,7 +71,7 @@ pub enum KafkaTopics {
     Pattern(String),
 }
 
-/// What becomes of a message that the table can't take.
+/// The treatment of a message that the table can't take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KafkaOnError {
     DeadLetter,
@@ -99,7 +100,7 @@ pub struct SchemaRegistryLogin {
 /// Files in PEM form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KafkaTls {
-    /// Instead of the system's authorities.
+    /// The authorities that are trusted, instead of the system's.
     pub ca_file: Option<PathBuf>,
     pub client: Option<KafkaClientCertificate>,
 }
@@ -118,12 +119,12 @@ pub enum KafkaSasl {
     OauthBearer { token: KafkaToken, extensions: Vec<(String, String)> },
 }
 
-/// Where a token is found.
+/// The source of an OAuth token.
 #[derive(Debug, Clone)]
 pub enum KafkaToken {
     Given(Secret),
-    /// Read again for every connection.
+    /// A file that is read again for every connection.
     File(PathBuf),
-    /// A program and its arguments; it prints the token.
+    /// A program and its arguments; the program prints the token.
     Command(Vec<String>),
 }

@@ -1,10 +1,10 @@
-//! Names within `[[kafka]]`: of pipelines, tables, topics, addresses.
+//! Names within `[[kafka]]`: names of pipelines, tables and topics, and addresses.
 
 use windrow_sql::TableName;
 
 use crate::entries::Entry;
 
-/// What a pipeline is called: by its name, else its group, else its table.
+/// Returns the name of a pipeline: its `name`, else its group, which is made from its table if it is not set.
 pub(crate) fn name_of(entry: &Entry) -> Option<String> {
     entry.given("name").map(str::to_owned).or_else(|| group_of(entry))
 }
@@ -14,14 +14,14 @@ pub(crate) fn group_of(entry: &Entry) -> Option<String> {
     given.or_else(|| Some(format!("windrow-{}", TableName::parse(entry.given("table")?)?.table)))
 }
 
-/// Whether Kafka takes this as a topic's name.
+/// Says whether Kafka takes this as a topic's name.
 pub(crate) fn is_topic(name: &str) -> bool {
     const MAX_BYTES: usize = 249;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty() && name.len() <= MAX_BYTES && name != "." && name != ".." && name.bytes().all(allowed)
 }
 
-/// `host:port`, with an IPv6 address in brackets.
+/// Says whether the text is `host:port`, with an IPv6 address in brackets.
 pub(crate) fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));

@@ -1,7 +1,7 @@
-//! Variables and flags over the entries of the file.
+//! Variables and flags that override the entries of the file.
 //!
-//! A variable names a pipeline and its key: `WINDROW_KAFKA_<NAME>_<KEY>`. Flags give keys `kafka.<key>`: of the
-//! pipeline that `kafka.name` among them names, or of one more that stands in no file.
+//! A variable names a pipeline and its key: `WINDROW_KAFKA_<NAME>_<KEY>`. Flags give keys `kafka.<key>`. They
+//! belong to the pipeline that the flag `kafka.name` names, or to one more pipeline that stands in no file.
 
 use crate::catalogue::Setting;
 use crate::entries::Entry;
@@ -15,12 +15,12 @@ use crate::variables::PREFIX;
 
 const FLAG_PREFIX: &str = "kafka.";
 
-/// The key of `[[kafka]]` that a flag gives.
+/// Returns the key of `[[kafka]]` that a flag gives.
 pub(crate) fn key_of(flag: &Flag) -> Option<&str> {
     flag.path.strip_prefix(FLAG_PREFIX)
 }
 
-/// The variables that would override something, each with the entry's number and the key.
+/// Returns the variables that would override a key, each with the entry's number and the key.
 pub(crate) fn variables(entries: &[Entry]) -> Vec<(String, usize, &'static Setting)> {
     let of_entry = |(index, entry): (usize, &Entry)| {
         let name = name_of(entry);
@@ -37,7 +37,7 @@ fn variable_of(name: &str, key: &str) -> String {
     format!("{PREFIX}KAFKA_{}_{}", plain(name), plain(key))
 }
 
-/// Whether the variable belongs to a pipeline; then what it says holds.
+/// Takes the variable's value if the variable belongs to a pipeline, and says whether it does.
 pub(crate) fn take_variable(entries: &mut [Entry], name: &str, value: &str, errors: &mut Vec<SettingsError>) -> bool {
     let found: Vec<(usize, &'static Setting)> =
         variables(entries).into_iter().filter(|known| known.0 == name).map(|known| (known.1, known.2)).collect();
@@ -57,7 +57,7 @@ pub(crate) fn take_variable(entries: &mut [Entry], name: &str, value: &str, erro
     true
 }
 
-/// Flags that say `kafka.…`, all of one pipeline.
+/// Takes the flags of `kafka.…`, which all belong to one pipeline.
 pub(crate) fn take_flags(entries: &mut Vec<Entry>, flags: Vec<Flag>, errors: &mut Vec<SettingsError>) {
     let Some(first) = flags.first() else { return };
     let named = flags.iter().find(|flag| key_of(flag) == Some("name")).map(|flag| flag.value.clone());

@@ -1,13 +1,13 @@
-//! Where a partition is begun that has no offset.
+//! The position from which a partition is read that has no offset.
 
 use std::fmt;
 
-/// `earliest`, `latest` or a moment.
+/// A start position: `earliest`, `latest` or a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KafkaStart {
     Earliest,
     Latest,
-    /// At the first message of this moment or later, in milliseconds since 1970.
+    /// The first message of this moment or later, in milliseconds since 1970.
     Time(i64),
 }
 

@@ -1,4 +1,4 @@
-//! `[[kafka]]`: entries, what variables and flags override of them, and what doesn't fit.
+//! `[[kafka]]`: entries, the variables and flags that override their keys, and entries that don't fit.
 
 use crate::common::{errors_of, load, load_text, File};
 use windrow_settings::{

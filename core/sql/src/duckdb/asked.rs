@@ -1,4 +1,4 @@
-//! One request's text, taken apart.
+//! The parts of one request's text: the statement, its clauses, and questions that only ClickHouse knows.
 
 use super::clauses::{self, Clauses};
 use super::kind::Kind;
@@ -7,24 +7,25 @@ use crate::lexer::{tokens, Token, TokenKind};
 use crate::names::TableName;
 use crate::quote::Dialect;
 
-/// A statement for DuckDB, and what was asked beside it.
+/// A statement for DuckDB, and the clauses that stood at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The statement in DuckDB's spelling, without what follows.
+    /// The statement in DuckDB's spelling, without its clauses.
     pub sql: String,
     pub format: Option<String>,
     pub settings: Vec<(String, String)>,
     pub kind: Kind,
-    /// What ClickHouse asks in words that DuckDB lacks, or answers in another form.
+    /// The question about tables, if the statement is one that DuckDB lacks words for, or answers in another
+    /// form.
     pub about: Option<About>,
 }
 
-/// A question about tables.
+/// A question about tables in ClickHouse's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {
     /// `DESCRIBE TABLE db.t`.
     Describe(TableName),
-    /// `DESCRIBE (SELECT ...)`: the query.
+    /// `DESCRIBE (SELECT ...)`, with the query.
     DescribeQuery(String),
     /// `EXISTS TABLE db.t`.
     Exists(TableName),
@@ -36,39 +37,44 @@ pub enum About {
     Foreign(&'static str),
 }
 
-/// Why a text can't be asked.
+/// The reason why a text can't be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAsked {
     Empty,
-    /// Where the second statement begins, counted in bytes from 1.
+    /// The text has several statements; `position` is that of the first `;`, counted in bytes from 1.
     SeveralStatements {
         position: usize,
     },
-    /// A `{name:Type}` without a value.
+    /// A parameter `{name:Type}` has no value.
     NotSet(String),
-    /// A value that is none of its type.
+    /// The value of a parameter is none of its type.
     Wrong {
         name: String,
         cause: String,
     },
 }
 
-/// What a `{name:Type}` is to become.
+/// The replacement of a parameter `{name:Type}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parameter {
     /// A literal in DuckDB's SQL.
     Literal(String),
-    /// It has no value.
+    /// The parameter has no value.
     Missing,
-    /// Its value is none of its type.
+    /// The parameter's value is none of its type; the text says why.
     Wrong(String),
-    /// The type is none of ClickHouse's: not a parameter at all.
+    /// The type is none of ClickHouse's, so the text is no parameter at all.
     NotOne,
 }
 
-/// Takes a text apart. `default_schema` is what ClickHouse's database `default` is called, and empty where its tables
-/// are named without one. `parameter` is asked for the value of `{name:Type}`; `system_table` for what stands in
-/// for a table of `system`, if anything does.
+/// Takes a text apart. `default_schema` is the schema that ClickHouse's database `default` stands for; it is
+/// empty where the tables of `default` are named without a schema. `parameter` gives the value of
+/// `{name:Type}`; `system_table` gives the name of the table that stands in for a table of `system`, if there
+/// is one.
+///
+/// # Errors
+/// Fails where the text has no statement or several, or a parameter without a value or with one that is none
+/// of its type.
 pub fn ask(
     text: &str,
     default_schema: &str,
@@ -127,7 +133,7 @@ fn about(text: &str, tokens: &[Token], sql: &str) -> Option<About> {
     ["SYSTEM", "KILL", "OPTIMIZE", "GRANT", "REVOKE"].into_iter().find(|word| is(0, word)).map(About::Foreign)
 }
 
-/// `t` or `db.t`, and nothing behind it.
+/// Reads `t` or `db.t` with nothing behind it.
 fn table_name(text: &str, tokens: &[Token]) -> Option<TableName> {
     match tokens {
         [table] if table.kind != TokenKind::String => {
@@ -141,7 +147,7 @@ fn table_name(text: &str, tokens: &[Token]) -> Option<TableName> {
     }
 }
 
-/// The statement without its first words.
+/// Returns the statement without its first `count` words.
 fn behind_words(sql: &str, count: usize) -> String {
     let tokens = tokens(Dialect::DuckDb, sql);
     tokens.get(count).map_or_else(String::new, |token| sql[token.start..].to_owned())

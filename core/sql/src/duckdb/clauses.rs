@@ -42,7 +42,7 @@ fn format_at_end(text: &str, tokens: &[Token]) -> Option<String> {
 
 struct Found {
     settings: Vec<(String, String)>,
-    /// Where the clause begins.
+    /// The index of the token that the clause begins with.
     start: usize,
 }
 

@@ -1,22 +1,23 @@
-//! What a statement does, by its words, and whether it is taken at all.
+//! The kind of a statement, found by its words, and whether the statement is allowed at all.
 //!
-//! Everyone who may write shares one DuckDB, in one process with the gateway. So it is a list of what is taken, not of
-//! what isn't: statements that read, and those that change rows, tables, views, macros and the like. What would change
-//! the server itself, reach files, or touch what Windrow keeps for itself in the same database is refused with a word
-//! on what to do instead. DuckDB's lexical rules decide what a token is (`lexer.rs`); where they leave room to hide
-//! something (texts that go on in the next line, back-quotes, Unicode escapes), the whole is refused.
+//! Everyone who may write shares one DuckDB, in one process with the gateway. So this file lists what is
+//! allowed, not what is forbidden: statements that read, and those that change rows, tables, views, macros
+//! and the like. Statements that would change the server itself, reach files, or touch what Windrow keeps for
+//! itself in the same database are refused with a word on what to do instead. DuckDB's lexical rules decide
+//! what a token is (`lexer.rs`); where they leave room to hide something (texts that go on in the next line,
+//! back-quotes, Unicode escapes), the whole is refused.
 
 use super::not_taken::NotTaken;
 use super::windrows::names_windrows;
 use crate::lexer::{next_token, tokens, Token, TokenKind};
 use crate::quote::Dialect;
 
-/// What a statement does, as far as a gateway has to know.
+/// The kind of a statement, as far as a gateway has to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It answers with rows and changes nothing.
+    /// The statement answers with rows and changes nothing.
     Reads,
-    /// It changes something, and answers with rows if `returns`.
+    /// The statement changes something, and answers with rows if `returns`.
     Writes {
         returns: bool,
     },
@@ -39,7 +40,7 @@ const READING: [&str; 12] = [
 ];
 const WRITING: [&str; 9] =
     ["INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COMMENT", "VACUUM", "CHECKPOINT", "ANALYZE"];
-/// What may be made, altered and dropped.
+/// The kinds of objects that may be created, altered and dropped.
 const OBJECTS: [&str; 10] =
     ["TABLE", "VIEW", "SCHEMA", "INDEX", "UNIQUE", "SEQUENCE", "TYPE", "MACRO", "FUNCTION", "RECURSIVE"];
 const OF_THE_CONNECTION: [&str; 14] = [
@@ -59,7 +60,7 @@ const OF_THE_CONNECTION: [&str; 14] = [
     "DEALLOCATE",
 ];
 const OF_THE_SERVER: [&str; 7] = ["ATTACH", "DETACH", "INSTALL", "LOAD", "FORCE", "EXPORT", "IMPORT"];
-/// No read-only transaction holds these back.
+/// Functions that no read-only transaction holds back.
 const FUNCTIONS: [&str; 11] = [
     "checkpoint",
     "force_checkpoint",
@@ -74,7 +75,8 @@ const FUNCTIONS: [&str; 11] = [
     "json_execute_serialized_sql",
 ];
 
-/// The kind of a text that goes to DuckDB as it is, and is one statement. `None`: it is none, or several.
+/// Returns the kind of a text that goes to DuckDB as it is. `None` where the text is no statement, or
+/// several.
 pub fn kind_of(sql: &str) -> Option<Kind> {
     let mut tokens = tokens(Dialect::DuckDb, sql);
     while tokens.last().is_some_and(|token| token.is_symbol(b';')) {
@@ -89,7 +91,7 @@ pub fn kind_of(sql: &str) -> Option<Kind> {
     }
 }
 
-/// What a statement begins with, such as `SELECT`, behind brackets.
+/// Returns the first word of a statement, such as `SELECT`, behind opening parentheses.
 pub fn first_word(sql: &str) -> &str {
     let mut at = 0;
     while let Some(token) = next_token(sql, at) {
@@ -113,7 +115,7 @@ impl Kind {
     }
 }
 
-/// What no kind of statement may have in it.
+/// Returns the refusal of a text with tokens that no kind of statement may have.
 fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
     if tokens.last().is_some_and(|token| token.kind == TokenKind::Error) {
         return Some(NotTaken::Unclosed);
@@ -142,8 +144,8 @@ fn hidden(text: &str, tokens: &[Token]) -> Option<NotTaken> {
     None
 }
 
-/// Of a function that is not called, why. Files are refused by what such functions' names begin and end with, so that
-/// those of another version or an extension are among them.
+/// Returns the reason why a function is not called, if it is not. Functions of files are refused by the
+/// beginning or the end of their names, so that functions of another version or an extension are refused too.
 fn refused_function(name: &str) -> Option<NotTaken> {
     let name = name.to_ascii_lowercase();
     let has_to_do_with_files = is_one_of(&name, &["glob", "sniff_csv"])
@@ -156,7 +158,8 @@ fn refused_function(name: &str) -> Option<NotTaken> {
     }
 }
 
-/// What stands before the name, with its schema and database, that ends at a token.
+/// Returns the word before the name that ends at token `at`. The name may have its schema and database before
+/// it.
 fn word_before<'t>(text: &'t str, tokens: &[Token], mut at: usize) -> &'t str {
     while at >= 2 && tokens[at - 1].is_symbol(b'.') {
         at -= 2;
@@ -218,7 +221,8 @@ fn writes(text: &str, tokens: &[Token]) -> Kind {
     Kind::Writes { returns: depths(tokens).any(|(depth, token)| depth == 0 && token.is_keyword(text, "RETURNING")) }
 }
 
-/// With ANALYZE, what is explained is run. `EXPLAIN EXPLAIN` is not DuckDB's.
+/// Returns the kind of an EXPLAIN. With ANALYZE, the explained statement is run. `EXPLAIN EXPLAIN` is not
+/// DuckDB's.
 fn explained(text: &str, mut tokens: &[Token]) -> Kind {
     let analyzes = |token: &Token| token.is_keyword(text, "ANALYZE") || token.is_keyword(text, "ANALYSE");
     let mut runs = false;
@@ -242,13 +246,13 @@ fn explained(text: &str, mut tokens: &[Token]) -> Kind {
     }
 }
 
-/// Whether a word of writing stands outside of all parentheses.
+/// Says whether a word of writing stands outside of all parentheses.
 fn writes_somewhere(text: &str, tokens: &[Token]) -> bool {
     let words = ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"];
     depths(tokens).any(|(depth, token)| depth == 0 && words.iter().any(|word| token.is_keyword(text, word)))
 }
 
-/// Each token with the number of parentheses around it.
+/// Returns each token with the number of parentheses around it.
 fn depths(tokens: &[Token]) -> impl Iterator<Item = (i32, &Token)> {
     tokens.iter().scan(0, |depth, token| {
         *depth += i32::from(token.is_symbol(b'(')) - i32::from(token.is_symbol(b')'));

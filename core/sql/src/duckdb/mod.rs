@@ -1,8 +1,10 @@
-//! DuckDB's SQL, as far as a gateway that speaks ClickHouse's interface must understand it: what a statement does,
-//! which of ClickHouse's clauses stand at its end, and which of ClickHouse's spellings in it DuckDB would not read.
+//! DuckDB's SQL, as far as a gateway that speaks ClickHouse's interface must understand it: the kind of a
+//! statement, the clauses of ClickHouse at its end, and the spellings of ClickHouse in it that DuckDB would
+//! not read.
 //!
-//! DuckDB's lexical rules are not ClickHouse's: a backslash means nothing in `'x'`, comments begin with `--` and `/*`
-//! only, and `$tag$` quotes. Nothing is parsed beyond tokens: what DuckDB does not understand it says itself.
+//! DuckDB's lexical rules are not ClickHouse's: a backslash means nothing in `'x'`, comments begin with `--`
+//! and `/*` only, and `$tag$` quotes. Texts are parsed into tokens only: DuckDB itself says what it does not
+//! understand.
 
 mod asked;
 mod clauses;

@@ -1,23 +1,23 @@
-//! Why a statement is not run, and what to do instead.
+//! The reasons why a statement is not run, and what to do instead.
 
-/// Why a statement is not run.
+/// The reason why a statement is not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTaken {
-    /// It would change the connection it runs on, which is gone with the request: SET, USE, BEGIN, PREPARE, a temporary
-    /// table.
+    /// The statement would change its connection, which is gone with the request: SET, USE, BEGIN, PREPARE, a
+    /// temporary table.
     OfTheConnection,
-    /// It would change the server for everyone.
+    /// The statement would change the server for everyone.
     OfTheServer,
-    /// It would read or write a file: COPY, or a function such as `read_csv`.
+    /// The statement would read or write a file: COPY, or a function such as `read_csv`.
     Files,
-    /// It names what Windrow keeps for itself.
+    /// The statement names a schema that Windrow keeps for itself.
     Windrows,
-    /// A function that acts on the server, or runs a text as a statement.
+    /// The statement calls a function that acts on the server, or runs a text as a statement.
     Function,
     BackQuotes,
-    /// `E'a'` and in the next line `'b'`.
+    /// A text `E'a'` goes on in the next line with `'b'`.
     JoinedTexts,
-    /// `U&"x"`, `U&'x'`.
+    /// A token is written with Unicode escapes: `U&"x"`, `U&'x'`.
     UnicodeEscapes,
     Unclosed,
     Unknown,

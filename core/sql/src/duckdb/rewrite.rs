@@ -1,11 +1,11 @@
-//! What of ClickHouse's spelling DuckDB would not read, put into DuckDB's: `` `names` ``, `{parameters:Type}`, the
+//! Rewrites the spellings of ClickHouse that DuckDB would not read: `` `names` ``, `{parameters:Type}`, the
 //! databases `default` and `system`.
 
 use super::asked::{NotAsked, Parameter};
 use crate::lexer::{Token, TokenKind};
 use crate::quote::Dialect;
 
-/// The text from the first to the last token, rewritten.
+/// Returns the text from the first to the last token, rewritten.
 pub(super) fn rewrite(
     text: &str,
     tokens: &[Token],
@@ -39,7 +39,7 @@ pub(super) fn rewrite(
 
 struct Replaced {
     by: String,
-    /// How many tokens it stands for.
+    /// The number of tokens that `by` replaces.
     tokens: usize,
 }
 
@@ -48,7 +48,7 @@ fn back_quoted(text: &str, tokens: &[Token], at: usize) -> Option<Replaced> {
     Some(Replaced { by: Dialect::DuckDb.name(&name), tokens: 1 })
 }
 
-/// Whether the name stands before a dot, and behind none.
+/// Says whether the name stands before a dot, and behind none.
 fn is_qualifier(tokens: &[Token], at: usize) -> bool {
     let behind_dot = at > 0 && tokens[at - 1].is_symbol(b'.');
     let before_name = tokens.get(at + 2).is_some_and(|token| {
@@ -57,7 +57,8 @@ fn is_qualifier(tokens: &[Token], at: usize) -> bool {
     !behind_dot && tokens.get(at + 1).is_some_and(|token| token.is_symbol(b'.')) && before_name
 }
 
-/// `default.t` is `main.t`, or `t` where that has no name; what `system.x` is the gateway says.
+/// Replaces the databases of ClickHouse: `default.t` becomes `main.t`, or `t` where `default_schema` is
+/// empty; the gateway names the replacement of `system.x`.
 fn database(
     text: &str,
     tokens: &[Token],
@@ -81,7 +82,8 @@ fn database(
     Some(Replaced { by, tokens: 3 })
 }
 
-/// `{name:Type}`. What is none of ClickHouse's types in that place may be a STRUCT of DuckDB's.
+/// Replaces a parameter `{name:Type}`. Where the type is none of ClickHouse's, the text may be a STRUCT of
+/// DuckDB's, and stays.
 fn substitution(
     text: &str,
     tokens: &[Token],

@@ -1,14 +1,14 @@
-//! Whether a statement names what Windrow keeps for itself in the same database.
+//! Finds statements that name the schemas which Windrow keeps for itself in the same database.
 
 use super::kind::is_one_of;
 use crate::lexer::Token;
 use crate::quote::Dialect;
 
-/// What Windrow keeps in a DuckDB for itself: tables, and functions that every statement finds.
+/// The schemas that Windrow keeps in a DuckDB for itself: tables, and functions that every statement finds.
 pub const WINDROWS_SCHEMAS: [&str; 2] = ["windrow", "windrow_functions"];
 
-/// Whether something is named in Windrow's own schemas, or one of them itself. Its views of ClickHouse's system tables
-/// may be read from on the way; DuckDB changes nothing in a view.
+/// Says whether the statement names one of Windrow's own schemas, or something in one. Its views of
+/// ClickHouse's system tables may be read from within another statement; DuckDB changes nothing in a view.
 pub(super) fn names_windrows(text: &str, tokens: &[Token]) -> bool {
     let is_schema =
         |token: &Token| token.name(Dialect::DuckDb, text).is_some_and(|name| is_one_of(&name, &WINDROWS_SCHEMAS));

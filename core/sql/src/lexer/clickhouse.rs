@@ -1,14 +1,14 @@
 //! Tokens by ClickHouse's lexical rules.
 //!
-//! The lexer is lazy: it never looks further than the token asked for, because what follows an INSERT's `FORMAT x` is
-//! data of any kind. Whitespace (Unicode's too) and comments (`--`, `//`, `# `, `#!`, nested `/* */`) are skipped. The
-//! one rule that looks far ahead is the heredoc `$tag$ .. $tag$`: a `$` without its closing tag is an ordinary word
-//! character. Failed look-aheads are counted, so that a text full of `$` costs linear time; past the limit the lexer
-//! gives up with an error token, and the statement is forwarded.
+//! The lexer is lazy: it never looks further than the token asked for, because the text behind an INSERT's
+//! `FORMAT x` is data of any kind. Whitespace (Unicode's too) and comments (`--`, `//`, `# `, `#!`, nested
+//! `/* */`) are skipped. The one rule that looks far ahead is the heredoc `$tag$ .. $tag$`: a `$` without its
+//! closing tag is an ordinary word character. Failed look-aheads are counted, so that a text full of `$`
+//! costs linear time; past the limit the lexer gives up with an error token, and the statement is forwarded.
 
 use super::{block_comment_len, Token, TokenKind};
 
-/// Far more lone dollar signs than a real statement has.
+/// The limit of lone dollar signs: far more than a real statement has.
 const MAX_FAILED_HEREDOCS: u32 = 100;
 
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl<'t> Lexer<'t> {
         self.text
     }
 
-    /// The next token that means something.
+    /// Returns the next token that is no blank and no comment.
     pub fn next_token(&mut self) -> Token {
         if let Err(unclosed_comment) = self.skip_blanks() {
             self.position = self.text.len();
@@ -63,7 +63,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.position..]
     }
 
-    /// Err with its offset if a comment never ends.
+    /// Skips blanks and comments. Fails with the offset of a comment that never ends.
     fn skip_blanks(&mut self) -> Result<(), usize> {
         loop {
             let rest = self.rest();
@@ -89,8 +89,8 @@ impl<'t> Lexer<'t> {
         TokenKind::Word
     }
 
-    /// A number, or an identifier that begins with a digit (`1st`). After a dot only digits count, so that `x.1.2` is
-    /// two tuple accesses.
+    /// Reads a number, or an identifier that begins with a digit (`1st`). After a dot only digits count, so
+    /// that `x.1.2` is two tuple accesses.
     fn number(&mut self) -> TokenKind {
         let start = self.position;
         let hex = self.at(0) == Some(b'0')
@@ -135,7 +135,7 @@ impl<'t> Lexer<'t> {
         self.digits(false, true);
     }
 
-    /// Digits, with single underscores between them.
+    /// Skips digits, with single underscores between them.
     fn digits(&mut self, hex: bool, mut first: bool) {
         let is_digit = |b: u8| if hex { b.is_ascii_hexdigit() } else { b.is_ascii_digit() };
         while let Some(byte) = self.at(0) {
@@ -164,7 +164,7 @@ impl<'t> Lexer<'t> {
         TokenKind::Number
     }
 
-    /// Both `''` and `\'` are a quote inside a quoted token.
+    /// Reads a quoted token. Both `''` and `\'` are a quote inside of it.
     fn quoted(&mut self, quote: u8, kind: TokenKind) -> TokenKind {
         self.position += 1;
         loop {
@@ -213,7 +213,7 @@ impl<'t> Lexer<'t> {
         TokenKind::Symbol(b'$')
     }
 
-    /// U+2212 MINUS SIGN, and the quotes that word processors make of plain ones.
+    /// Reads U+2212 MINUS SIGN, and the quotes that word processors make of plain ones.
     fn unicode(&mut self) -> TokenKind {
         let rest = self.rest();
         if rest.starts_with("\u{2212}".as_bytes()) {
@@ -274,7 +274,7 @@ fn is_line_comment(rest: &[u8]) -> bool {
     [&b"--"[..], b"//", b"# ", b"#!"].iter().any(|opening| rest.starts_with(opening))
 }
 
-/// Length of the one blank that the text begins with, 0 if it begins with something else.
+/// Returns the length of the one blank that the text begins with, 0 if it begins with something else.
 fn blank_len(rest: &[u8]) -> usize {
     match rest {
         [b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..] => 1,

@@ -1,8 +1,9 @@
-//! Tokens by DuckDB's lexical rules, and ClickHouse's back-quoted names, which DuckDB has nothing else for.
+//! Tokens by DuckDB's lexical rules, and ClickHouse's back-quoted names: DuckDB has no other use for
+//! back-quotes.
 
 use super::{block_comment_len, Token, TokenKind};
 
-/// The first token from a place on.
+/// Returns the first token at or behind the offset `at`.
 pub(crate) fn next_token(text: &str, mut at: usize) -> Option<Token> {
     let bytes = text.as_bytes();
     while let Some(length) = blank(&bytes[at..]) {
@@ -13,7 +14,7 @@ pub(crate) fn next_token(text: &str, mut at: usize) -> Option<Token> {
     Some(Token { kind, start: at, end: at + length })
 }
 
-/// Length of the blanks or the comment at the start.
+/// Returns the length of the blank or the comment at the start.
 fn blank(rest: &[u8]) -> Option<usize> {
     match rest {
         [b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..] => Some(1),
@@ -23,8 +24,8 @@ fn blank(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// What DuckDB takes for a space beyond ASCII: U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060, U+3000, U+FEFF. Others
-/// are parts of names.
+/// Returns the length of a space beyond ASCII. DuckDB knows U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060,
+/// U+3000 and U+FEFF; others are parts of names.
 fn wide_space(rest: &[u8]) -> Option<usize> {
     match rest {
         [0xC2, 0xA0, ..] => Some(2),
@@ -59,13 +60,13 @@ fn token(rest: &[u8]) -> (TokenKind, usize) {
     }
 }
 
-/// A wide space ends it.
+/// Returns the length of a word. A wide space ends the word.
 fn word(rest: &[u8]) -> usize {
     let ends = |at: &usize| !continues_word(rest[*at]) || wide_space(&rest[*at..]).is_some();
     (0..rest.len()).find(ends).unwrap_or(rest.len())
 }
 
-/// Where a quoted token ends whose opening quote is at `open`. A doubled quote stands for itself.
+/// Returns the end of a quoted token whose opening quote is at `open`. A doubled quote stands for itself.
 fn quoted(rest: &[u8], open: usize, quote: u8, backslashes: bool) -> Option<usize> {
     let mut at = open + 1;
     while let Some(&byte) = rest.get(at) {
@@ -82,7 +83,7 @@ fn quoted(rest: &[u8], open: usize, quote: u8, backslashes: bool) -> Option<usiz
     None
 }
 
-/// Length of `$tag$`.
+/// Returns the length of `$tag$`.
 fn dollar_tag(rest: &[u8]) -> Option<usize> {
     let end = 1 + rest[1..].iter().position(|&byte| !continues_word(byte) || byte == b'$')?;
     let has_space = (1..end).any(|at| wide_space(&rest[at..]).is_some());
@@ -96,7 +97,8 @@ fn dollar_quoted(rest: &[u8], tag: usize) -> Option<usize> {
     Some(tag + end + tag)
 }
 
-/// A number ends where it can't go on: in `1e$$` it is `1`, and the rest is a name.
+/// Returns the length of a number. A number ends where it can't go on: in `1e$$` it is `1`, and the rest is a
+/// name.
 fn number(rest: &[u8]) -> usize {
     if let [b'0', b'x' | b'X', digit, ..] = rest {
         if digit.is_ascii_hexdigit() {
@@ -115,7 +117,7 @@ fn number(rest: &[u8]) -> usize {
     at + exponent + digits(&rest[at + exponent..], u8::is_ascii_digit)
 }
 
-/// Digits, with single underscores between them.
+/// Returns the length of digits with single underscores between them.
 fn digits(rest: &[u8], is_digit: impl Fn(&u8) -> bool) -> usize {
     let belongs = |at: &usize| {
         let between = || *at > 0 && rest[*at] == b'_' && rest.get(at + 1).is_some_and(&is_digit);

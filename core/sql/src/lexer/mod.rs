@@ -63,7 +63,7 @@ impl Token {
         matches!(self.kind, TokenKind::Word | TokenKind::QuotedIdentifier)
     }
 
-    /// The name that the token stands for; `None` if it is none, empty, or not UTF-8.
+    /// Returns the name that the token stands for; `None` if the token is no name, empty, or not UTF-8.
     pub fn name(&self, dialect: Dialect, text: impl AsRef<[u8]>) -> Option<String> {
         let bytes = self.bytes(text.as_ref());
         let name = match (self.kind, dialect) {
@@ -81,7 +81,7 @@ impl Token {
         String::from_utf8(name).ok().filter(|name| !name.is_empty())
     }
 
-    /// Whether bytes appended to the text could make this another token.
+    /// Says whether bytes appended to the text could make this another token.
     pub(crate) fn may_grow(&self, text: &[u8]) -> bool {
         let left = text.len() - self.start;
         let touches_end = self.end == text.len();
@@ -99,7 +99,7 @@ impl Token {
     }
 }
 
-/// The tokens of a text, without blanks and comments.
+/// Returns the tokens of a text, without blanks and comments.
 pub fn tokens(dialect: Dialect, text: &str) -> Vec<Token> {
     match dialect {
         Dialect::ClickHouse => Lexer::new(text.as_bytes()).collect(),
@@ -107,7 +107,7 @@ pub fn tokens(dialect: Dialect, text: &str) -> Vec<Token> {
     }
 }
 
-/// Length of the comment at the start; comments nest. `None`: it never ends.
+/// Returns the length of the comment at the start; comments nest. `None` if it never ends.
 fn block_comment_len(rest: &[u8]) -> Option<usize> {
     let (mut position, mut depth) = (2, 1u32);
     while let Some(pair) = rest.get(position..position + 2) {
@@ -123,7 +123,7 @@ fn block_comment_len(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// What stands in a back-quoted name.
+/// Returns the name that a back-quoted token stands for.
 fn back_quoted(inner: &str) -> String {
     let mut name = String::with_capacity(inner.len());
     let mut characters = inner.chars();

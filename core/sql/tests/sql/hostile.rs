@@ -29,7 +29,8 @@ const STATEMENTS: &[&str] = &[
 
 const OWN: &[&str] = &["asynchronous_inserts"];
 
-/// An answer without the offsets of data, which a prefix that ends in the data shares with the whole.
+/// Classifies a text, and checks what holds for any text: the data begins within it, and taking prefixes away
+/// takes nothing else.
 fn exercise(text: &[u8]) -> Statement {
     let statement = classify(text);
     if let Statement::Insert(insert) = &statement {
@@ -41,7 +42,7 @@ fn exercise(text: &[u8]) -> Statement {
     statement
 }
 
-/// What was said of a prefix must hold for everything that begins with it.
+/// Checks that an answer about a prefix holds for everything that begins with the prefix.
 fn check_prefixes(text: &[u8]) {
     let whole = exercise(text);
     for end in 0..=text.len() {

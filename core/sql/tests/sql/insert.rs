@@ -1,4 +1,4 @@
-//! Which texts are plain inserts, and where their data begins. Every line was tried on ClickHouse 26.7.
+//! Texts that are plain inserts, and the beginning of their data. Every line was tried on ClickHouse 26.7.
 
 use windrow_sql::{classify, InsertForm, InsertStatement, Statement, TableName};
 

@@ -1,4 +1,4 @@
-//! What the gateway learns from statements that it forwards.
+//! Facts that the gateway learns from statements that it forwards.
 
 use windrow_sql::{backquote, classify, quote_string, DdlScope, Leading, OtherStatement, Statement, TableName};
 
@@ -9,7 +9,7 @@ fn other(text: &str) -> OtherStatement {
     }
 }
 
-/// `db.t` or `t`.
+/// Reads `db.t` or `t`.
 fn name(dotted: &str) -> TableName {
     match dotted.split_once('.') {
         Some((database, table)) => TableName { database: Some(database.to_owned()), table: table.to_owned() },

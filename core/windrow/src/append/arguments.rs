@@ -22,19 +22,19 @@ pub(crate) struct AppendArguments {
     /// parquet, csv or arrow. Else the files' names tell.
     #[arg(long, value_name = "FORMAT")]
     pub(super) format: Option<FileFormat>,
-    /// What stands between the fields of CSV files, if not a comma: one character, or tab.
+    /// The character between the fields of CSV files, if not a comma: one character, or tab.
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     pub(super) delimiter: Option<u8>,
     /// Goes on with an append that broke off: the same files, and the same --batch-bytes.
     #[arg(long, value_name = "UUID")]
     pub(super) id: Option<AppendId>,
-    /// How many batches are sent at once.
+    /// The number of batches that are sent at once.
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub(super) connections: usize,
-    /// How large a batch is.
+    /// The size of a batch.
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES")]
     pub(super) batch_bytes: u64,
-    /// How much may be under way.
+    /// The number of bytes that may be under way.
     #[arg(long, default_value_t = 64 << 20, value_name = "BYTES")]
     pub(super) window_bytes: u64,
     /// none, lz4 or zstd: for slow networks.
@@ -43,7 +43,7 @@ pub(crate) struct AppendArguments {
     /// Store batches as they come: faster for some tables; still all or nothing.
     #[arg(long)]
     pub(super) unordered: bool,
-    /// How many seconds to try again while nothing gets through. Else 120, and 10 for the first connection.
+    /// Seconds to try again while nothing gets through. Else 120, and 10 for the first connection.
     #[arg(long, value_name = "SECONDS")]
     pub(super) retry_for: Option<u64>,
     /// Certificates to trust instead of the system's.

@@ -1,5 +1,5 @@
-//! What is seen of an append while it runs: a bar on a terminal, a line now and then elsewhere. All of it goes to
-//! standard error.
+//! The display of an append while it runs: a bar on a terminal, a line now and then elsewhere. All of it goes
+//! to standard error.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(super) struct Display {
     last: Mutex<Last>,
 }
 
-/// What was shown last.
+/// The state of the last display: times, and the text that was shown.
 struct Last {
     progress_at: Instant,
     waiting_at: Option<Instant>,
@@ -65,7 +65,8 @@ impl Display {
         }
     }
 
-    /// For whom nothing gets through, and why. Who can't see a line change is told when it changes.
+    /// Shows the server that nothing gets through to, and why. Where lines can't be redrawn, a change is
+    /// shown at once.
     pub(super) fn show_waiting(&self, server: &str) {
         let mut last = self.last();
         let is_old = last.waiting_at.is_none_or(|at| at.elapsed() >= self.between());
@@ -102,13 +103,13 @@ impl Display {
     }
 }
 
-/// In place of what stands there.
+/// Draws the text in place of the current line.
 fn draw(text: &str) {
     // A terminal that is gone is no reason to stop.
     let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
 }
 
-/// Texts from files and servers, without what would steer the terminal.
+/// Replaces characters of texts from files and servers that would steer the terminal.
 pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! One line that says how far an append is, as wide as there is room for.
+//! The line that says how far an append is, as wide as there is room for.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use windrow_appender::Progress;
 
 const BAR_CELLS: u64 = 24;
 
-/// The longest of several wordings that fits: a line that is wrapped can't be drawn over.
+/// Returns the longest of several wordings that fits: a line that is wrapped can't be drawn over.
 pub(super) fn frame(progress: &Progress, elapsed: Duration, columns: usize) -> String {
     let percent = share(progress).map(|share| format!("{:3.0} %", share * 100.0));
     let rows = format!("{} rows", grouped(progress.rows));
@@ -29,7 +29,7 @@ pub(super) fn line(progress: &Progress, elapsed: Duration) -> String {
     format!("{rows} rows, {bytes}, {rate}, {:.0} s", elapsed.as_secs_f64())
 }
 
-/// The text, or its begin, so that it stays on one line.
+/// Returns the text, or its beginning, so that it stays on one line.
 pub(super) fn cut_to(text: &str, columns: usize) -> String {
     let most = columns.saturating_sub(1).max(1);
     if text.chars().count() <= most {
@@ -38,7 +38,7 @@ pub(super) fn cut_to(text: &str, columns: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// 1234567 as 1,234,567.
+/// Writes 1234567 as 1,234,567.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -65,7 +65,8 @@ fn rate(progress: &Progress, elapsed: Duration) -> String {
     format!("{}/s", size((progress.bytes_acknowledged as f64 / seconds) as u64))
 }
 
-/// From 0 to 1, where it can be told: by batches when they are counted, else by what the source said of its size.
+/// Returns the progress from 0 to 1, where it can be told: by batches when they are counted, else by the size
+/// that the source gave.
 fn share(progress: &Progress) -> Option<f64> {
     let share = match (progress.all_batches, progress.whole_bytes) {
         (Some(0), _) => return Some(1.0),

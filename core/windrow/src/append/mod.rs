@@ -1,7 +1,7 @@
 //! `windrow append`: files into a table, through a gateway that may be far away.
 //!
-//! Exit codes: 0 it is stored; 1 it is not, and can't be; 2 wrong arguments; 3 it broke off and can be gone on with;
-//! 130 it was interrupted, and dropped.
+//! Exit codes: 0 the append is stored; 1 it is not stored, and can't be; 2 wrong arguments; 3 it broke off
+//! and can be continued; 130 it was interrupted, and dropped.
 
 mod arguments;
 mod display;

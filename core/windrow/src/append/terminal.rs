@@ -1,9 +1,9 @@
-//! How wide the terminal is.
+//! The width of the terminal.
 
-/// What most terminals have, for those that don't say.
+/// The width of most terminals, for those that don't tell theirs.
 const USUAL_COLUMNS: usize = 80;
 
-/// Asked anew for each line: windows change their size.
+/// Returns the width of the terminal. The width is asked anew for each line: windows change their size.
 pub(super) fn columns() -> usize {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the call writes one winsize, for which there is room, and keeps nothing of it.

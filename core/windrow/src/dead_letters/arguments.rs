@@ -13,13 +13,14 @@ pub(crate) struct DeadLettersArguments {
 
 #[derive(Subcommand)]
 pub(super) enum DeadLettersCommand {
-    /// Print which there are, the latest first. Without a running gateway its files are read.
+    /// Print the dead letters, the latest first. Without a running gateway its files are read.
     List(ListArguments),
-    /// Print all that is known of one, and its first rows.
+    /// Print all that is known of one dead letter, and its first rows.
     Show(ShowArguments),
-    /// Hand some back to the running gateway, to be stored. Those that fail again become dead letters again.
+    /// Hand dead letters back to the running gateway, to be stored. Those that fail again become dead letters
+    /// again.
     Retry(ChangeArguments),
-    /// Throw some away.
+    /// Throw dead letters away.
     Discard(ChangeArguments),
 }
 
@@ -35,12 +36,12 @@ impl DeadLettersArguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
-    /// For people.
+    /// A table for people.
     Table,
     Json,
 }
 
-/// Which dead letters: those that fulfil all conditions.
+/// The conditions that a dead letter has to fulfil, all of them.
 #[derive(Args)]
 pub(super) struct Conditions {
     /// A table, or database.table.
@@ -49,7 +50,7 @@ pub(super) struct Conditions {
     /// All tables of a database.
     #[arg(long, value_name = "DATABASE")]
     database: Option<String>,
-    /// Who inserted.
+    /// The user who inserted.
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// Messages of a Kafka pipeline.
@@ -73,7 +74,8 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// By the names that the API knows. The database first: it decides what a dot in a table's name means.
+    /// Returns the conditions by the names that the API knows. The database comes first: it decides what a
+    /// dot in a table's name means.
     pub(super) fn named(&self) -> Vec<(&'static str, String)> {
         let given = [
             ("database", self.database.clone()),
@@ -94,10 +96,10 @@ impl Conditions {
 pub(super) struct ListArguments {
     #[command(flatten)]
     pub(super) conditions: Conditions,
-    /// How many at the most.
+    /// The largest number of dead letters to print.
     #[arg(long, default_value_t = 100)]
     pub(super) limit: usize,
-    /// How many to leave out before.
+    /// The number of dead letters to leave out before the first one.
     #[arg(long, default_value_t = 0)]
     pub(super) offset: usize,
     #[arg(long, value_enum, default_value = "table")]
@@ -107,7 +109,7 @@ pub(super) struct ListArguments {
 }
 
 impl ListArguments {
-    /// As the API wants it.
+    /// Returns the path and the parameters of the API's request.
     pub(super) fn target(&self) -> String {
         let mut target = String::new();
         for (name, value) in self.conditions.named() {
@@ -122,7 +124,7 @@ impl ListArguments {
 #[derive(Args)]
 pub(super) struct ShowArguments {
     pub(super) id: u64,
-    /// How many of its rows to print; needs the running gateway, whose ClickHouse reads them.
+    /// The number of its rows to print; needs the running gateway, whose ClickHouse reads them.
     #[arg(long, default_value_t = 10, value_name = "NUMBER")]
     pub(super) rows: usize,
     /// Write its rows to standard output as they are kept, and nothing else.
@@ -136,12 +138,12 @@ pub(super) struct ShowArguments {
 
 #[derive(Args)]
 pub(super) struct ChangeArguments {
-    /// Their ids.
+    /// The ids of the dead letters.
     #[arg(value_name = "ID")]
     ids: Vec<u64>,
     #[command(flatten)]
     conditions: Conditions,
-    /// All there are.
+    /// Take all dead letters.
     #[arg(long)]
     all: bool,
     #[arg(long, value_enum, default_value = "table")]
@@ -151,7 +153,7 @@ pub(super) struct ChangeArguments {
 }
 
 impl ChangeArguments {
-    /// As the API wants it.
+    /// Returns the selection as the API wants it.
     pub(super) fn selection(&self) -> Result<Value, String> {
         let mut fields: Map<String, Value> =
             self.conditions.named().into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();

@@ -1,5 +1,5 @@
-//! `windrow dead-letters`: looks at the dead letters and deals with them, through the admin port of the gateway that
-//! has them. What only looks works without a gateway too: the files are read then.
+//! `windrow dead-letters`: looks at the dead letters and deals with them, through the admin port of the
+//! gateway that has them. Commands that only look work without a gateway too: the files are read then.
 
 mod arguments;
 mod offline;
@@ -71,7 +71,7 @@ async fn show(settings: &Settings, api: &Api, arguments: &ShowArguments) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// A dead letter whose rows ClickHouse can't read is shown without them.
+/// Returns the rows of a dead letter. One whose rows ClickHouse can't read is shown without them.
 async fn rows(api: &Api, arguments: &ShowArguments) -> Value {
     if arguments.rows == 0 {
         return Value::Null;

@@ -1,4 +1,4 @@
-//! Dead letters without a running gateway: what its files say. They are left as they are.
+//! Reads dead letters without a running gateway, from its files. The files are left as they are.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) fn dead_letter(settings: &Settings, id: u64, why: &str) -> Result<Dea
     dead_letter.ok_or_else(|| format!("there is no dead letter {id}"))
 }
 
-/// `why`: what is to be said of the gateway that isn't there.
+/// Opens the dead letters. `why` says why the gateway isn't there.
 fn open(settings: &Settings, why: &str) -> Result<DeadLetters, String> {
     let path = settings.data_dir.join(FOLDER);
     if !path.is_dir() {
@@ -43,8 +43,8 @@ fn open(settings: &Settings, why: &str) -> Result<DeadLetters, String> {
     Ok(dead_letters)
 }
 
-/// A folder that is only read: what a log would mend in it when it is opened stays as it is. A gateway may be at work
-/// there.
+/// A folder that is only read: damage that a log would mend when it is opened stays as it is. A gateway may
+/// be at work there.
 struct Untouched(PathBuf);
 
 struct UntouchedFile(File);

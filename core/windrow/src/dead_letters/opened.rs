@@ -9,7 +9,7 @@ use windrow_settings::Settings;
 
 use crate::log_writer::LogWriter;
 
-/// Where they are, in the data directory.
+/// The folder of the dead letters in the data directory.
 pub(super) const FOLDER: &str = "dead-letters";
 
 pub(crate) struct Opened {

@@ -1,11 +1,11 @@
-//! Dead letters for people.
+//! Texts that show dead letters to people.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
 const COLUMNS: [&str; 9] = ["id", "failed", "table", "from", "rows", "bytes", "attempts", "code", "error"];
-/// More of an error would break lines; `show` prints all of it.
+/// The number of an error's characters that a list shows. More would break lines; `show` prints all of it.
 const ERROR_CHARS: usize = 80;
 
 pub(super) fn list(listing: &Value) -> String {
@@ -52,7 +52,7 @@ fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a
     text.push('\n');
 }
 
-/// In the order in which one asks: what, why, when, and then the rest.
+/// The fields in the order in which they are printed: what, why, when, and then the rest.
 const FIELDS: [&str; 29] = [
     "id",
     "database",
@@ -85,7 +85,7 @@ const FIELDS: [&str; 29] = [
     "value",
 ];
 
-/// One field a line, as the API names them.
+/// Writes one field a line, named as the API names them.
 pub(super) fn dead_letter(dead_letter: &Value) -> String {
     let mut text = String::new();
     let known = FIELDS.iter().filter_map(|name| Some((name, dead_letter.get(name).filter(|value| !value.is_null())?)));
@@ -113,13 +113,13 @@ fn item(value: &Value) -> String {
     }
 }
 
-/// ClickHouse's answer in FORMAT JSON: one row a line.
+/// Writes the rows of ClickHouse's answer in FORMAT JSON, one row a line.
 pub(super) fn rows(answer: &Value) -> String {
     let rows = answer.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
-/// What came of a retry or a discard.
+/// Writes the outcome of a retry or a discard.
 pub(super) fn change(answer: &Value, deed: &str) -> String {
     let count = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or(0);
     let mut text = format!("{} of {} dead letters {deed}\n", count(deed), count("selected"));
@@ -134,7 +134,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What a client wrote may hold anything, also what a terminal would obey.
+/// Replaces control characters: a client's text may hold anything, also commands that a terminal would obey.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -12,7 +12,7 @@ use crate::write_out;
 
 pub(super) const AGENTS: usize = 300;
 
-/// Those of OTLP, where the settings open none.
+/// Opens the ports of OTLP where the settings open none.
 pub(super) fn open_ports(settings: &mut Settings) -> Result<(), String> {
     if !matches!(settings.backend, Backend::Embedded | Backend::ClickHouse(_)) {
         return Err("the tables of OpenTelemetry are for ClickHouse: choose it with --backend".to_owned());

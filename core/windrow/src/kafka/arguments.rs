@@ -79,7 +79,7 @@ pub(super) struct PipelineFlags {
     /// earliest, latest, or a moment such as 2026-01-31T12:00:00Z: for partitions without an offset.
     #[arg(long, value_name = "START")]
     start: Option<String>,
-    /// How late rows may be: 800ms, 5s, 1m.
+    /// The longest time from a message to its stored row: 800ms, 5s, 1m.
     #[arg(long, value_name = "TIME")]
     max_latency: Option<String>,
     /// dead_letter, skip or stop.
@@ -97,7 +97,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl PipelineFlags {
-    /// As settings; empty if nothing is said.
+    /// Returns the flags as settings; none where nothing is given.
     pub(super) fn flags(&self) -> Vec<Flag> {
         let schema_file = self.schema_file.as_ref().map(|path| path.display().to_string());
         let given = [

@@ -1,4 +1,4 @@
-//! `windrow kafka check`.
+//! `windrow kafka check`: tries pipelines without storing anything.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::gateway::runtime;
 use crate::{load_with, logging};
 
 const DOES_NOT_FIT: u8 = 1;
-/// Something could not be asked, or the settings are wrong.
+/// The exit code where a question could not be answered, or the settings are wrong.
 const UNKNOWN: u8 = 2;
 
 pub(super) fn run(arguments: &CheckArguments) -> ExitCode {
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &CheckArguments) -> ExitCode {
     }
 }
 
-/// The worst of all that were checked.
+/// Checks the chosen pipelines, and returns the worst verdict.
 fn checked(arguments: &CheckArguments) -> Result<Verdict, String> {
     let mut settings = load_with(&arguments.settings, arguments.pipeline.flags())?;
     if settings.log.level == "info" {

@@ -1,4 +1,4 @@
-//! `windrow kafka`: pipelines tried, and run one by one.
+//! `windrow kafka`: tries pipelines, and runs them one by one.
 
 mod arguments;
 mod check;
@@ -53,7 +53,7 @@ fn run_one(arguments: &RunArguments) -> Result<ExitCode, String> {
 const NO_PIPELINE: &str =
     "there is no pipeline: name a [[kafka]] entry of the settings, or give --brokers, --topics, --table and --format";
 
-/// What the command line means: the one that it speaks of, else all.
+/// Returns the pipelines that the command line means: the one that its flags name, else all.
 fn chosen(settings: &Settings) -> Result<Vec<&KafkaSettings>, String> {
     let of_flags: Vec<&KafkaSettings> = settings.kafka.iter().filter(|pipeline| pipeline.of_flags).collect();
     match (of_flags.is_empty(), settings.kafka.is_empty()) {

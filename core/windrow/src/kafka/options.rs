@@ -1,4 +1,4 @@
-//! A pipeline of the settings as the pipelines' crate wants it.
+//! Turns a pipeline of the settings into the options of the pipelines' crate.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use windrow_settings::{
     Backend, KafkaOnError, KafkaSasl, KafkaSettings, KafkaStart, KafkaTls, KafkaToken, KafkaTopics, SchemaRegistry,
 };
 
-/// An error: the pattern of topics is no regular expression.
+/// Returns the options of a pipeline. Fails where the pattern of topics is no regular expression.
 pub(crate) fn pipeline_options(of: &KafkaSettings, backend: &Backend) -> Result<PipelineOptions, String> {
     if let KafkaTopics::Pattern(pattern) = &of.topics {
         TopicPattern::new(pattern).map_err(|error| format!("[[kafka]] `{}`: {error}", of.name))?;
@@ -59,7 +59,8 @@ pub(crate) fn pipeline_options(of: &KafkaSettings, backend: &Backend) -> Result<
     })
 }
 
-/// DuckDB's schema `main` is the database `default` to everybody here: a table is to be known by one name.
+/// Returns the database's name. DuckDB's schema `main` is the database `default` to everybody here: a table
+/// is to be known by one name.
 fn database(of: &KafkaSettings, backend: &Backend) -> String {
     match backend {
         Backend::DuckDb(_) if of.database == "main" => "default".to_owned(),
@@ -67,7 +68,7 @@ fn database(of: &KafkaSettings, backend: &Backend) -> String {
     }
 }
 
-/// The settings allow no more than fits.
+/// Converts a number. The settings allow no more than fits.
 fn at_most_u32(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -12,7 +12,8 @@ use windrow_settings::Settings;
 
 use super::pipeline_options;
 
-/// What all pipelines are told. Asked before anything is started: a mistake there shows at once.
+/// Returns the options of all pipelines. This is called before anything is started: a mistake there shows at
+/// once.
 pub(crate) fn all_options(settings: &Settings) -> Result<Vec<PipelineOptions>, String> {
     settings.kafka.iter().map(|pipeline| pipeline_options(pipeline, &settings.backend)).collect()
 }
@@ -22,7 +23,7 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    /// Brokers and tables need not be there: pipelines wait for them, and say so.
+    /// Starts the pipelines. Brokers and tables need not be there: pipelines wait for them, and say so.
     pub(crate) fn start(
         options: Vec<PipelineOptions>,
         data: &DataServer,
@@ -48,7 +49,8 @@ impl Pipelines {
         Pipelines { running }
     }
 
-    /// What is gathered is stored and committed, and the groups are left, as far as that takes no longer than `limit`.
+    /// Stores and commits the rows that are gathered, and leaves the groups, as far as that takes no longer
+    /// than `limit`.
     pub(crate) async fn stop(self, limit: Duration) {
         let mut stopping = JoinSet::new();
         for at in 0..self.running.len() {
@@ -65,7 +67,7 @@ impl Pipelines {
     }
 }
 
-/// Messages that come back from the dead letters are read by the pipeline that they came through.
+/// Messages that come back from the dead letters: each is read by the pipeline that it came through.
 struct Retrier(Arc<Vec<RunningPipeline>>);
 
 impl MessageRetrier for Retrier {

@@ -1,15 +1,15 @@
-//! What a check has found, for people and for machines.
+//! The report of a check, for people and for machines.
 
 use std::fmt::Write;
 
+use crate::sql_backend::values_as_text;
 use serde_json::{json, Value};
-use windrow_gateway::values_as_text;
 use windrow_kafka::pipeline::{CheckReport, CheckedColumn, PipelineOptions, Sample, Verdict};
 use windrow_settings::KafkaSettings;
 
 const SHOWN_VALUES: usize = 3;
 const VALUE_CHARS: usize = 30;
-/// More of an error would break lines; the JSON has all of it.
+/// The number of an error's characters that the report shows. More would break lines; the JSON has all of it.
 const ERROR_CHARS: usize = 200;
 const SHOWN_FIELDS: usize = 50;
 const SHOWN_PARTITIONS: usize = 64;
@@ -114,7 +114,7 @@ fn misfit(column: &CheckedColumn) -> String {
     format!("{}; {messages}", one_line(column.problem.as_deref().unwrap_or_default()))
 }
 
-/// Of each column some values of the sample.
+/// Returns some values of the sample for each column.
 fn values(sample: &Sample) -> Vec<(String, Vec<String>)> {
     let Some(rows) = &sample.rows_read else { return Vec::new() };
     let shown = rows.columns.iter().zip(values_as_text(&rows.columns, &rows.block));
@@ -165,7 +165,7 @@ fn refused(out: &mut String, sample: &Sample) {
     }
 }
 
-/// Cells under each other; the first row is the heads.
+/// Writes cells under each other; the first row has the heads of the columns.
 fn table<const N: usize>(out: &mut String, rows: &[[String; N]]) {
     let widths: Vec<usize> =
         (0..N).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
@@ -187,7 +187,8 @@ fn shortened(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// What somebody produced may hold anything, also what a terminal would obey.
+/// Replaces control characters: a producer's text may hold anything, also commands that a terminal would
+/// obey.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

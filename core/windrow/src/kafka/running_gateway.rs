@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windrow_clickhouse::{Client, ClientOptions, Credentials, Endpoint};
 use windrow_settings::{Backend, Settings};
 
-/// As the user `default`, for calls that name nobody else.
+/// Makes a client that is the user `default`, for calls that name nobody else.
 pub(super) fn client(settings: &Settings) -> Result<Arc<Client>, String> {
     let at = settings.http.listen;
     let host = match at.ip() {

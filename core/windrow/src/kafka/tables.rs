@@ -1,4 +1,5 @@
-//! The tables of a check: of the backend itself, or, where a gateway has it to itself, of that gateway.
+//! The tables of a check: they belong to the backend itself, or, where a gateway has the backend to itself,
+//! that gateway is asked.
 
 use windrow_embedded::{DataDirLock, LockError};
 use windrow_gateway::{BackendTables, ClickHouse, TablesThroughGateway};
@@ -10,7 +11,7 @@ use crate::backend::RunningBackend;
 
 pub(super) struct CheckTables {
     pub(super) tables: Box<dyn Tables>,
-    /// What had to be started to ask it.
+    /// The backend that had to be started to ask it, and the lock of its directory.
     started: Option<(RunningBackend, DataDirLock)>,
 }
 

@@ -1,8 +1,10 @@
-//! Stands for `appends.rs` where the program is built without the feature `append`: nothing takes them.
+//! Stands for `appends.rs` where the program is built without the feature `append`: no port takes appends.
 
 use prometheus_client::registry::Registry;
-use windrow_gateway::{Backend, DataServer};
+use windrow_gateway::DataServer;
 use windrow_settings::Settings;
+
+use crate::backend::RunningBackend;
 
 #[derive(Clone)]
 pub(crate) struct Appends;
@@ -13,6 +15,6 @@ impl Appends {
 
 pub(crate) fn serve(_: &DataServer, _: &Appends) {}
 
-pub(crate) fn start(_: &Settings, _: &Backend, _: &mut Registry) -> Result<Appends, String> {
+pub(crate) fn start(_: &Settings, _: &RunningBackend, _: &mut Registry) -> Result<Appends, String> {
     Ok(Appends)
 }

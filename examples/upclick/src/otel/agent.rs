@@ -1,4 +1,5 @@
-//! Agents: each sends what one program tells, over gRPC or over HTTP, and again for as long as it is told to.
+//! Agents. Each sends what one program reports, over gRPC or over HTTP, and sends it again for as long as the
+//! gateway asks for that.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +27,14 @@ use crate::percentiles::Histogram;
 use crate::probe::stopped;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two attempts, where the gateway doesn't say; each is twice as long as the one before.
+/// Pause before the first repeat, where the gateway doesn't say how long. Each pause is twice as long as the
+/// one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// An agent sends its three signals at the same time.
+/// The most connections of an agent, which sends its three signals at the same time.
 const CONNECTIONS: usize = 3;
 
-/// What became of a signal of all agents together; rows are counted.
+/// The outcome of one signal for all agents together, counted in rows.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) sent: AtomicU64,
@@ -40,7 +42,7 @@ pub(super) struct Tally {
     pub(super) refused: AtomicU64,
     /// Requests that were acknowledged.
     pub(super) requests: AtomicU64,
-    /// Requests that were sent once more.
+    /// Count of repeated requests.
     pub(super) repeats: AtomicU64,
     waits: Mutex<Histogram>,
     last_error: Mutex<Option<String>>,
@@ -60,7 +62,7 @@ impl Tally {
     }
 }
 
-/// In the order of [`super::SIGNALS`].
+/// The tallies of all signals, in the order of [`super::SIGNALS`].
 pub(super) type Tallies = [Tally; super::SIGNALS.len()];
 
 pub(super) struct Agent {
@@ -72,15 +74,15 @@ pub(super) struct Agent {
     tallies: Arc<Tallies>,
 }
 
-/// The even ones speak gRPC, the others HTTP.
+/// The protocol of an agent. Agents with an even number speak gRPC, the others HTTP.
 enum Protocol {
     Grpc { channel: Channel, user: MetadataValue<Ascii>, password: MetadataValue<Ascii> },
     Http { client: Client, head: String },
 }
 
-/// Why a request was not taken.
+/// The reason why a request was refused.
 enum Refusal {
-    /// It is to be sent again, after this time if it is said.
+    /// The request is to be sent again, after this time if one is given.
     ForNow(Option<Duration>, String),
     ForGood(String),
 }
@@ -103,7 +105,7 @@ impl Agent {
         })
     }
 
-    /// Goes on until told to stop; what it has begun to send is sent first.
+    /// Sends until it is told to stop. A turn that has begun is finished first.
     pub(super) async fn live(mut self, began: Instant, mut stop: watch::Receiver<bool>) {
         let mut turns = tokio::time::interval_at(began + self.first_turn, self.every);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -216,7 +218,7 @@ impl Protocol {
         }
     }
 
-    /// With what else there is to say over gRPC.
+    /// Makes a gRPC request of a message, with the fields for user, password and request id.
     fn call<M>(&self, name: &str, message: M) -> tonic::Request<M> {
         let mut request = tonic::Request::new(message);
         if let Protocol::Grpc { user, password, .. } = self {
@@ -231,7 +233,7 @@ impl Protocol {
     }
 }
 
-/// As OTLP has it: which codes mean that a request is to come again.
+/// Decides by OTLP's rules which status codes mean that a request is to be sent again.
 fn refused(status: Status) -> Refusal {
     let reason = format!("{}: {}", status.code(), status.message());
     match status.code() {
@@ -246,7 +248,7 @@ fn refused(status: Status) -> Refusal {
     }
 }
 
-/// The same over HTTP. A connection that breaks may have brought the request there.
+/// Sends a request over HTTP. If the connection breaks, the request may have arrived, and is sent again.
 async fn post(client: &Client, path: &str, head: &str, name: &str, message: &impl Message) -> Result<(), Refusal> {
     let again = |error: String| Refusal::ForNow(None, error);
     let body = message.encode_to_vec();

@@ -1,9 +1,9 @@
-//! The scene with OpenTelemetry: hundreds of agents, which nobody batches for, send logs, traces and metrics of simulated
-//! programs by OTLP. While it lasts it is shown what becomes of them; at the end all rows are counted in their tables, and
-//! the tables are asked which routes are slow, and which fail.
+//! The scene with OpenTelemetry: hundreds of agents, without a collector that batches for them, send logs,
+//! traces and metrics of simulated programs by OTLP. The outcome is shown while it lasts. At the end all rows
+//! are counted in their tables, and the tables are queried for slow routes and routes that fail.
 //!
-//! `telemetry.rs` is what a program tells; `agent.rs` sends it, again where it is told to; `store.rs` asks the tables;
-//! `shown.rs` has the picture and the summary.
+//! `telemetry.rs` makes a program's reports; `agent.rs` sends them, again where it is told to; `store.rs`
+//! queries the tables; `shown.rs` has the picture and the summary.
 
 mod agent;
 mod shown;
@@ -31,30 +31,30 @@ use crate::terminal::Terminal;
 
 pub use self::shown::OtelSummary;
 
-/// What is sent. Programs tell of points of sums, histograms and gauges.
+/// The signals that are sent. Metrics are points of sums, histograms and gauges.
 pub(crate) const SIGNALS: [&str; 3] = ["logs", "traces", "metrics"];
 const MAX_AGENTS: usize = 5_000;
 const RATES_OVER: Duration = Duration::from_secs(5);
 const REDRAW_EVERY: Duration = Duration::from_secs(1);
-/// How long answers to the last requests are waited for, and rows to appear after them.
+/// Time for which answers to the last requests are awaited; the next constant is for their rows to appear.
 const LAST_TURNS: Duration = Duration::from_secs(30);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 const SETTLE_POLL: Duration = Duration::from_millis(100);
 
-/// What to run, and against what.
+/// The options of a run.
 #[derive(Clone)]
 pub struct OtelOptions {
-    /// Whom the agents are, and where the tables are asked.
+    /// The account of the agents, and the address for queries on the tables.
     pub destination: Destination,
-    /// Where OTLP is taken.
+    /// The address for OTLP over gRPC; the next one is for HTTP.
     pub grpc: String,
     pub http: String,
-    /// Of each of the signals; the metrics' are those of sums, histograms and gauges.
+    /// The tables of each signal. Those of metrics are for sums, histograms and gauges.
     pub tables: [Vec<String>; 3],
     pub agents: usize,
-    /// How often each of them sends.
+    /// Time between two requests of an agent.
     pub every: Duration,
-    /// Until Ctrl-C when not set.
+    /// Time of the run. `None`: it lasts until Ctrl-C.
     pub run_for: Option<Duration>,
     pub output: Output,
     /// The address of the gateway's own dashboard.
@@ -62,7 +62,10 @@ pub struct OtelOptions {
 }
 
 impl OtelOptions {
-    /// What can be said without asking anybody.
+    /// Checks the options, as far as that needs no connection.
+    ///
+    /// # Errors
+    /// Fails where a number is out of its range.
     pub fn check(&self) -> Result<(), DemoError> {
         if self.agents == 0 || self.agents > MAX_AGENTS {
             return Err(DemoError::Options(format!("the number of agents must be from 1 to {MAX_AGENTS}")));
@@ -74,7 +77,10 @@ impl OtelOptions {
     }
 }
 
-/// Plays the scene, prints its summary, and fails if a row is missing or was refused.
+/// Plays the scene and prints its summary.
+///
+/// # Errors
+/// Fails where an option can't be used, the run is interrupted, or a row is missing or was refused.
 pub async fn run_otel(options: OtelOptions, mut stop: StopRequests) -> Result<OtelSummary, DemoError> {
     options.check()?;
     let run = format!("upclick {}", RunId::random()?.text());
@@ -132,7 +138,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// Asked to stop, agents end their turn first; asked again, they are not waited for.
+    /// Shows the scene until it is done. If it is asked to stop, agents finish their turn first; asked again,
+    /// it does not wait for them.
     async fn show_until_done(
         &mut self,
         terminal: Option<&Terminal>,
@@ -187,7 +194,7 @@ impl Scene {
         }
     }
 
-    /// With rates as of now.
+    /// Returns the figures of each signal, with the rates of this moment.
     fn views(&mut self, found: &Found) -> Vec<SignalView> {
         let elapsed = self.began.elapsed();
         let all = self.tallies.iter().zip(&mut self.rates).zip(&found.signals).zip(SIGNALS);
@@ -212,7 +219,7 @@ impl Scene {
         all.map(view).collect()
     }
 
-    /// A last look, when everything that was acknowledged can be there.
+    /// Looks at the tables a last time, when everything that was acknowledged can be there.
     async fn settle(&self) -> Found {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         // What is held for more rows need not be waited for.

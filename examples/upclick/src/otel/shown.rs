@@ -1,4 +1,4 @@
-//! What is shown while it lasts, and what it came to.
+//! The picture while the scene lasts, and the summary of a run.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::store::RouteRow;
 use crate::snapshot::{shown, shown_clock, shown_ms};
 use crate::style::{Colour, Line};
 
-/// Everything at one moment.
+/// All that is shown at one moment.
 pub(super) struct Picture {
     pub(super) elapsed: Duration,
     pub(super) title: String,
@@ -20,7 +20,7 @@ pub(super) struct Picture {
     pub(super) ending: bool,
 }
 
-/// One signal; rows are counted.
+/// The figures of one signal, counted in rows.
 #[derive(Debug, Clone)]
 pub struct SignalView {
     pub name: &'static str,
@@ -30,17 +30,17 @@ pub struct SignalView {
     pub refused: u64,
     /// Requests that were acknowledged.
     pub requests: u64,
-    /// Requests that were sent once more.
+    /// Count of repeated requests.
     pub repeats: u64,
-    /// In ClickHouse.
+    /// Rows that ClickHouse has.
     pub found: Option<u64>,
-    /// How old the newest of them is.
+    /// Age of the newest of these rows, in seconds.
     pub newest_seconds: Option<f64>,
     pub ack_p50_ms: Option<f64>,
     pub ack_p99_ms: Option<f64>,
 }
 
-/// A heading, and what stands under it.
+/// A column of the table: its heading, its width, and the function that fills it.
 type Column = (&'static str, usize, fn(&SignalView) -> String);
 
 const COLUMNS: [Column; 6] = [
@@ -126,7 +126,7 @@ pub struct OtelSummary {
     pub agents: usize,
     pub signals: Vec<SignalView>,
     pub parts: u64,
-    /// Or why they are not known.
+    /// The slowest routes, or the error of the query for them.
     pub routes: Result<Vec<RouteRow>, String>,
 }
 

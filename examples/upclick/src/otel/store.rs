@@ -1,4 +1,4 @@
-//! What is in the tables, of this run.
+//! Queries for the rows of this run in the tables.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ pub(super) struct Store {
     parts_before: u64,
 }
 
-/// What was found at one look.
+/// The results of one look at the tables.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) signals: [OfSignal; SIGNALS.len()],
     pub(super) active_parts: Option<u64>,
-    /// Also those that are merged by now.
+    /// Count of parts that the run has made, with those that are merged by now.
     pub(super) parts_created: u64,
     pub(super) problem: Option<String>,
 }
@@ -33,11 +33,11 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct OfSignal {
     pub(super) rows: Option<u64>,
-    /// How old the newest of them is.
+    /// Age of the newest row, in seconds.
     pub(super) newest_seconds: Option<f64>,
 }
 
-/// A route, and what its spans say of it.
+/// A route, with the figures that its spans give.
 #[derive(Debug, Clone)]
 pub struct RouteRow {
     pub service: String,
@@ -65,11 +65,11 @@ impl Store {
         })
     }
 
-    /// Tables may have been filled before.
+    /// Notes the parts that were made before: tables may have been filled earlier.
     pub(super) async fn count_from_now(&mut self) {
         self.parts_before = self.look().await.parts_created;
     }
-    /// Tables are made when the first rows come.
+    /// Looks at all tables. A table that does not exist yet is no error: it is made when its first rows come.
     pub(super) async fn look(&self) -> Found {
         let mut found = Found::default();
         for (signal, tables) in self.tables.iter().enumerate() {
@@ -111,7 +111,8 @@ impl Store {
         Ok(OfSignal { rows: number(0).map(|rows| rows as u64), newest_seconds: number(1).map(|age| age.max(0.0)) })
     }
 
-    /// In each partition ClickHouse numbers the blocks that come, and the first one is 1.
+    /// Returns the query for counts of parts. ClickHouse numbers the blocks that come into each partition,
+    /// and the first one is 1.
     fn count_parts(&self) -> String {
         let names: Vec<String> = self.tables.iter().flatten().map(|table| quote_string(table)).collect();
         format!(
@@ -129,7 +130,7 @@ impl Store {
         Ok(())
     }
 
-    /// The slowest routes first, as the spans have it that servers made.
+    /// Returns the slowest routes first, according to the spans of servers.
     pub(super) async fn routes(&self) -> Result<Vec<RouteRow>, CallError> {
         let traces = self.named(&self.tables[1][0]);
         let query = format!(
@@ -157,7 +158,7 @@ impl Store {
         format!("{}.{}", backquote(&self.database), backquote(table))
     }
 
-    /// One row of them.
+    /// Returns the numbers of a result with one row.
     async fn numbers(&self, query: &str) -> Result<Vec<Option<f64>>, CallError> {
         let answer = self.query(query).await?;
         Ok(answer.split_whitespace().map(|field| field.parse().ok()).collect())

@@ -1,4 +1,4 @@
-//! What a simulated program tells of a moment of its life: requests that it has served, as traces, log records and metrics.
+//! The reports of a simulated program: requests that it has served, as traces, log records and metrics.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{span, status, ResourceSpans, ScopeSpans, Span, Status};
 
-/// What a program serves: how long that takes mostly, and how often it fails, of a thousand times.
+/// A route that a program serves: its typical time, and how many of a thousand requests fail.
 struct Route {
     service: &'static str,
     name: &'static str,
@@ -40,7 +40,7 @@ const ROUTES: [Route; 8] = [
 const REQUESTS_PER_TURN: usize = 3;
 const BOUNDS_MS: [f64; 5] = [10.0, 50.0, 100.0, 500.0, 1000.0];
 
-/// A program that tells of itself.
+/// A simulated program that reports about itself.
 pub(super) struct Program {
     route: &'static Route,
     resource: Resource,
@@ -51,14 +51,14 @@ pub(super) struct Program {
     rng: Rng,
 }
 
-/// What it tells at once; rows are counted as they come into tables.
+/// One report of each signal. The numbers count rows as they come into tables.
 pub(super) struct Told {
     pub(super) logs: (u64, ExportLogsServiceRequest),
     pub(super) traces: (u64, ExportTraceServiceRequest),
     pub(super) metrics: (u64, ExportMetricsServiceRequest),
 }
 
-/// A request that it has served.
+/// A request that the program has served.
 struct Served {
     ended: SystemTime,
     took: Duration,
@@ -68,7 +68,7 @@ struct Served {
 }
 
 impl Program {
-    /// `run` is the name of the scope, by which the run's rows are found.
+    /// Makes a program. `run` is the name of the scope, by which the run's rows are found.
     pub(super) fn new(index: usize, run: &str) -> Program {
         let route = &ROUTES[index % ROUTES.len()];
         let attributes = vec![
@@ -87,7 +87,7 @@ impl Program {
         }
     }
 
-    /// What has happened since it told the last time.
+    /// Returns the reports about everything since the last call.
     pub(super) fn tell(&mut self) -> Told {
         let now = SystemTime::now();
         let served: Vec<Served> = (0..REQUESTS_PER_TURN).map(|_| self.serve(now)).collect();
@@ -131,7 +131,7 @@ impl Program {
         }
     }
 
-    /// Most take about as long as they do typically, and a few much longer.
+    /// Serves one request. Most take about the typical time, and a few take much longer.
     fn serve(&mut self, now: SystemTime) -> Served {
         let spread = 0.5 + self.rng.f64() + if self.rng.u32(..100) < 3 { 6.0 * self.rng.f64() } else { 0.0 };
         Served {
@@ -161,7 +161,7 @@ impl Program {
         }
     }
 
-    /// The request, and what was asked of a database for it.
+    /// Returns the span of a request, and the span of its database query.
     fn spans(&self, served: &Served) -> [Span; 2] {
         let ended = nanoseconds(served.ended);
         let took = served.took.as_nanos() as u64;
@@ -190,7 +190,7 @@ impl Program {
         [request, query]
     }
 
-    /// A point for each: how many were served, how long the last ones took, how many wait.
+    /// Returns one point of each kind: how many requests were served, how long the last ones took, how many wait.
     fn metrics(&mut self, now: SystemTime, served: &[Served]) -> Vec<Metric> {
         let (start_time_unix_nano, time_unix_nano) = (nanoseconds(self.began), nanoseconds(now));
         let attributes = vec![text("http.route", self.route.name)];

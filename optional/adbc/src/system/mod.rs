@@ -1,7 +1,7 @@
-//! Which database a driver leads to, as far as the SQL depends on it that Windrow itself writes.
+//! The database that a driver leads to, as far as the SQL depends on it that Windrow itself writes.
 //!
-//! Of PostgreSQL and SQLite the catalogue is read, which knows defaults and constraints. Of any other database only
-//! what every driver tells is used: the Arrow schema of a table.
+//! PostgreSQL and SQLite have catalogues that are read; these know defaults and constraints. Of any other
+//! database only the Arrow schema of a table is used, which every driver tells.
 
 mod other;
 mod postgresql;
@@ -19,15 +19,15 @@ use windrow_duckdb::TableRef;
 pub(crate) enum System {
     PostgreSql,
     Sqlite,
-    /// Names stand between these.
+    /// Any other database; `quote` stands before and after names.
     Other {
         quote: char,
     },
 }
 
-/// By what stored batches are known when they come again.
+/// The table of the ids by which stored batches are known when they come again.
 pub(crate) const BATCHES: &str = "windrow_batches";
-/// The same for ordered appends.
+/// The same table for ordered appends.
 pub(crate) const APPENDS: &str = "windrow_appends";
 
 impl System {
@@ -40,7 +40,7 @@ impl System {
         }
     }
 
-    /// A name as it stands in a statement.
+    /// Returns a name as it stands in a statement.
     pub(crate) fn name(self, name: &str) -> String {
         match self {
             System::Other { quote } if quote != '"' => {
@@ -50,7 +50,8 @@ impl System {
         }
     }
 
-    /// A table's name as it stands in a statement. One without a schema is where the connection looks first.
+    /// Returns a table's name as it stands in a statement. A table without a schema is the one that the
+    /// connection finds first.
     pub(crate) fn table(self, table: &TableRef) -> String {
         match table.schema.as_str() {
             "" => self.name(&table.table),
@@ -58,7 +59,7 @@ impl System {
         }
     }
 
-    /// Run on each new connection.
+    /// Returns the statements that are run on each new connection.
     pub(crate) fn at_connect(self) -> &'static [&'static str] {
         match self {
             // Another program may be writing.
@@ -68,7 +69,7 @@ impl System {
         }
     }
 
-    /// What makes that a connection only reads, whatever is run on it. `None`: the driver is told.
+    /// Returns the statement that makes a connection read-only. `None`: an option of the driver is used.
     pub(crate) fn read_only(self) -> Option<&'static str> {
         match self {
             System::PostgreSql => Some("SET default_transaction_read_only = on"),
@@ -77,12 +78,13 @@ impl System {
         }
     }
 
-    /// Whether the database itself sees to it.
+    /// Says whether the database itself can make a connection read-only.
     pub(crate) fn can_only_read(self) -> bool {
         self.read_only().is_some()
     }
 
-    /// What makes that names without a schema are looked up there. `None`: the driver is told.
+    /// Returns the statement that makes `schema` the one where names without a schema are looked up. `None`:
+    /// an option of the driver is used.
     pub(crate) fn use_schema(self, schema: &str) -> Option<String> {
         match self {
             System::PostgreSql => Some(format!("SET search_path = {}", self.name(schema))),
@@ -99,7 +101,7 @@ impl System {
         format!("CREATE TABLE IF NOT EXISTS {BATCHES} ({columns})")
     }
 
-    /// What stands before the names of temporary tables. Without it PostgreSQL's driver would look among the others.
+    /// Returns the schema of temporary tables. Without it PostgreSQL's driver would look among the other tables.
     pub(crate) fn temporary(self) -> &'static str {
         match self {
             System::Sqlite => "temp",
@@ -107,13 +109,13 @@ impl System {
         }
     }
 
-    /// Whether a transaction that writes keeps all others from writing until its end.
+    /// Says whether a transaction that writes keeps all others from writing until its end.
     pub(crate) fn has_one_writer(self) -> bool {
         matches!(self, System::Sqlite)
     }
 
-    /// A query that has a row if a transaction has written into `table`, or is about to, and has not ended: it holds the
-    /// table's lock until then. `None`: that can't be seen.
+    /// Returns a query that has a row if a transaction has written into `table`, or is about to, and has not
+    /// ended: it holds the table's lock until then. `None`: that can't be seen.
     pub(crate) fn is_written(self, table: &str) -> Option<String> {
         let query = format!(
             "SELECT 1 FROM pg_locks WHERE relation = to_regclass('{table}') AND mode = 'RowExclusiveLock' AND \
@@ -122,8 +124,8 @@ impl System {
         matches!(self, System::PostgreSql).then_some(query)
     }
 
-    /// Waits, not for long, for a transaction that has written `row` and not ended: whether there is such a row is
-    /// certain then. `None`: it is certain without.
+    /// Returns a statement that waits a short time for a transaction that has written `row` and not ended.
+    /// After that it is certain whether there is such a row. `None`: it is certain without waiting.
     pub(crate) fn wait_for(self, row: &str) -> Option<String> {
         let both = "unique_violation OR raise_exception";
         let wait = format!(
@@ -133,7 +135,7 @@ impl System {
         matches!(self, System::PostgreSql).then_some(wait)
     }
 
-    /// Whether its driver has transactions. `None`: that has to be found out.
+    /// Says whether the driver has transactions. `None`: that has to be found out.
     pub(crate) fn has_transactions(self) -> Option<bool> {
         match self {
             System::PostgreSql | System::Sqlite => Some(true),
@@ -141,19 +143,19 @@ impl System {
         }
     }
 
-    /// Whether a commit that failed with this has surely stored nothing: what is looked at last was violated, or the
-    /// server itself says that it did not commit.
+    /// Says whether a commit that failed with this error has surely stored nothing: a constraint that is
+    /// checked last was violated, or the server itself says that it did not commit.
     pub(crate) fn has_undone(self, exception: &Exception) -> bool {
         exception.comes_of_values() || matches!(self, System::PostgreSql) && !errors::is_lost(exception)
     }
 
-    /// Whether a second row with the same id is refused in the end, also where both were written at once. Some
-    /// databases take a primary key for a hint.
+    /// Says whether a second row with the same id is always refused in the end, even if both were written at
+    /// once. Some databases take a primary key only for a hint.
     pub(crate) fn keeps_ids_apart(self) -> bool {
         !matches!(self, System::Other { .. })
     }
 
-    /// A week ago, in the form of `stored_at`.
+    /// Returns an expression for a week ago, in the form of `stored_at`.
     pub(crate) fn week_ago(self) -> &'static str {
         match self {
             System::Sqlite => "datetime('now', '-7 days')",
@@ -161,7 +163,7 @@ impl System {
         }
     }
 
-    /// A query of one column: the names of the tables in a schema. An empty one is the connection's own.
+    /// Returns a query of one column: the names of the tables in a schema. The empty schema is the connection's own.
     pub(crate) fn list_tables(self, schema: &str) -> String {
         let name = Dialect::DuckDb.text(schema);
         match (self, schema) {
@@ -173,7 +175,7 @@ impl System {
         }
     }
 
-    /// A query of one column: the names of the schemas.
+    /// Returns a query of one column: the names of the schemas.
     pub(crate) fn list_schemas(self) -> &'static str {
         match self {
             System::Sqlite => "SELECT 'default' AS name",
@@ -183,12 +185,13 @@ impl System {
         }
     }
 
-    /// Until the transaction's end nobody changes what the table is made of. An INSERT takes no more than this.
+    /// Returns a statement that keeps the columns of a table unchanged until the transaction's end. An INSERT
+    /// takes the same lock.
     pub(crate) fn hold_table(self, table: &TableRef) -> String {
         format!("LOCK TABLE {} IN ROW EXCLUSIVE MODE", self.table(table))
     }
 
-    /// What a table is made of. `None`: there is none of that name.
+    /// Returns the description of a table, or `None` where there is none of that name.
     pub(crate) fn describe(self, connection: &mut Connection, name: &TableRef) -> Result<Option<Table>, Exception> {
         match self {
             System::PostgreSql => postgresql::describe(connection, name),

@@ -1,7 +1,7 @@
-//! Tables of a database of which nothing more is known than what every driver tells: the Arrow schema.
+//! Tables of a database of which only the Arrow schema is known, which every driver tells.
 //!
-//! Whether a column has a default is not in it. One that can be NULL is taken to have none; one that can't is left to
-//! the database where an insert does not name it.
+//! The Arrow schema does not say whether a column has a default. A column that can be NULL is assumed to have
+//! none. A column that can't be NULL is left to the database where an insert does not name it.
 
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::TableRef;

@@ -10,8 +10,8 @@ use crate::results::texts;
 use crate::table::{Described, Table};
 use crate::types;
 
-/// A line for each column: name, type, NOT NULL, whether it has a default, whether it is computed, and an enum's names
-/// one after the other in DuckDB's spelling.
+/// The query for the columns of a table. Each row has a column's name, its type, NOT NULL, whether it has a
+/// default, whether it is computed, and an enum's names one after the other in DuckDB's spelling.
 const COLUMNS: &str = "\
     SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull::text, \
     (a.atthasdef OR a.attidentity <> '')::text, (a.attgenerated <> '' OR a.attidentity = 'a')::text, \

@@ -1,4 +1,4 @@
-//! Tables of SQLite: what their columns were declared as.
+//! Tables of SQLite, with the types that their columns were declared with.
 
 use windrow_clickhouse::Exception;
 use windrow_duckdb::TableRef;

@@ -1,4 +1,4 @@
-//! The service with a store that is a list in memory: what requests and the applying task make of each other.
+//! The service with a store that is a list in memory: how requests and the applying task act together.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,15 +30,15 @@ use crate::target::{CommitFailure, Held, Outcome, Read, Target, Totals, Transact
 struct Memory {
     tables: Arc<Mutex<HashMap<String, Vec<u64>>>>,
     outcomes: Arc<Mutex<HashMap<AppendId, Committed>>>,
-    /// Applying takes one: tests hold the store up by it.
+    /// Permits of which applying takes one: tests hold the store up by them.
     permits: Arc<Semaphore>,
     /// The line before writing begins.
     line: Arc<Semaphore>,
     begun: Arc<AtomicUsize>,
-    /// Clearing up after an append takes one.
+    /// Permits of which clearing up after an append takes one.
     clearings: Arc<Semaphore>,
     cleared: Arc<AtomicUsize>,
-    /// Commits are carried out, and not answered.
+    /// True if commits are carried out, and not answered.
     loses_answers: bool,
     panics: Panics,
 }
@@ -265,7 +265,7 @@ impl Server {
     }
 }
 
-/// Every batch twice, in any order, the commit somewhere among them, all at once.
+/// Sends every batch twice, in any order, the commit somewhere among them, all at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_land_in_order_whatever_comes_first() {
     for seed in 0..300 {
@@ -378,7 +378,7 @@ async fn another_source_does_not_go_on_with_an_append() {
     assert_eq!(server.memory.rows("t"), [1]);
 }
 
-/// Who hears that it failed may drop the database next.
+/// Checks the order of a client that hears that its append failed, and may drop the database next.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_is_told_when_nothing_is_left_in_the_store() {
     for how in ["bad payload", "bad row", "aborted"] {
@@ -464,7 +464,8 @@ async fn silence_is_the_end() {
     assert_eq!(server.service.room.memory_bytes(), 0);
 }
 
-/// Time passes as another append shows, which is silent as well and comes to its end.
+/// Checks a client that is there and silent. Time passes as another append shows, which is silent as well and
+/// comes to its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_of_a_client_that_is_there_is_not() {
     let server = server(Memory::new(), Limits { idle_timeout_ms: 300, ..WIDE });
@@ -500,7 +501,8 @@ async fn others_do_not_touch_it_and_what_is_not_there_is_gone() {
     assert_eq!(users, ["joe"]);
 }
 
-/// The store stands still, memory and files are full: others are told to wait, the lowest is taken.
+/// Checks a store that stands still, with memory and files full: other batches are told to wait, the lowest
+/// is taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lowest_missing_batch_is_always_let_in() {
     let memory = Memory { permits: Arc::new(Semaphore::new(0)), ..Memory::new() };

@@ -1,4 +1,4 @@
-//! Where one batch ends and the next begins.
+//! The cutter, which decides where one batch ends and the next begins.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,20 @@ use arrow_array::RecordBatch;
 
 use super::size::RowSizes;
 
-/// A batch larger than this would be refused, or spooled whole, by most gateways.
+/// The most bytes of a batch. A larger one would be refused, or spooled whole, by most gateways.
 const MAX_BATCH_BYTES: u64 = 64 << 20;
-/// A whole that is known to be small becomes this many batches, so that every connection has something to do...
+/// The number of batches that a whole becomes that is known to be small, so that every connection has
+/// something to do...
 const PIECES_OF_A_SMALL_WHOLE: u64 = 8;
-/// ... but none smaller than this: a request has its price.
+/// The least bytes of such a batch ... since a request has its price.
 const SMALL_BATCH_BYTES: u64 = 1 << 20;
 
-/// What decides, with the source, which rows a number stands for.
+/// The options that decide, with the source, which rows a number stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutOptions {
-    /// A batch has about this many bytes.
+    /// About how many bytes a batch has.
     pub batch_bytes: u64,
-    /// How large the whole is, as [`Source::whole_bytes`](crate::Source::whole_bytes) tells.
+    /// The size of the whole, as [`Source::whole_bytes`](crate::Source::whole_bytes) tells.
     pub whole_bytes: Option<u64>,
 }
 
@@ -38,18 +39,18 @@ impl CutOptions {
     }
 }
 
-/// The rows of one number. They share memory with what was pushed.
+/// The rows of one number. They share memory with the batches that were pushed.
 #[derive(Debug, Clone)]
 pub struct Cut {
     pub number: u64,
     pub rows: u64,
-    /// About as many as it will have when it is encoded.
+    /// About as many bytes as the batch will have when it is encoded.
     pub bytes: u64,
-    /// At least one, none of them empty.
+    /// Record batches: at least one, none of them empty.
     pub batches: Vec<RecordBatch>,
 }
 
-/// Cuts what is pushed: takes small batches together and large ones apart.
+/// A cutter of pushed batches: takes small batches together and large ones apart.
 pub struct Cutter {
     target_bytes: u64,
     next_number: u64,
@@ -93,13 +94,13 @@ impl Cutter {
         }
     }
 
-    /// A batch that is complete.
+    /// Returns a batch that is complete.
     pub fn take(&mut self) -> Option<Cut> {
         self.ready.pop_front()
     }
 
-    /// After the last push: what is left, to be taken after all that [`take`](Cutter::take) has. Call it until it is
-    /// `None`.
+    /// Returns the batches that are left after the last push, behind all that [`take`](Cutter::take) returns.
+    /// Call it until it returns `None`.
     pub fn finish(&mut self) -> Option<Cut> {
         if !self.open.is_empty() {
             self.close();
@@ -107,7 +108,7 @@ impl Cutter {
         self.ready.pop_front()
     }
 
-    /// How many numbers have been given out or are ready: after the end, the number of batches.
+    /// Returns how many numbers have been given out or are ready: after the end, the number of batches.
     pub fn batches(&self) -> u64 {
         self.next_number
     }

@@ -11,12 +11,12 @@ use super::cutter::Cut;
 use super::plain::{plain_batch, plain_schema};
 use crate::source::SourceError;
 
-/// Batches that are smaller than this on average are joined before they are encoded: each would have a head of its own.
+/// The average size below which batches are joined before they are encoded: each would have a head of its own.
 const SMALL_BYTES: u64 = 128 << 10;
-/// What a stream has besides its rows, roughly, so that its memory is taken once.
+/// The bytes that a stream has besides its rows, roughly, so that its memory is taken once.
 const HEADS_BYTES: u64 = 16 << 10;
 
-/// How buffers are compressed within the stream.
+/// The compression of buffers within the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
     #[default]
@@ -25,7 +25,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// Turns cuts of one source into bodies. It has no state: several threads may share it.
+/// An encoder that turns cuts of one source into bodies. It has no state: several threads may share it.
 #[derive(Clone)]
 pub struct Encoder {
     schema: SchemaRef,
@@ -33,6 +33,10 @@ pub struct Encoder {
 }
 
 impl Encoder {
+    /// Makes an encoder for batches of this schema.
+    ///
+    /// # Errors
+    /// Fails where a type is nested too deeply, or the compression is not supported.
     pub fn new(schema: &Schema, compression: Compression) -> Result<Encoder, SourceError> {
         let compression = match compression {
             Compression::None => None,
@@ -43,11 +47,15 @@ impl Encoder {
         Ok(Encoder { schema: plain_schema(schema)?, options })
     }
 
-    /// The schema of the streams.
+    /// Returns the schema of the streams.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
+    /// Returns the cut as one Arrow IPC stream.
+    ///
+    /// # Errors
+    /// Fails where a batch has other columns than the schema, or a value can't be cast to its plain type.
     pub fn encode(&self, cut: &Cut) -> Result<Bytes, SourceError> {
         let room = cut.bytes.saturating_add(cut.bytes / 16).saturating_add(HEADS_BYTES);
         let stream = Vec::with_capacity(usize::try_from(room).unwrap_or(0));

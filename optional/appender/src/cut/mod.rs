@@ -1,8 +1,8 @@
-//! How a source becomes numbered batches: cut by bytes, encoded as Arrow IPC streams.
+//! The cutting of a source into numbered batches: cut by bytes, encoded as Arrow IPC streams.
 //!
-//! Which rows a number stands for depends on the source's batches and on [`CutOptions`] alone, not on time, threads or
-//! connections: a resumed append sends the numbers that are missing and trusts that the others hold the rest. Cutting
-//! copies nothing; encoding copies each row once and can run for several cuts at the same time.
+//! The rows that a number stands for depend on the source's batches and on [`CutOptions`] alone, not on time,
+//! threads or connections: a resumed append sends the numbers that are missing and trusts that the others hold
+//! the rest. Cutting copies nothing; encoding copies each row once and can run for several cuts at the same time.
 
 mod cutter;
 mod encode;

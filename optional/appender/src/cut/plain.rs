@@ -1,5 +1,6 @@
-//! Types as they are sent. A slice of a dictionary or of views would carry the values of the whole table with every
-//! batch, and dictionaries that differ from batch to batch are not for every reader; so both go as plain values.
+//! The types that are sent. A slice of a dictionary or of views would carry the values of the whole table
+//! with every batch, and not every reader takes dictionaries that differ from batch to batch; so both go as
+//! plain values.
 
 use std::sync::Arc;
 
@@ -9,11 +10,14 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::source::SourceError;
 
-/// Types nest no deeper than this.
+/// The depth that types may be nested to.
 const MAX_DEPTH: usize = 64;
 
-/// The schema that batches are encoded with. Of the metadata only what names types of Arrow's extensions stays: pandas'
-/// alone may be larger than a small batch.
+/// Returns the schema that batches are encoded with. Of the metadata only the names of Arrow's extension
+/// types stay: pandas' metadata alone may be larger than a small batch.
+///
+/// # Errors
+/// Fails where a type is nested too deeply.
 pub fn plain_schema(schema: &Schema) -> Result<SchemaRef, SourceError> {
     let fields: Result<Fields, SourceError> = schema.fields().iter().map(|field| plain_field(field, 0)).collect();
     Ok(Arc::new(Schema::new(fields?)))
@@ -45,7 +49,7 @@ fn plain_type(data_type: &DataType, depth: usize) -> Result<DataType, SourceErro
     })
 }
 
-/// The batch in the types of `plain`, which is the [`plain_schema`] of its own.
+/// Returns the batch in the types of `plain`, which is the [`plain_schema`] of its own.
 pub(super) fn plain_batch(batch: &RecordBatch, plain: &SchemaRef) -> Result<RecordBatch, SourceError> {
     let column = |(column, field): (&ArrayRef, &FieldRef)| plain_column(column, field);
     if batch.num_columns() != plain.fields().len() {

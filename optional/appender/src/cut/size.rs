@@ -1,22 +1,22 @@
-//! How many bytes a run of rows has, found without touching the rows, so that the place to cut at can be searched for.
+//! The sizes of runs of rows, found without touching the rows, so that the place to cut at can be searched for.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 
-/// Sizes are counted in thousandths of a byte: a boolean has an eighth of one, an average fits as it is.
+/// The unit of sizes, a thousandth of a byte: a boolean has an eighth of a byte, an average fits as it is.
 const MILLI: u64 = 1000;
 
-/// About how many bytes a batch has on the wire.
+/// Returns about how many bytes a batch has on the wire.
 pub fn batch_bytes(batch: &RecordBatch) -> u64 {
     RowSizes::of(batch).bytes(0, batch.num_rows())
 }
 
-/// What the rows of one batch weigh.
+/// The sizes of the rows of one batch.
 pub(super) struct RowSizes {
-    /// What every row has, whatever is in it.
+    /// The size that every row has, whatever its values are, in thousandths of a byte.
     millis_per_row: u64,
-    /// What depends on the row.
+    /// The sizes that depend on the row.
     variable: Vec<Variable>,
 }
 
@@ -55,7 +55,7 @@ impl RowSizes {
         self.variable.iter().map(variable).fold(fixed, u64::saturating_add) / MILLI
     }
 
-    /// The end of the longest run of rows from `from` on that has at most `most_bytes`.
+    /// Returns the end of the longest run of rows from `from` on that has at most `most_bytes`.
     pub(super) fn end_within(&self, from: usize, rows: usize, most_bytes: u64) -> usize {
         let (mut fits, mut too_far) = (from, rows + 1);
         while too_far - fits > 1 {
@@ -105,7 +105,8 @@ impl RowSizes {
     }
 }
 
-/// What an element has on average, for types whose rows can't be weighed one by one without reading them all.
+/// Returns the average size of an element, for types whose rows can't be weighed one by one without reading
+/// them all.
 fn average_millis(column: &dyn Array) -> u64 {
     let elements = column.len() as u64;
     let share = |bytes: u64| bytes.saturating_mul(MILLI) / elements.max(1);

@@ -1,8 +1,8 @@
-//! From a source to bodies that are ready to be sent, on threads of their own.
+//! The pipeline from a source to bodies that are ready to be sent, on threads of its own.
 //!
-//! One thread reads and cuts; others encode. Bodies come out as they are ready, which need not be in order: their
-//! numbers say where they belong. Between the source and the answer that acknowledges a batch there are at most
-//! `window_bytes`, but for a batch that is larger alone.
+//! One thread reads and cuts; others encode. Bodies come out as they are ready, which need not be in order:
+//! their numbers say where they belong. Between the source and the answer that acknowledges a batch there are
+//! at most `window_bytes`, but for a batch that is larger alone.
 
 mod window;
 
@@ -18,7 +18,7 @@ use crate::numbers::Numbers;
 use crate::source::{Source, SourceError};
 pub(crate) use window::{Room, Window};
 
-/// A source that is smaller is cut and encoded by one thread: starting more would take longer.
+/// The size below which a source is cut and encoded by one thread: starting more would take longer.
 const SMALL_BYTES: u64 = 2 << 20;
 const MAX_ENCODERS: usize = 4;
 
@@ -27,12 +27,12 @@ pub(crate) struct Encoded {
     pub(crate) number: u64,
     pub(crate) rows: u64,
     pub(crate) body: Bytes,
-    /// Given back to the window when the batch is dropped.
+    /// The room of the batch, given back to the window when the batch is dropped.
     _room: Room,
 }
 
 pub(crate) enum Event {
-    /// How large the whole is, as far as that is known before.
+    /// The source was opened; says how large the whole is, as far as that is known before.
     Began {
         whole_bytes: Option<u64>,
     },
@@ -51,14 +51,15 @@ pub(crate) enum Event {
 pub(crate) struct PipelineOptions {
     pub(crate) batch_bytes: u64,
     pub(crate) compression: Compression,
-    /// What the server has already.
+    /// Numbers of the batches that the server has already.
     pub(crate) received: Numbers,
 }
 
-/// Opens a source. It may read files, so it runs on the pipeline's thread.
+/// A function that opens a source. It may read files, so it runs on the pipeline's thread.
 pub(crate) type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn Source>, SourceError> + Send>;
 
-/// Runs until the source ends, fails, or `window` is closed. Threads that wait for a source end when it has answered.
+/// Runs until the source ends, fails, or `window` is closed. Threads that wait for a source end when it has
+/// answered.
 pub(crate) fn start(open: OpenSource, options: PipelineOptions, window: Arc<Window>, events: UnboundedSender<Event>) {
     thread::spawn(move || {
         let end = read(open, &options, &window, &events).unwrap_or_else(Event::Failed);
@@ -129,7 +130,7 @@ impl Encoders {
         encoders
     }
 
-    /// False: nobody wants it any more.
+    /// Encodes a cut, or queues it for a thread. Returns false if nobody wants it any more.
     fn encode(&self, job: Job) -> bool {
         match &self.jobs {
             Some(jobs) => jobs.send(job).is_ok() && !self.events.is_closed(),

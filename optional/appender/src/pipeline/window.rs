@@ -1,4 +1,4 @@
-//! How much may be under way.
+//! The bytes that may be under way.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ struct State {
     closed: bool,
 }
 
-/// A part of the window, until it is dropped.
+/// A part of the window, taken until this is dropped.
 pub(crate) struct Room {
     window: Arc<Window>,
     bytes: u64,
@@ -30,7 +30,8 @@ impl Window {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room; something that is larger than the window gets all of it. `None`: the window was closed.
+    /// Waits for room; a batch that is larger than the window gets all of it. Returns `None` if the window
+    /// was closed.
     pub(crate) fn take(window: &Arc<Window>, bytes: u64) -> Option<Room> {
         let mut state = window.lock();
         while !state.closed && state.taken_bytes > 0 && state.taken_bytes.saturating_add(bytes) > window.most_bytes {
@@ -43,7 +44,7 @@ impl Window {
         Some(Room { window: window.clone(), bytes })
     }
 
-    /// Whoever waits for room gets none any more.
+    /// Closes the window: threads that wait for room get none any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.freed.notify_all();

@@ -5,7 +5,7 @@ use windrow_clickhouse::Exception;
 use crate::id::AppendId;
 use crate::source::SourceError;
 
-/// Why an append did not come to its end.
+/// The reason why an append did not come to its end.
 #[derive(Debug)]
 pub struct AppendFailure {
     pub id: AppendId,
@@ -14,31 +14,32 @@ pub struct AppendFailure {
 
 #[derive(Debug)]
 pub enum Why {
-    /// The rows could not be had. Nothing is stored.
+    /// The rows could not be had. None of them is stored.
     Source(SourceError),
-    /// The server refused it. Nothing is stored.
+    /// The server refused the append. No row of it is stored.
     Refused {
         exception: Exception,
-        /// Which batch the error lies in, where that is known, and which row of it, from 0.
+        /// The batch that the error lies in, where that is known, and its row, from 0.
         batch: Option<u64>,
         row: Option<u64>,
     },
-    /// The gateway that was asked knows nothing of it: it was restarted, and nothing is stored, or another one has it.
+    /// The gateway that was asked knows nothing of the append: it was restarted, and nothing is stored, or
+    /// another one has it.
     Gone,
-    /// Somebody else answers there, a ClickHouse for instance.
+    /// Another server answers there, a ClickHouse for instance.
     NotWindrow { server: String, status: u16 },
-    /// The server can't be reached. Nothing is stored until someone resumes the append before the server drops it;
-    /// unless `commit_sent`: then it may be stored, and resuming it tells.
+    /// The server can't be reached. Nothing is stored until someone resumes the append before the server
+    /// drops it; unless `commit_sent`: then it may be stored, and resuming it tells.
     Unreachable {
         last_error: String,
-        /// Something may have come to the server. Without, this run has changed nothing.
+        /// True if something may have come to the server. Without, this run has changed nothing.
         reached: bool,
         commit_sent: bool,
     },
 }
 
 impl AppendFailure {
-    /// Whether the same append can go on under its id.
+    /// Says whether the same append can go on under its id.
     pub fn is_resumable(&self) -> bool {
         matches!(self.why, Why::Unreachable { .. })
     }

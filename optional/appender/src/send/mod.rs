@@ -1,8 +1,8 @@
-//! Sends an append: batches over several connections at once, and the commit beside them.
+//! The sending of an append: batches over several connections at once, and the commit beside them.
 //!
-//! Nothing waits for an answer that isn't needed. The first batches open the append themselves, by naming the table;
-//! the commit goes out as soon as the number of batches is known, on a connection of its own, and the server lets it
-//! wait for the batches it counts. So a small append takes one round trip.
+//! Requests wait for no answer that isn't needed. The first batches open the append themselves, by naming the
+//! table; the commit goes out as soon as the number of batches is known, on a connection of its own, and the
+//! server lets it wait for the batches it counts. So a small append takes one round trip.
 //!
 //! Every request may be sent again: batches are known by their numbers, the commit by the append's id. Once the server
 //! has answered, no request names the table any more, so that a server that was restarted, and has lost what it held,
@@ -28,10 +28,10 @@ pub use failure::{AppendFailure, Why};
 use requests::{Requests, Totals, Trouble};
 use sending::Sending;
 
-/// What is appended.
+/// The rows that are appended.
 pub enum Input {
     Source(Box<dyn Source>),
-    /// One after the other; the columns of CSV files are read by the types of the table's.
+    /// Files, one after the other; the columns of CSV files are read by the types of the table's columns.
     Files {
         paths: Vec<PathBuf>,
         format: Option<FileFormat>,
@@ -43,20 +43,24 @@ pub enum Input {
 pub struct Appended {
     pub id: AppendId,
     pub rows: u64,
-    /// Of the batches as they were sent, unpacked.
+    /// Bytes of the batches as they were sent, unpacked.
     pub bytes: u64,
     pub batches: u64,
-    /// From the call to the end.
+    /// The time from the call to the end.
     pub seconds: f64,
-    /// What became visible at one moment: `all`, or each `partition`, or each `block` for itself.
+    /// The part that became visible at one moment: `all`, or each `partition`, or each `block` for itself.
     pub atomic: String,
-    /// It had been committed before this call.
+    /// True if the append had been committed before this call.
     pub was_committed: bool,
 }
 
 /// Appends all of `input` to `table` (`table` or `database.table`), in its order: all of it is stored, or nothing.
 ///
 /// Connections come from the client's pool and go back to it. Dropping the future drops the append, on the server too.
+///
+/// # Errors
+/// Fails where the rows can't be read, the server refuses or has forgotten the append, or it can't be reached
+/// in time.
 pub async fn append(
     client: &Arc<Client>,
     table: &str,
@@ -96,7 +100,7 @@ pub async fn append(
     }
 }
 
-/// On a thread that may wait for files.
+/// Makes the fingerprint on a thread that may wait for files.
 async fn fingerprint_of(
     paths: Vec<PathBuf>,
     format: Option<FileFormat>,
@@ -106,7 +110,10 @@ async fn fingerprint_of(
     looked.unwrap_or_else(|error| Err(SourceError::new(error)))
 }
 
-/// Drops an append on the server: nothing of it is stored. False: it is committed, and stays.
+/// Drops an append on the server: nothing of it is stored. Returns false if the append is committed, and stays.
+///
+/// # Errors
+/// Fails where the server refuses, or can't be reached.
 pub async fn abort(client: &Arc<Client>, id: AppendId) -> Result<bool, AppendFailure> {
     let requests = Requests::new(client.clone(), id, "", &AppendOptions::default());
     let why = match requests.abort().await {
@@ -120,7 +127,7 @@ pub async fn abort(client: &Arc<Client>, id: AppendId) -> Result<bool, AppendFai
     }
 }
 
-/// An append that nobody waits for any more is dropped on the server too.
+/// A guard that drops an append on the server too when nobody waits for it any more.
 struct DropGuard {
     sending: Option<Arc<Sending>>,
 }

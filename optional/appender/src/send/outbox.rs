@@ -1,4 +1,5 @@
-//! What waits to be sent. The lowest number goes first: it is the one that a server without room still takes.
+//! The batches that wait to be sent. The lowest number goes first: it is the one that a server without room
+//! still takes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,8 +49,8 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    /// It did not get through. What was only lost goes again at once the first time: most likely an idle connection had
-    /// been closed.
+    /// Puts back a batch that did not get through. A batch that was only lost goes again at once the first
+    /// time: most likely an idle connection had been closed.
     pub(super) fn put_back(&self, mut job: Job, wait: bool) {
         job.not_before = Instant::now() + pause(job.attempt, wait);
         job.attempt += 1;
@@ -65,13 +66,13 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    /// No more will be put in.
+    /// Notes that no more batches will be put in.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_waiters();
     }
 
-    /// The next to send, when its time has come. `None`: all have been acknowledged.
+    /// Returns the next batch to send, when its time has come. Returns `None` if all have been acknowledged.
     pub(super) async fn take(&self) -> Option<Job> {
         loop {
             let changed = self.changed.notified();
@@ -122,7 +123,7 @@ fn pause(attempt: u32, wait: bool) -> Duration {
     (FIRST_PAUSE * 2u32.saturating_pow(attempt.min(10))).min(LONGEST_PAUSE)
 }
 
-/// How long to wait before a request that is no batch is sent again.
+/// Waits before a request that is no batch is sent again.
 pub(super) async fn pause_before(attempt: u32) {
     tokio::time::sleep(pause(attempt, attempt > 0)).await;
 }

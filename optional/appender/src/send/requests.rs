@@ -1,4 +1,4 @@
-//! The requests of one append, and what their answers mean.
+//! The requests of one append, and the meaning of their answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::numbers::Numbers;
 use crate::options::AppendOptions;
 use crate::source::Column;
 
-/// A server that is alive says something about a batch within this time.
+/// The time within which a server that is alive says something about a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// A commit may take long; after this silence it is asked whether it still goes on.
+/// The silence after which a commit is asked whether it still goes on; it may take long.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a request did not do what it was for.
+/// The reason why a request did not do what it was for.
 pub(super) enum Trouble {
-    /// It may be sent again; after a while, if the server asks for one.
+    /// The request may be sent again; after a while, if the server asks for one.
     Again {
         cause: Cause,
         wait: bool,
@@ -33,12 +33,12 @@ pub(super) enum Trouble {
     Final(Why),
 }
 
-/// Why something has to be sent again.
+/// The reason why something has to be sent again.
 #[derive(Debug)]
 pub(super) enum Cause {
     NotConnected(String),
     Lost(String),
-    /// The server, or what stands before it, said "not now".
+    /// The server, or a proxy before it, said "not now".
     Answered(String),
 }
 
@@ -60,7 +60,7 @@ impl From<NoAnswer> for Trouble {
     }
 }
 
-/// Where an append stands, as the server tells.
+/// The status of an append, as the server tells it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Status {
     pub(super) state: String,
@@ -75,7 +75,8 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// What is told of an append that is open, or committed, may stand beside its state or in an object of its own.
+    /// Reads a status. The fields of an append that is open, or committed, may stand beside its state or in
+    /// an object of its own.
     fn read(body: &[u8]) -> Result<Status, Trouble> {
         let mut whole: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(strange)?;
         for part in ["progress", "committed"] {
@@ -99,7 +100,7 @@ pub(super) struct StoredError {
     pub(super) row: Option<u64>,
 }
 
-/// What a committed append has stored.
+/// The totals that a committed append has stored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Totals {
     pub(super) rows: u64,
@@ -112,19 +113,20 @@ pub(super) struct Totals {
 pub(super) struct Requests {
     pub(super) client: Arc<Client>,
     pub(super) id: AppendId,
-    /// `table=` and what else opens the append.
+    /// The parameter `table=` and the others that open the append.
     opening: String,
-    /// The server has answered to one: from then on none may open the append anew, which would go on without what was
-    /// acknowledged before, if the server has lost it.
+    /// True if the server has answered to a request: from then on none may open the append anew, which would
+    /// go on without the batches that were acknowledged before, if the server has lost them.
     known: AtomicBool,
-    /// Something may have come to the server.
+    /// True if something may have come to the server.
     reached: AtomicBool,
-    /// A commit may have.
+    /// True if a commit may have come to the server.
     commit_sent: AtomicBool,
 }
 
 impl Requests {
-    /// Some of `options` say which append it is: they are the same in all requests that may open it.
+    /// Makes the requests of an append. Some of `options` say which append it is: they are the same in all
+    /// requests that may open it.
     pub(super) fn new(client: Arc<Client>, id: AppendId, table: &str, options: &AppendOptions) -> Requests {
         let AppendOptions { columns, ordered, source, .. } = options;
         let mut opening = String::new();
@@ -234,7 +236,7 @@ impl Requests {
         format!("{target}{joint}{}", self.opening)
     }
 
-    /// The append is there: nothing may open it anew.
+    /// Notes that the append is there: no request may open it anew.
     pub(super) fn is_known(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
@@ -243,7 +245,7 @@ impl Requests {
         self.reached.load(Ordering::Relaxed)
     }
 
-    /// What it means that the server could not be reached any more.
+    /// Returns the failure of a server that could not be reached any more.
     pub(super) fn unreachable(&self, cause: &Cause) -> Why {
         let server = self.client.endpoint();
         let last_error = match cause {
@@ -264,7 +266,7 @@ fn strange(error: serde_json::Error) -> Trouble {
     Trouble::Again { cause: Cause::Answered(format!("the server's answer can't be read: {error}")), wait: true }
 }
 
-/// A name as the `columns` parameter takes it.
+/// Returns a name as the `columns` parameter takes it.
 fn quoted(name: &str) -> String {
     windrow_sql::backquote_if_need(name)
 }

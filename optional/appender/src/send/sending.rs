@@ -1,4 +1,4 @@
-//! How an append gets through: which requests are sent when, and what is done about those that get lost.
+//! The course of an append: which requests are sent when, and what is done about those that get lost.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::options::AppendOptions;
 use crate::pipeline::{self, Event, OpenSource, PipelineOptions, Window};
 use crate::source::{needs_columns, open_files, FileOptions, SourceError};
 
-/// What passes sooner is not worth anybody's attention.
+/// The time that trouble lasts before it is told: trouble that passes sooner is not worth anybody's attention.
 const WORTH_TELLING: Duration = Duration::from_millis(300);
 
 pub(super) struct Done {
@@ -30,7 +30,7 @@ pub(super) struct Sending {
     outbox: Outbox,
     pub(super) window: Arc<Window>,
     telling: Telling,
-    /// Since when nothing gets through.
+    /// The time since which nothing gets through.
     trouble_since: Mutex<Option<Instant>>,
     options: AppendOptions,
 }
@@ -78,7 +78,8 @@ impl Sending {
         self.send_all(open, options).await
     }
 
-    /// What the thread that reads begins with. Only files whose types the table decides need the server's answer.
+    /// Returns the function that opens the source on the thread that reads. Only files whose types the table
+    /// decides need the server's answer.
     async fn open_source(&self, input: Input, known: Option<&Status>) -> Result<OpenSource, Why> {
         let (paths, format) = match input {
             Input::Source(source) => return Ok(Box::new(move || Ok(source))),
@@ -147,7 +148,7 @@ impl Sending {
         }
     }
 
-    /// One of the connections: sends what is next until all is acknowledged.
+    /// Sends batches over one of the connections until all are acknowledged.
     async fn send_batches(self: Arc<Self>) -> Result<Option<Totals>, Why> {
         while let Some(job) = self.outbox.take().await {
             match self.send_batch(&job).await {
@@ -217,7 +218,8 @@ impl Sending {
         }
     }
 
-    /// A batch that comes again, since its answer was lost, may come after the commit, and be refused for it.
+    /// Looks whether a failed append is committed all the same. A batch that comes again, since its answer
+    /// was lost, may come after the commit, and be refused for it.
     pub(super) async fn unless_committed(&self, why: Why) -> Result<Done, Why> {
         let may_be = self.telling.now().all_batches.is_some() && !matches!(why, Why::Source(_));
         if may_be {
@@ -228,7 +230,8 @@ impl Sending {
         Err(why)
     }
 
-    /// After a commit without an answer. `None`: it is to be sent again.
+    /// Asks what became of an append after a commit without an answer. Returns `None` if the commit is to be
+    /// sent again.
     async fn what_became_of_it(&self) -> Result<Option<Totals>, Why> {
         // Before the question: a batch may open the append between the answer and our reading it.
         let acknowledged = self.telling.now().batches;
@@ -288,7 +291,7 @@ impl Sending {
     }
 }
 
-/// The first error of an append that has failed.
+/// Returns the first error of an append that has failed.
 fn stored_error(status: &Status) -> Why {
     match &status.error {
         None => Why::Gone,

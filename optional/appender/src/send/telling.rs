@@ -1,4 +1,5 @@
-//! How far an append is, and who is told: what is told never goes back, whichever connection's answer comes first.
+//! The progress of an append, and its listener: progress that is told never goes back, whichever connection's
+//! answer comes first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ pub(super) struct Telling {
 #[derive(Default)]
 struct State {
     progress: Progress,
-    /// Answers to the last batches may still come: what they say is among what was told.
+    /// True after the end. Answers to the last batches may still come: their rows are among those that were told.
     has_ended: bool,
 }
 
@@ -29,7 +30,7 @@ impl Telling {
         self.change(change, false);
     }
 
-    /// The last change: what comes behind it is not told.
+    /// Makes the last change: changes behind it are not told.
     pub(super) fn end(&self, change: impl FnOnce(&mut Progress)) {
         self.change(change, true);
     }
@@ -58,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// What was told, as numbers of rows, and whether another change could have been told meanwhile.
+    /// The progress that was told, as numbers of rows, and whether another change could have been told meanwhile.
     type Told = Arc<Mutex<Vec<(u64, bool)>>>;
 
     fn listened_to() -> (Arc<Telling>, Told) {

@@ -9,16 +9,16 @@ use windrow_clickhouse::{Client, Lease};
 
 use crate::faults::Fate;
 
-/// Answers are small: an append's state, or an error.
+/// The most bytes of an answer. Answers are small: an append's state, or an error.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
-/// A small body goes out with the head, in one system call and one packet.
+/// The size up to which a body goes out with the head, in one system call and one packet.
 const SMALL_BYTES: usize = 16 * 1024;
 
 pub(super) struct Request<'a> {
     pub(super) method: &'static str,
     pub(super) target: &'a str,
     pub(super) body: Bytes,
-    /// How long the server may be silent.
+    /// The time for which the server may be silent.
     pub(super) timeout: Duration,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
-/// There was no answer. All requests of an append may be sent again.
+/// The reason why there was no answer. All requests of an append may be sent again.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
-    /// There was no connection to send the request on.
+    /// The request had no connection to be sent on.
     NotSent(String),
-    /// It may have had its effect.
+    /// The request may have had its effect.
     Lost(String),
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn exchange(client: &Client, request: &Request<'_>, fate: Fate)
     Ok(reply)
 }
 
-/// Without the operating system's number, which says the same again.
+/// Returns the error's text without the operating system's number, which says the same again.
 fn in_short(error: &dyn fmt::Display) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

@@ -1,4 +1,4 @@
-//! Arrow's IPC, file or stream: a file is a stream with a frame around it, and is read as one.
+//! A reader of Arrow's IPC, file or stream: a file is a stream with a frame around it, and is read as one.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -13,7 +13,7 @@ use super::files::Input;
 use super::{Source, SourceError};
 
 const CHUNK_BYTES: usize = 4 << 20;
-/// What a file begins with. A stream follows, behind as much padding as its writer likes.
+/// The bytes that a file begins with. A stream follows, behind as much padding as its writer likes.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
 const PADDING: &[u8] = &[0; 8];
 

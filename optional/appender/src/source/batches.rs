@@ -15,6 +15,10 @@ pub struct BatchesSource {
 }
 
 impl BatchesSource {
+    /// Makes a source of batches.
+    ///
+    /// # Errors
+    /// Fails where the batches differ in their columns.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<BatchesSource, SourceError> {
         if batches.iter().any(|batch| batch.schema().fields() != schema.fields()) {
             return Err(SourceError::new("the batches differ in their columns"));

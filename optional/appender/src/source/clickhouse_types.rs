@@ -1,4 +1,4 @@
-//! What the texts of a CSV file are read as, by ClickHouse's names of the table's types.
+//! The Arrow types that the texts of a CSV file are read as, by ClickHouse's names of the table's types.
 
 use arrow_schema::{DataType, TimeUnit};
 
@@ -9,7 +9,8 @@ pub(super) struct Read {
     pub(super) nullable: bool,
 }
 
-/// What isn't known goes as the text it is: the gateway reads it, or refuses it by the column's name.
+/// Returns how texts of a type are read. An unknown type goes as the text it is: the gateway reads it, or
+/// refuses it by the column's name.
 pub(super) fn read_as(clickhouse: &str) -> Read {
     let name = inside(clickhouse, "LowCardinality").unwrap_or(clickhouse);
     let (name, nullable) = match inside(name, "Nullable") {
@@ -65,7 +66,8 @@ fn decimal256(precision: u8, scale: i8) -> Option<DataType> {
     (precision <= 76).then_some(DataType::Decimal256(precision, scale))
 }
 
-/// A time in another zone than UTC is left to the gateway, which knows the zone's rules.
+/// Returns the Arrow type of a time. A time in another zone than UTC is left to the gateway, which knows the
+/// zone's rules.
 fn timestamp(unit: TimeUnit, zone: Option<&str>) -> Option<DataType> {
     match zone {
         None => Some(DataType::Timestamp(unit, None)),

@@ -1,4 +1,5 @@
-//! Several files are one source if they have the same columns, in any order: those of the first file count.
+//! The check that several files are one source: they must have the same columns, in any order. Those of the
+//! first file count.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +10,12 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use super::SourceError;
 use crate::cut::plain_schema;
 
-/// Which columns of a file stand for those of the first one. `None`: each for itself.
+/// The columns of a file that stand for those of the first one. `None` means that the order is the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Order(Option<Vec<usize>>);
 
 impl Order {
-    /// By name. Types have to be the same as they are sent.
+    /// Finds the order by the columns' names. Types have to be the same as they are sent.
     pub(super) fn of(path: &Path, first: &Schema, this: &Schema) -> Result<Order, SourceError> {
         let (first, this) = (plain_schema(first)?, plain_schema(this)?);
         let differs = |text: String| SourceError::in_file(path, text);
@@ -46,7 +47,8 @@ impl Order {
     }
 }
 
-/// What the first of several files can say for all: whether there are NULLs in a column is not for it to say.
+/// Returns the schema of the first file as it holds for all. If there are several, columns are nullable: the
+/// first file can't say whether there are NULLs in the others.
 pub(super) fn for_all(first: &Schema, files: usize) -> SchemaRef {
     if files < 2 {
         return Arc::new(first.clone());

@@ -1,4 +1,4 @@
-//! CSV files: a line of names, then rows. Types are those of the table's columns.
+//! A reader of CSV files: a line of names, then rows. Types are those of the table's columns.
 //!
 //! An empty field is NULL where the column may be NULL, an empty string in a column of strings, and an error elsewhere.
 
@@ -25,7 +25,7 @@ pub(super) struct CsvFile {
     path: PathBuf,
     schema: SchemaRef,
     rows: CsvReader<Reader>,
-    /// Lines before the next batch.
+    /// The number of lines before the next batch.
     lines: u64,
     header_lines: u64,
 }
@@ -62,8 +62,8 @@ impl CsvFile {
         Err(SourceError::in_line(&self.path, self.lines + row + 1, text))
     }
 
-    /// The reader counts lines from the first that it sees: from 1 where a line is not whole, from 0 where a value is
-    /// wrong.
+    /// Makes an error with the line of the file. The reader counts lines from the first that it sees: from 1
+    /// where a line is not whole, from 0 where a value is wrong.
     fn explained(&self, error: &arrow_schema::ArrowError) -> SourceError {
         let text = error.to_string();
         let text = text.split_once("error: ").map_or(text.as_str(), |(_, text)| text);
@@ -99,7 +99,7 @@ impl Source for CsvFile {
     }
 }
 
-/// The reader's words without its own count of lines, which begins behind the header.
+/// Returns the reader's words without its own count of lines, which begins behind the header.
 fn without_line(text: &str) -> String {
     let Some(at) = text.find("at line ").or_else(|| text.find("for line ")) else { return text.to_owned() };
     let rest = text[at..].trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
@@ -115,7 +115,7 @@ fn unpacked(path: &Path, packed: Box<dyn Read + Send>) -> std::io::Result<Box<dy
     })
 }
 
-/// The first line; a line break within quotes doesn't end it.
+/// Reads the first line; a line break within quotes doesn't end it.
 fn read_header(reader: &mut Reader) -> std::io::Result<Vec<u8>> {
     let mut header = Vec::new();
     let mut limited = reader.take(MAX_HEADER_BYTES);
@@ -131,7 +131,7 @@ fn read_header(reader: &mut Reader) -> std::io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// Columns in the file's order, in the table's types.
+/// Returns the columns in the file's order, in the table's types.
 fn schema(path: &Path, header: &[u8], columns: &[Column], delimiter: u8) -> Result<Schema, SourceError> {
     let (names, _) = Format::default()
         .with_header(true)

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why no more rows can be had from a source; nothing of the append is stored then.
+/// The reason why no more rows can be had from a source; nothing of the append is stored then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceError {
     /// The file that could not be read; sources in memory have none.

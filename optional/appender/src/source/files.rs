@@ -1,4 +1,4 @@
-//! Which files are read, and how: by their names, or by what the user says.
+//! The files that are read, and their format: by their names, or by what the user says.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -17,16 +17,17 @@ use super::{Column, Source, SourceError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFormat {
-    /// By row groups, on several threads.
+    /// Parquet, read by row groups, on several threads.
     Parquet,
-    /// With a line of names; `.gz` and `.zst` are unpacked on the way.
+    /// CSV with a line of names; `.gz` and `.zst` are unpacked on the way.
     Csv,
     /// Arrow's IPC, as a file or as a stream.
     Arrow,
 }
 
 impl FileFormat {
-    /// By the name's extension: `.parquet`, `.csv`, `.csv.gz`, `.csv.zst`, `.arrow`, `.arrows`, `.feather`, `.ipc`.
+    /// Returns the format by the name's extension: `.parquet`, `.csv`, `.csv.gz`, `.csv.zst`, `.arrow`,
+    /// `.arrows`, `.feather`, `.ipc`.
     pub fn of(path: &Path) -> Option<FileFormat> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
@@ -59,21 +60,27 @@ impl fmt::Display for FileFormat {
 
 #[derive(Debug, Clone, Default)]
 pub struct FileOptions {
-    /// Else each file's name tells. Standard input has none.
+    /// The format of all files. `None`: each file's name tells its format; standard input has no name.
     pub format: Option<FileFormat>,
-    /// The table's columns: what a CSV file's texts are read as. The other formats know their types.
+    /// The table's columns, whose types a CSV file's texts are read as. The other formats know their types.
     pub columns: Option<Vec<Column>>,
-    /// What stands between the fields of a CSV file, if not a comma.
+    /// The character between the fields of a CSV file, if not a comma.
     pub delimiter: Option<u8>,
 }
 
-/// Whether these files can't be read without knowing the table's columns.
+/// Says whether these files can't be read without knowing the table's columns.
+///
+/// # Errors
+/// Fails where no file is given, a name tells no format, or the files' formats differ.
 pub fn needs_columns(paths: &[PathBuf], format: Option<FileFormat>) -> Result<bool, SourceError> {
     Ok(common_format(paths, format)? == FileFormat::Csv)
 }
 
-/// All of the files, one after the other, as one source; they must be of one format and have the same columns. `-` is
-/// standard input.
+/// Opens all of the files, one after the other, as one source; they must be of one format and have the same
+/// columns. `-` is standard input.
+///
+/// # Errors
+/// Fails where the files have no common format, or the first file (of Parquet, any file) can't be read.
 pub fn open_files(paths: &[PathBuf], options: &FileOptions) -> Result<Box<dyn Source>, SourceError> {
     let format = common_format(paths, options.format)?;
     if format == FileFormat::Parquet {
@@ -100,7 +107,7 @@ pub(super) fn common_format(paths: &[PathBuf], format: Option<FileFormat>) -> Re
     Ok(format)
 }
 
-/// What is read: a file, or standard input.
+/// The input that is read: a file, or standard input.
 pub(super) struct Input {
     pub(super) path: PathBuf,
     pub(super) reader: Box<dyn Read + Send>,
@@ -172,7 +179,8 @@ fn open_one(path: &Path, format: FileFormat, options: &FileOptions) -> Result<Bo
     }
 }
 
-/// Unknown for what is no file, or packed: its size says nothing of how large it is.
+/// Returns the file's size. Returns `None` for an input that is no file, or is packed: its size says nothing
+/// of how large it is.
 fn unpacked_bytes(path: &Path) -> Option<u64> {
     let packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
     let facts = std::fs::metadata(path).ok().filter(|facts| facts.is_file() && !packed)?;

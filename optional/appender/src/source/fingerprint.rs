@@ -1,8 +1,9 @@
-//! What tells one set of files from another: an append that is gone on with must have the rows that it began with.
+//! The fingerprint that tells one set of files from another: an append that is gone on with must have the
+//! rows that it began with.
 //!
-//! Names and times don't count, so that files may be moved or copied. Of a file's content its size, its begin and its
-//! end do: a Parquet file ends with what says where everything lies, and a text that was changed has rarely the same
-//! length.
+//! Names and times don't count, so that files may be moved or copied. Of a file's content its size, its begin
+//! and its end do: a Parquet file ends with an index that says where everything lies, and a text that was
+//! changed has rarely the same length.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,12 +14,16 @@ use sha2::{Digest, Sha256};
 use super::files::common_format;
 use super::{FileFormat, SourceError};
 
-/// So much of each end of a file is looked at.
+/// The bytes of each end of a file that are looked at.
 const END_BYTES: u64 = 64 << 10;
 const DIGEST_BYTES: usize = 8;
 
-/// A line that is the same for the same files and the same cuts, and that shows what differs:
-/// `parquet files=2 bytes=123456 digest=1f0c2d3e4f5a6b7c batch_bytes=4194304`. What is no file says nothing of itself.
+/// Returns a line that is the same for the same files and the same cuts, and that shows what differs:
+/// `parquet files=2 bytes=123456 digest=1f0c2d3e4f5a6b7c batch_bytes=4194304`. An input that is no file says
+/// nothing of itself.
+///
+/// # Errors
+/// Fails where the files have no common format, or one of them can't be read.
 pub fn fingerprint(paths: &[PathBuf], format: Option<FileFormat>, batch_bytes: u64) -> Result<String, SourceError> {
     let format = common_format(paths, format)?;
     let mut all = Content { bytes: 0, digest: Sha256::new() };

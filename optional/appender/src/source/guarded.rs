@@ -1,5 +1,5 @@
-//! Files come from outside, and readers of rich formats are large: what goes wrong in them ends the append, not the
-//! program.
+//! A guard against panics of readers. Files come from outside, and readers of rich formats are large: a fault
+//! in them ends the append, not the program.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -39,7 +39,7 @@ impl<S: Source> Source for Guarded<S> {
     }
 }
 
-/// Runs what reads bytes from outside.
+/// Runs a function that reads bytes from outside. A panic in it is an error.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, SourceError>) -> Result<T, SourceError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(SourceError::new("the file is damaged")))
 }

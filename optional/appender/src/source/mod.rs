@@ -1,4 +1,4 @@
-//! Where the rows of an append come from. A source blocks and knows no network; whoever drives it gives it a thread.
+//! The sources of an append's rows. A source blocks and knows no network; its user gives it a thread.
 
 mod arrow;
 mod batches;
@@ -19,16 +19,20 @@ pub use fingerprint::fingerprint;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-/// Rows in order, a batch at a time. Opened again on the same input it yields the same batches, or an append can't be
-/// resumed.
+/// Rows in order, a batch at a time. Opened again on the same input it yields the same batches, or an append
+/// can't be resumed.
 pub trait Source: Send {
-    /// That of every batch.
+    /// Returns the schema of every batch.
     fn schema(&self) -> SchemaRef;
 
-    /// The next rows; `None` at the end, and after it.
+    /// Returns the next rows; `None` at the end, and after it.
+    ///
+    /// # Errors
+    /// Fails where the input can't be read, or holds no such rows.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, SourceError>;
 
-    /// About how many bytes all of it has, if that is known before it is read. Small wholes are cut finer by it.
+    /// Returns about how many bytes all of it has, if that is known before it is read. Small wholes are cut
+    /// finer by it.
     fn whole_bytes(&self) -> Option<u64> {
         None
     }

@@ -1,5 +1,5 @@
-//! What a number stands for: nothing is lost, doubled or out of order, batches have the size that was asked for, and
-//! what is sent can be read by any reader of Arrow's streams.
+//! The rows that a number stands for: nothing is lost, doubled or out of order, batches have the size that
+//! was asked for, and the bodies can be read by any reader of Arrow's streams.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn cut(batches: Vec<RecordBatch>, options: CutOptions) -> Vec<Cut> {
     cuts
 }
 
-/// What a gateway reads of the bodies, in the order of their numbers.
+/// Reads the bodies as a gateway does, in the order of their numbers.
 fn read_back(cuts: &[Cut], compression: Compression) -> RecordBatch {
     let encoder = Encoder::new(&cuts[0].batches[0].schema(), compression).unwrap();
     let mut batches = Vec::new();

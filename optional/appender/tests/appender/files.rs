@@ -1,4 +1,4 @@
-//! Files come from outside: what is right is read row for row in order, what is wrong is an error with the file's name.
+//! Files from outside: good ones are read row for row in order, bad ones are an error with the file's name.
 
 use std::fs::File;
 use std::io::Write;
@@ -85,7 +85,7 @@ fn read(paths: &[PathBuf], options: &FileOptions) -> Result<RecordBatch, SourceE
     Ok(concat_batches(&schema, &batches).unwrap())
 }
 
-/// The same rows, whatever they are coded as.
+/// Checks that two batches have the same rows, whatever they are coded as.
 fn assert_same(read: &RecordBatch, written: &RecordBatch) {
     assert_eq!(read.num_rows(), written.num_rows());
     for (column, expected) in read.columns().iter().zip(written.columns()) {
@@ -243,7 +243,7 @@ fn files_must_fit_each_other_and_have_a_format() {
     assert!(!needs_columns(&[one], None).unwrap());
 }
 
-/// Damaged files: every one is read to an error or to rows, by nobody's panic.
+/// Reads damaged files: each is read to an error or to rows, and none causes a panic.
 fn damage(name: &str, good: &[u8], every: usize) {
     let folder = Folder::new(&format!("damage-{name}"));
     let options = FileOptions { format: None, columns: columns(), ..FileOptions::default() };

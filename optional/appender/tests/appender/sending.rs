@@ -222,7 +222,8 @@ async fn who_waits_for_a_server_is_told_and_finds_it_when_it_comes() {
     assert_eq!(arrived(started.lock().unwrap().as_ref().unwrap(), &options), numbers(0, 1000));
 }
 
-/// Gives its second batch when so much time has gone by that an impatient sender would have given up.
+/// A source that gives its second batch when so much time has gone by that an impatient sender would have
+/// given up.
 struct Slow {
     begin: Instant,
     given: i64,

@@ -1,4 +1,4 @@
-//! Why a value, or a whole column, can't be stored as it is.
+//! The reasons why a value, or a whole column, can't be stored as it is.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use windrow_clickhouse::{ErrorCode, Exception};
 
 use crate::table::TableRef;
 
-/// Why rows can't be stored as they are.
+/// The reason why rows can't be stored as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotHeld {
-    /// `None`: it isn't about one column.
+    /// The column. `None`: the reason is not about one column.
     pub column: Option<String>,
-    /// Within its batch, from 0 on. `None`: it is about all rows.
+    /// The row within its batch, from 0 on. `None`: the reason is about all rows.
     pub row: Option<usize>,
-    /// ClickHouse's.
+    /// ClickHouse's code for it.
     pub code: ErrorCode,
     pub why: String,
 }
 
-/// The same before it is known which column it is of.
+/// The same reason before it is known which column it is about.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
     pub(crate) row: Option<usize>,
@@ -54,7 +54,7 @@ impl Misfit {
         Misfit { row: None, why: Why::Type(why.to_owned()) }
     }
 
-    /// The same, of another row: of the one that holds the value.
+    /// Moves the reason to another row: the row that contains the value.
     pub(crate) fn in_row(self, row: impl FnOnce(usize) -> usize) -> Misfit {
         Misfit { row: self.row.map(row), why: self.why }
     }
@@ -98,7 +98,7 @@ impl NotHeld {
         NotHeld { column: None, row: None, code: ErrorCode::INCORRECT_DATA, why: why.to_owned() }
     }
 
-    /// In ClickHouse's form.
+    /// Makes an exception in ClickHouse's form.
     pub fn exception(&self, version_suffix: &str) -> Exception {
         Exception::new(self.code, &self.to_string(), version_suffix)
     }

@@ -1,14 +1,15 @@
-//! Brings Arrow arrays into exactly the form that DuckDB gives of a column itself, or says which value can't be held.
+//! Brings Arrow arrays into exactly the form that DuckDB itself has for a column, or says which value can't
+//! be stored.
 //!
-//! Nothing is left to the casts that DuckDB's appender would do. They round (1.5 becomes 2), cut (nanoseconds), take
-//! texts that are no JSON, keep times that no clock shows, which crash whoever reads them; and an appender that fails
-//! in the middle of a cast takes the process with it. So what reaches it has the column's own type and was looked
-//! through:
+//! Nothing is left to the casts that DuckDB's appender would do. They round (1.5 becomes 2) and truncate
+//! (nanoseconds). They accept texts that are no JSON, and times that no clock shows, which crash the program
+//! that reads them. An appender that fails in the middle of a cast takes the process with it. So everything that
+//! reaches the appender has the column's own type and has been checked:
 //!
 //! - integers and decimals in range, floats where no digit is lost, times in range and of a fitting unit,
 //! - texts that are UTF-8, or JSON, or a name of the ENUM,
-//! - what only DuckDB can read (INTERVAL, BIT, BIGNUM, TIME WITH TIME ZONE, UUID as texts) is marked
-//!   [`Fitted::through_sql`]: it goes into a temporary table and from there by an INSERT, whose casts fail in good
+//! - values that only DuckDB can read (INTERVAL, BIT, BIGNUM, TIME WITH TIME ZONE, UUID as texts) are marked
+//!   [`Fitted::through_sql`]: they go into a temporary table and from there by an INSERT, whose casts fail in good
 //!   order.
 
 mod misfit;
@@ -28,17 +29,17 @@ pub use misfit::NotHeld;
 use crate::table::{ColumnInfo, TableInfo};
 use crate::types::DuckType;
 
-/// A column on its way into a table.
+/// A column that values are fitted to.
 pub(crate) struct Target<'a> {
     pub(crate) duck: &'a DuckType,
-    /// As DuckDB gives the column itself.
+    /// The column's field, as DuckDB itself gives it.
     pub(crate) field: &'a Field,
 }
 
-/// An array in a column's form.
+/// An array in the form of its column.
 pub(crate) struct Fit {
     pub(crate) array: ArrayRef,
-    /// What marks types that Arrow does not have.
+    /// Field metadata that marks types which Arrow does not have.
     pub(crate) metadata: Metadata,
     pub(crate) through_sql: bool,
 }
@@ -61,16 +62,16 @@ impl Fit {
     }
 }
 
-/// Rows in the form of the columns they go into.
+/// Rows in the form of the columns that they go into.
 pub(crate) struct Fitted {
     pub(crate) batch: RecordBatch,
     pub(crate) through_sql: bool,
 }
 
-/// How batches of one schema go into a table: which of its columns they have, in which order.
+/// The mapping of batches of one schema to a table: which of its columns they have, and in which order.
 #[derive(Debug, Clone)]
 pub struct Fitting {
-    /// For each column that is written, in the table's order, its place in the batches. `None`: it is NULL in all rows.
+    /// Position in the batches of each column that is written, in the table's order. `None`: it is NULL in all rows.
     sources: Vec<Option<usize>>,
     targets: Vec<Column>,
     columns: Option<Vec<String>>,
@@ -83,8 +84,11 @@ struct Column {
 }
 
 impl TableInfo {
-    /// Matches the columns of `schema` by name (whatever their case, as DuckDB does) and looks at their types. With
-    /// `columns` only these may be given. What a batch lacks takes its default.
+    /// Matches the columns of `schema` by name (in any case, as DuckDB does) and checks their types. If
+    /// `columns` are given, the schema may have only these. Columns that a batch lacks take their defaults.
+    ///
+    /// # Errors
+    /// Fails where the table has no such column, a column is given twice, or its type can't be stored.
     pub fn fitting(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
         let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
         for (at, field) in schema.fields().iter().enumerate() {
@@ -102,7 +106,10 @@ impl TableInfo {
         self.of_places(place).checked(schema)
     }
 
-    /// As `fitting`, for batches whose columns are those of the table, or `columns`, by position.
+    /// Matches like `fitting`, but by position: the columns of batches are those of the table, or `columns`.
+    ///
+    /// # Errors
+    /// Fails where the table has no such column, the count of columns is another, or a type can't be stored.
     pub fn fitting_in_order(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
         let settable = self.columns.iter().filter(|column| !column.generated);
         let find = |name: &String| {
@@ -120,8 +127,8 @@ impl TableInfo {
         self.of_places(place).checked(schema)
     }
 
-    /// Columns that nobody gave are written as NULL, unless one of them has a default: then only those are written that
-    /// were given, which takes DuckDB longer.
+    /// Decides which columns are written. Columns that were not given are written as NULL, unless one of them
+    /// has a default. Then only the given columns are written, which takes DuckDB longer.
     fn of_places(&self, place: impl Fn(&ColumnInfo) -> Option<usize>) -> Fitting {
         let settable: Vec<_> = self.columns.iter().filter(|column| !column.generated).collect();
         let takes_defaults = settable.iter().any(|column| column.has_default && place(column).is_none());
@@ -145,13 +152,16 @@ impl Column {
 }
 
 impl Fitting {
-    /// The columns that are written, in the table's order. `None`: all of them.
+    /// Returns the columns that are written, in the table's order. `None`: all of them.
     pub fn columns(&self) -> Option<&[String]> {
         self.columns.as_deref()
     }
 
-    /// Rows in the form that [`Transaction::ingest`](crate::Transaction::ingest) takes with
+    /// Returns rows in the form that [`Transaction::ingest`](crate::Transaction::ingest) takes with
     /// [`columns`](Fitting::columns).
+    ///
+    /// # Errors
+    /// Fails where a value can't be stored exactly, or the batch is not of the schema.
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch, NotHeld> {
         Ok(self.fit(batch)?.batch)
     }
@@ -171,7 +181,7 @@ impl Fitting {
         Ok(Fitted { batch: batch.map_err(|error| NotHeld::other(&error.to_string()))?, through_sql })
     }
 
-    /// Of rows there are none yet: what this finds is wrong with the types.
+    /// Checks the types with a batch without rows.
     fn checked(self, schema: &Schema) -> Result<Fitting, NotHeld> {
         let arrays = schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect();
         let rows = RecordBatchOptions::new().with_row_count(Some(0));
@@ -193,7 +203,7 @@ impl Column {
     }
 }
 
-/// One array into one column's form.
+/// Brings one array into the form of one column.
 pub(crate) fn fit(array: &ArrayRef, source: &Field, target: &Target) -> Result<Fit, Misfit> {
     let unpacked = unpacked(array)?;
     if unpacked.data_type() == &DataType::Null {
@@ -238,7 +248,7 @@ fn plain(array: &ArrayRef, source: &Field, name: &str, target: &Target) -> Resul
     }
 }
 
-/// Dictionaries and runs unfolded, and of Arrow's several ways to hold texts and lists the plain one.
+/// Unfolds dictionaries and runs, and turns Arrow's several layouts of texts and lists into the plain one.
 fn unpacked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     let to = match array.data_type() {
         DataType::Dictionary(_, values) => values.as_ref().clone(),

@@ -47,7 +47,8 @@ pub(super) fn fixed_list(array: &ArrayRef, inner: &DuckType, length: usize, own:
     put_together(made, values.through_sql)
 }
 
-/// By name, whatever the order; by position, where the names are those that ClickHouse gives to elements without one.
+/// Fits a struct. Fields are matched by name in any order, or by position where their names are those that
+/// ClickHouse gives to elements without one.
 pub(super) fn record(array: &ArrayRef, fields: &[(String, DuckType)], own: &Field) -> Result<Fit, Misfit> {
     let (DataType::Struct(given), DataType::Struct(wanted)) = (array.data_type(), own.data_type()) else {
         return Err(Misfit::of_type(array.data_type(), own.data_type()));
@@ -98,7 +99,7 @@ pub(super) fn map(array: &ArrayRef, key: &DuckType, value: &DuckType, own: &Fiel
     put_together(MapArray::try_new(field, offsets, entries, map.nulls().cloned(), false), through_sql)
 }
 
-/// DuckDB's maps have each key once, and no NULL among them.
+/// Checks that each map has every key once, and no NULL among the keys, as DuckDB's maps do.
 fn once_each(map: &MapArray, keys: &ArrayRef, offsets: &[i32]) -> Result<(), Misfit> {
     let shown = |at: usize| arrow_cast::display::array_value_to_string(keys, at).unwrap_or_default();
     for row in 0..map.len() {
@@ -138,7 +139,7 @@ fn put_together<A: Array + 'static>(
     Ok(Fit { through_sql, ..Fit::plain(array) })
 }
 
-/// Lists of one length are lists.
+/// Turns lists of one fixed length into plain lists.
 fn as_list(array: &ArrayRef, own: &Field) -> Result<ArrayRef, Misfit> {
     match array.data_type() {
         DataType::List(_) => Ok(array.clone()),
@@ -156,7 +157,8 @@ fn source_item(array: &ArrayRef) -> Field {
     }
 }
 
-/// What of the values of lists is theirs: a slice of rows still has those of all others beside it.
+/// The range of values that belongs to the lists: a slice of rows still has the values of all other rows
+/// beside its own.
 struct Used {
     offsets: OffsetBuffer<i32>,
     first: usize,
@@ -169,7 +171,7 @@ fn used(offsets: &OffsetBuffer<i32>) -> Used {
     Used { offsets: OffsetBuffer::new(moved.into()), first: first as usize, count: (last - first) as usize }
 }
 
-/// The row whose list holds this value.
+/// Returns the row whose list contains this value.
 fn row_of(offsets: &[i32], at: usize) -> usize {
     offsets.partition_point(|&offset| offset as usize <= at).saturating_sub(1)
 }

@@ -32,7 +32,7 @@ pub(super) fn integer(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfi
     converted(array, to)
 }
 
-/// Sixteen bytes, the lowest first.
+/// Fits integers of sixteen bytes, the lowest byte first.
 pub(super) fn huge(array: &ArrayRef, signed: bool) -> Result<ArrayRef, Misfit> {
     let to = if signed { "HUGEINT" } else { "UHUGEINT" };
     let kind = array.data_type();
@@ -54,7 +54,7 @@ pub(super) fn huge(array: &ArrayRef, signed: bool) -> Result<ArrayRef, Misfit> {
     Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
 }
 
-/// A number becomes a float where the float says the same number.
+/// Turns numbers into floats, where the float is exactly the same number.
 pub(super) fn float(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
     let kind = array.data_type();
     match (kind, to) {
@@ -88,7 +88,7 @@ pub(super) fn decimal(array: &ArrayRef, precision: u8, scale: u8) -> Result<Arra
     exact(array, &rescaled, &to)
 }
 
-/// Arrow doesn't look whether values have more digits than their type says.
+/// Checks that no value has more digits than its type allows; Arrow doesn't check that.
 fn within_digits(array: &ArrayRef, precision: u8, to: &DataType) -> Result<ArrayRef, Misfit> {
     let values = array.as_primitive::<arrow_array::types::Decimal128Type>();
     let bound = 10i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX);
@@ -99,7 +99,7 @@ fn within_digits(array: &ArrayRef, precision: u8, to: &DataType) -> Result<Array
     }
 }
 
-/// Casts, and finds the first value that has none in the other type.
+/// Casts, and fails on the first value that the other type does not have.
 fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let cast = cast_with_options(array, to, &options).map_err(|error| Misfit::other(&error.to_string()))?;
@@ -110,7 +110,7 @@ fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
     lost.map_or(Ok(cast.clone()), |row| Err(Misfit::range(row, shown(array, row), to)))
 }
 
-/// Casts back, and finds the first value that is another then.
+/// Casts back, and fails on the first value that is then another.
 fn exact(array: &ArrayRef, cast: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let back =

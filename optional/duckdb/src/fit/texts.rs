@@ -13,7 +13,7 @@ pub(super) fn is_text(array: &ArrayRef) -> bool {
     matches!(array.data_type(), DataType::Utf8 | DataType::Binary)
 }
 
-/// UTF-8: DuckDB's texts are nothing else.
+/// Fits texts, which have to be UTF-8 like all texts of DuckDB.
 pub(super) fn text(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     match array.data_type() {
         DataType::Utf8 => Ok(array.clone()),
@@ -49,7 +49,7 @@ pub(super) fn bytes(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     }
 }
 
-/// DuckDB's appender would take any text.
+/// Fits texts that have to be JSON; DuckDB's appender would accept any text.
 pub(super) fn json(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     let texts = text(array).map_err(|misfit| match misfit.row {
         None => Misfit::of_type(array.data_type(), "JSON"),
@@ -79,7 +79,7 @@ pub(super) fn name_of(array: &ArrayRef, names: &[String]) -> Result<ArrayRef, Mi
     }
 }
 
-/// As much of a text as an error shows.
+/// Returns the part of a text that an error shows.
 fn cut(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -31,7 +31,7 @@ pub(super) fn date(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     }
 }
 
-/// Within a day, whose last moment is 24:00:00. DuckDB crashes when it writes others.
+/// Fits times within a day, up to 24:00:00. DuckDB crashes when it writes other times.
 pub(super) fn time(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
     let (name, per_second) = match to {
         DataType::Time64(TimeUnit::Nanosecond) => ("TIME_NS", 1_000_000_000),
@@ -50,7 +50,7 @@ pub(super) fn time(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> 
 
 type Ticks = PrimitiveArray<arrow_array::types::Int64Type>;
 
-/// Times of day as plain numbers, and how many of these a second has.
+/// Returns times of day as plain numbers, and how many of these units a second has.
 fn ticks_of_day(array: &ArrayRef) -> Option<(Ticks, i64)> {
     use TimeUnit::*;
     Some(match array.data_type() {
@@ -64,7 +64,7 @@ fn ticks_of_day(array: &ArrayRef) -> Option<(Ticks, i64)> {
     })
 }
 
-/// Points in time. One without a time zone is in UTC.
+/// Fits points in time. A point without a time zone is in UTC.
 pub(super) fn timestamp(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
     let DataType::Timestamp(unit, zone) = to else { return Err(Misfit::of_type(array.data_type(), to)) };
     let (ticks, from) = points(array).ok_or_else(|| Misfit::of_type(array.data_type(), to))?;
@@ -89,7 +89,7 @@ fn zoned<T: arrow_array::types::ArrowTimestampType>(ticks: Ticks, zone: &Option<
     Arc::new(ticks.reinterpret_cast::<T>().with_timezone_opt(zone.clone()))
 }
 
-/// As plain numbers, and how many of these a second has: -0 of days, as a negative number of seconds.
+/// Returns points in time as plain numbers, and how many of these units a second has. Days become seconds.
 fn points(array: &ArrayRef) -> Option<(Ticks, i64)> {
     use TimeUnit::*;
     Some(match array.data_type() {
@@ -118,7 +118,7 @@ fn per_second(unit: &TimeUnit) -> i64 {
     }
 }
 
-/// What DuckDB can show again. It stores other numbers too, and then fails to read them.
+/// Returns the range of points in time that DuckDB can read back. It stores others too, and then fails to read them.
 fn range(unit: &TimeUnit) -> std::ops::RangeInclusive<i64> {
     const FIRST_S: i64 = -9_223_372_022_400;
     const LAST_US: i64 = i64::MAX - 1;
@@ -131,7 +131,7 @@ fn range(unit: &TimeUnit) -> std::ops::RangeInclusive<i64> {
     }
 }
 
-/// In another unit, if nothing is lost.
+/// Converts a value to another unit. Returns `None` where that would lose something.
 fn rescaled(value: i64, from: i64, to: i64) -> Option<i64> {
     match from <= to {
         true => value.checked_mul(to / from),
@@ -139,7 +139,7 @@ fn rescaled(value: i64, from: i64, to: i64) -> Option<i64> {
     }
 }
 
-/// Microseconds are the smallest that an INTERVAL has.
+/// Fits intervals, whose smallest unit is the microsecond.
 pub(super) fn interval(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     let fitted = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
@@ -165,7 +165,7 @@ pub(super) fn interval(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
     fitted.map_err(|row| Misfit::lossy(row, shown(array, row), "INTERVAL"))
 }
 
-/// `Err` is the row of the first value that has no other.
+/// Changes all values. `Err` is the row of the first value that can't be changed.
 fn each<S: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     array: &PrimitiveArray<S>,
     change: impl Fn(S::Native) -> Option<T::Native>,

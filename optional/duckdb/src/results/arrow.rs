@@ -1,4 +1,4 @@
-//! Arrow's own formats and Parquet, written by Arrow's library: Arrow with LZ4, as ClickHouse compresses it.
+//! Arrow's own formats and Parquet, written by Arrow's library. Arrow is compressed with LZ4, as ClickHouse does it.
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
@@ -45,7 +45,7 @@ impl ArrowWriter {
         .map_err(failed)
     }
 
-    /// Moves what was written to `out`.
+    /// Moves the bytes that were written to `out`.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
         out.append(match self {
             ArrowWriter::Stream(writer) => writer.get_mut(),

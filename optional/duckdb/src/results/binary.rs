@@ -11,7 +11,7 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// One value that is not NULL and holds no others.
+/// Writes one value that is not NULL and contains no others.
 pub(crate) fn scalar(out: &mut Vec<u8>, values: &Values, row: usize) {
     match values {
         Values::Nothing | Values::Array { .. } | Values::Map { .. } | Values::Tuple { .. } => {}
@@ -48,7 +48,7 @@ pub(crate) fn scalar(out: &mut Vec<u8>, values: &Values, row: usize) {
     }
 }
 
-/// What stands in the place of a scalar's NULL.
+/// Writes the default that stands in the place of a scalar's NULL.
 pub(crate) fn default(out: &mut Vec<u8>, values: &Values) {
     let width = match values {
         Values::Nothing | Values::Bool(_) | Values::Int8(_) | Values::UInt8(_) => 1,
@@ -74,7 +74,7 @@ fn decimal_width(precision: u8) -> usize {
     }
 }
 
-/// One value in RowBinary.
+/// Writes one value in RowBinary.
 pub(crate) fn value(out: &mut Vec<u8>, column: &Column, row: usize) {
     let is_null = column.is_null(row);
     if column.nullable {

@@ -6,7 +6,7 @@ use crate::results::error::ResultError;
 use crate::results::shape::Shape;
 use crate::results::values::Column;
 
-/// A result's columns with the names and ClickHouse types under which they are written.
+/// A result's columns, with the names and the ClickHouse types under which they are written.
 #[derive(Debug, Clone)]
 pub struct Columns {
     names: Vec<String>,
@@ -14,7 +14,11 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// `first` is the result's first batch, if it has one: only its values name those of an ENUM.
+    /// Finds the types of a result's columns. `first` is the result's first batch, if it has one: only its
+    /// values have the names of an ENUM.
+    ///
+    /// # Errors
+    /// Fails where a column has a type that ClickHouse's formats have nothing for.
     pub fn of(schema: &Schema, first: Option<&RecordBatch>) -> Result<Columns, ResultError> {
         let mut columns = Columns { names: Vec::new(), shapes: Vec::new() };
         for (at, field) in schema.fields().iter().enumerate() {
@@ -44,7 +48,7 @@ impl Columns {
         self.types().iter().map(ToString::to_string).collect()
     }
 
-    /// The batch's columns, which have to be those of the result.
+    /// Reads the columns of a batch, which have to be those of the result.
     pub(crate) fn read(&self, batch: &RecordBatch) -> Result<Vec<Column>, ResultError> {
         if batch.num_columns() != self.shapes.len() {
             return Err(ResultError::Data(format!("a batch has {} columns", batch.num_columns())));

@@ -1,4 +1,4 @@
-//! One result, from its first batch to its end.
+//! The writer of one result, from its first batch to its end.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -13,11 +13,11 @@ use crate::results::row_binary;
 use crate::results::separated::{self, Dialect};
 use crate::results::settings::OutputSettings;
 
-/// Rows are joined to blocks of about so many: databases hand out smaller ones than clients like to read.
+/// Rows in a block, roughly. Batches are joined, since databases return smaller ones than clients like to read.
 const BLOCK_ROWS: usize = 65_536;
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// What a JSON document says at its end.
+/// The statistics at the end of a JSON document.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
     pub elapsed_seconds: f64,
@@ -25,7 +25,7 @@ pub struct Statistics {
     pub bytes_read: u64,
 }
 
-/// Writes one result.
+/// The writer of one result.
 pub struct Encoder {
     format: Format,
     columns: Columns,
@@ -40,7 +40,11 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// `first` is the first batch, if there is one; it has to be given to [`batch`](Self::batch) as well.
+    /// Makes the encoder of a result. `first` is its first batch, if it has one; it has to be given to
+    /// [`batch`](Self::batch) as well.
+    ///
+    /// # Errors
+    /// Fails where a column has a type that the format has nothing for.
     pub fn new(
         format: Format,
         schema: SchemaRef,
@@ -71,7 +75,7 @@ impl Encoder {
         })
     }
 
-    /// What stands before the rows.
+    /// Writes the beginning of the result, before its rows.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         match self.format {
             Format::Csv { names, types } => separated::begin(out, &self.columns, Dialect::Csv, names, types),
@@ -90,6 +94,9 @@ impl Encoder {
     }
 
     /// Writes a batch's rows, or keeps them for the block that they become part of.
+    ///
+    /// # Errors
+    /// Fails where the batch is not of the announced schema, or the library that encodes it fails.
     pub fn batch(&mut self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ResultError> {
         let rows_before = self.rows;
         self.rows += batch.num_rows() as u64;
@@ -139,7 +146,10 @@ impl Encoder {
         }
     }
 
-    /// What stands behind the rows.
+    /// Writes the rows that wait, and the end of the result.
+    ///
+    /// # Errors
+    /// Fails where rows that wait are not of the announced schema, or the library that encodes them fails.
     pub fn finish(&mut self, statistics: &Statistics, out: &mut Vec<u8>) -> Result<(), ResultError> {
         self.write_block(out)?;
         match self.format {
@@ -155,7 +165,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Rows that were given.
+    /// Returns how many rows were given.
     pub fn rows(&self) -> u64 {
         self.rows
     }

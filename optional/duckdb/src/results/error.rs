@@ -2,17 +2,17 @@ use std::fmt;
 
 use windrow_clickhouse::ErrorCode;
 
-/// Why a result can't be written.
+/// The cause why a result can't be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultError {
     /// A column has a type that ClickHouse's formats have nothing for.
     Type { column: String, data_type: String },
-    /// What came is not of the schema that was announced, or the library that encodes it failed.
+    /// A batch is not of the schema that was announced, or the library that encodes it failed.
     Data(String),
 }
 
 impl ResultError {
-    /// ClickHouse's code for it.
+    /// Returns ClickHouse's code for the error.
     pub fn code(&self) -> ErrorCode {
         match self {
             ResultError::Type { .. } => ErrorCode::NOT_IMPLEMENTED,

@@ -30,12 +30,12 @@ pub enum Format {
     Arrow,
     ArrowStream,
     Parquet,
-    /// Nothing at all.
+    /// A format that writes nothing at all.
     Null,
 }
 
 impl Format {
-    /// By ClickHouse's name, in upper or lower case as ClickHouse takes them.
+    /// Finds a format by ClickHouse's name, in any case, as ClickHouse does.
     pub fn from_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let (base, names, types) = match name.strip_suffix("withnamesandtypes") {
@@ -65,7 +65,7 @@ impl Format {
         })
     }
 
-    /// What the answer's `Content-Type` says, as ClickHouse has it.
+    /// Returns the answer's `Content-Type`, as ClickHouse has it.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Json | Format::JsonCompact => "application/json; charset=UTF-8",

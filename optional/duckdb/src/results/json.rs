@@ -1,4 +1,4 @@
-//! JSON by rows, and as one document with the types beside the rows.
+//! JSON row by row, and as one document that has the types beside the rows.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::results::text::{json_pretty, json_string, json_value};
 /// Tabs before a field's name in the format JSON.
 const FIELD_INDENT: usize = 3;
 
-/// `{"a":1,"b":2}` on each line.
+/// Writes rows as lines of the form `{"a":1,"b":2}`.
 pub(crate) fn each_row(
     out: &mut Vec<u8>,
     columns: &Columns,
@@ -36,7 +36,7 @@ pub(crate) fn each_row(
     Ok(())
 }
 
-/// Lines of names and types before `[1, 2]` on each line.
+/// Writes the lines of names and types before rows of the form `[1, 2]`.
 pub(crate) fn compact_heading(
     out: &mut Vec<u8>,
     columns: &Columns,
@@ -83,7 +83,7 @@ fn compact_row(out: &mut Vec<u8>, read: &[crate::results::values::Column], row: 
     out.push(b']');
 }
 
-/// The document's beginning: names and types.
+/// Writes the document's beginning: names and types.
 pub(crate) fn begin(out: &mut Vec<u8>, columns: &Columns, settings: &OutputSettings) {
     out.extend_from_slice(b"{\n\t\"meta\":\n\t[\n");
     for (at, (name, type_name)) in columns.names().iter().zip(columns.type_names()).enumerate() {
@@ -97,7 +97,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, columns: &Columns, settings: &OutputSetti
     out.extend_from_slice(b"\n\t],\n\n\t\"data\":\n\t[\n");
 }
 
-/// Rows of the document. `first`: none has been written yet.
+/// Writes rows of the document. `first` says that no row has been written yet.
 pub(crate) fn rows(
     out: &mut Vec<u8>,
     columns: &Columns,
@@ -146,7 +146,7 @@ pub(crate) fn finish(out: &mut Vec<u8>, rows: u64, statistics: &Statistics) {
     out.write_all(end.as_bytes()).expect("writing to a vector cannot fail");
 }
 
-/// The names as they stand before every value.
+/// Returns the names in JSON, as they stand before every value.
 fn keys(columns: &Columns, settings: &OutputSettings) -> Vec<Vec<u8>> {
     let key = |name: &String| {
         let mut key = Vec::new();

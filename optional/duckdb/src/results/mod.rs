@@ -1,9 +1,9 @@
 //! Results as ClickHouse writes them: Arrow record batches in, the bytes of one of ClickHouse's output formats out.
 //!
-//! Pure functions on memory, one batch at a time. An [`Encoder`] is made for the result's schema and its first batch,
-//! which says what only values can say (the names of an ENUM). What is written for a value is byte for byte what
-//! ClickHouse writes for the same value of the type in [`Columns`]; a type that ClickHouse's formats have nothing for
-//! is an error that names the column.
+//! These are pure functions on memory, one batch at a time. An [`Encoder`] is made for the result's schema
+//! and its first batch, which has what only values can tell (the names of an ENUM). Each value is written
+//! byte for byte like ClickHouse writes the same value of the type in [`Columns`]. A type that ClickHouse's
+//! formats have nothing for is an error that names the column.
 
 mod arrow;
 mod binary;

@@ -1,7 +1,7 @@
-//! Native: blocks of columns.
+//! The format Native: blocks of columns.
 //!
-//! What a client of a certain revision (`client_protocol_version`) expects before and between the columns follows what
-//! ClickHouse 26.7 was seen to send it.
+//! The bytes before and between the columns depend on the client's revision (`client_protocol_version`). They
+//! follow what ClickHouse 26.7 was seen to send.
 
 use arrow_array::RecordBatch;
 use windrow_columns::wire::write_varint;
@@ -11,9 +11,9 @@ use crate::results::columns::Columns;
 use crate::results::error::ResultError;
 use crate::results::values::{Column, Values};
 
-/// From here on a block says of itself whether its buckets may come out of order.
+/// The first revision whose blocks say whether their buckets may come out of order.
 const OUT_OF_ORDER_BUCKETS: u64 = 54_483;
-/// From here on every column says whether it is serialized in a way of its own.
+/// The first revision whose columns say whether they have a serialization of their own.
 const CUSTOM_SERIALIZATION: u64 = 54_454;
 
 pub(crate) fn batch(
@@ -49,7 +49,7 @@ fn block_info(out: &mut Vec<u8>, revision: u64) {
     out.push(0);
 }
 
-/// Which rows of a column are written: all, or those that the rows around it hold.
+/// The rows of a column that are written: all, or the elements that certain outer rows contain.
 enum Rows {
     All(usize),
     Some(Vec<usize>),
@@ -89,7 +89,7 @@ fn write_column(out: &mut Vec<u8>, column: &Column, rows: &Rows) {
     }
 }
 
-/// Writes where each row's elements end, and says which elements those are.
+/// Writes where each row's elements end, and returns which elements these are.
 fn write_offsets(
     out: &mut Vec<u8>,
     column: &Column,

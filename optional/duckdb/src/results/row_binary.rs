@@ -1,4 +1,4 @@
-//! RowBinary: every value behind the other, with names and types before them if asked for.
+//! RowBinary: one value after the other, with names and types before them if asked for.
 
 use arrow_array::RecordBatch;
 use windrow_columns::wire::write_varint;

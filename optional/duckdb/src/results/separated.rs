@@ -1,4 +1,4 @@
-//! CSV, TabSeparated, TabSeparatedRaw and Values: rows of fields with something between them.
+//! CSV, TabSeparated, TabSeparatedRaw and Values: rows of fields with a separator between them.
 
 use arrow_array::RecordBatch;
 use windrow_columns::DataType;
@@ -8,7 +8,7 @@ use crate::results::error::ResultError;
 use crate::results::text::{csv_string, escaped, write_value, TextContext};
 use crate::results::values::{Column, Values};
 
-/// How rows are separated.
+/// The format of separated rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Csv,
@@ -25,7 +25,7 @@ impl Dialect {
     }
 }
 
-/// Lines of names and types.
+/// Writes the lines of names and types.
 pub(crate) fn begin(out: &mut Vec<u8>, columns: &Columns, dialect: Dialect, names: bool, types: bool) {
     let headings = headings(columns, dialect);
     if names {
@@ -49,7 +49,7 @@ fn headings(columns: &Columns, dialect: Dialect) -> Vec<Heading> {
     headings
 }
 
-/// In CSV a tuple is as many fields as it has elements.
+/// Adds the headings of a column. In CSV a tuple is as many fields as it has elements.
 fn add_headings(headings: &mut Vec<Heading>, name: String, data_type: &DataType, spread: bool) {
     let DataType::Tuple(tuple) = data_type else {
         return headings.push(Heading { name, type_name: data_type.to_string() });
@@ -119,7 +119,7 @@ fn csv_field(out: &mut Vec<u8>, column: &Column, row: usize) {
     }
 }
 
-/// `(1,'a'),(2,'b')`. `first`: nothing has been written yet.
+/// Writes rows as `(1,'a'),(2,'b')`. `first` says that no row has been written yet.
 pub(crate) fn values(
     out: &mut Vec<u8>,
     columns: &Columns,

@@ -1,4 +1,4 @@
-/// What of ClickHouse's settings changes how results are written. The defaults are ClickHouse's.
+/// The settings of ClickHouse that change how results are written. The defaults are ClickHouse's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputSettings {
     pub quote_64bit_integers: bool,
@@ -6,7 +6,7 @@ pub struct OutputSettings {
     pub quote_decimals: bool,
     pub escape_forward_slashes: bool,
     pub named_tuples_as_objects: bool,
-    /// `client_protocol_version`: what the client knows of Native.
+    /// The client's revision for Native: the setting `client_protocol_version`.
     pub native_revision: u64,
 }
 
@@ -24,7 +24,7 @@ impl Default for OutputSettings {
 }
 
 impl OutputSettings {
-    /// Takes a setting by ClickHouse's name. False: it is none of these, or the value means nothing.
+    /// Applies a setting with ClickHouse's name. Returns false where it is none of these, or its value is not valid.
     pub fn set(&mut self, name: &str, value: &str) -> bool {
         if name == "client_protocol_version" {
             return value.parse().map(|revision| self.native_revision = revision).is_ok();

@@ -1,4 +1,4 @@
-//! Which of ClickHouse's types a column of a result has: the one table from Arrow's types, as DuckDB hands them out.
+//! The ClickHouse type of a result's column: the one table from Arrow's types, as DuckDB uses them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -7,10 +7,10 @@ use windrow_columns::{DataType, TupleType};
 
 use crate::types::{of_enum, MAX_ENUM16};
 
-/// Types inside types that are followed: what a query nests deeper is refused.
+/// The deepest nesting of types; a query with deeper types is refused.
 const MAX_DEPTH: usize = 64;
 
-/// How the values of a column are to be taken, and whether NULL is one of them.
+/// The kind of a column's values, and whether NULL is one of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) kind: Kind,
@@ -48,9 +48,9 @@ pub(crate) enum Kind {
         timezone: Option<String>,
     },
     Uuid,
-    /// Numbers are places in the list.
+    /// An Enum with these names; a value is a position in the list.
     Enum(Vec<String>),
-    /// A type of DuckDB's that ClickHouse lacks, as the text that DuckDB writes for it.
+    /// A type of DuckDB that ClickHouse lacks, as the text that DuckDB writes for it.
     Rendered(Rendered),
     Array(Box<Shape>),
     Tuple {
@@ -68,7 +68,7 @@ pub(crate) enum Rendered {
 }
 
 impl Shape {
-    /// The shape of a column, where `values` may say what the field can't. The error is the name of the type.
+    /// Returns the shape of a column. `values` may tell what the field can't. The error is the name of the type.
     pub(crate) fn of(field: &Field, values: Option<&ArrayRef>) -> Result<Shape, String> {
         shape(field, values, 0)
     }
@@ -147,7 +147,7 @@ fn extended(field: &Field, name: &str) -> Result<Kind, String> {
     })
 }
 
-/// `type_name` of the JSON that the extension keeps.
+/// Returns `type_name` from the JSON in the extension's metadata.
 fn opaque_type(metadata: &str) -> &str {
     let value = metadata.split("\"type_name\"").nth(1).and_then(|rest| rest.split('"').nth(1));
     value.unwrap_or("unknown")
@@ -216,7 +216,8 @@ fn precision(unit: &TimeUnit) -> u8 {
     }
 }
 
-/// All names of an ENUM come with every batch of it; without one, nobody sees the difference to a String.
+/// Returns the kind of a dictionary. Every batch has all names of an ENUM; without a batch, the column is a
+/// String, and nobody sees the difference.
 fn dictionary(values: Option<&ArrayRef>) -> Kind {
     let Some(dictionary) = values.and_then(|array| array.as_any_dictionary_opt()) else { return Kind::String };
     match dictionary.values().as_string_opt::<i32>() {

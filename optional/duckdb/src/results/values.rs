@@ -1,4 +1,4 @@
-//! A column of one batch, taken by its shape: from here on nobody asks what Arrow calls it.
+//! A column of one batch, read by its shape: from here on the names of Arrow's types are not needed.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -29,7 +29,7 @@ pub(crate) enum Values {
     UInt16(PrimitiveArray<UInt16Type>),
     UInt32(PrimitiveArray<UInt32Type>),
     UInt64(PrimitiveArray<UInt64Type>),
-    /// 16 bytes each, little-endian.
+    /// Numbers of 16 bytes each, little-endian.
     Int128(FixedSizeBinaryArray),
     UInt128(FixedSizeBinaryArray),
     Float32(PrimitiveArray<Float32Type>),
@@ -50,7 +50,7 @@ pub(crate) enum Values {
         ticks: ScalarBuffer<i64>,
         precision: u8,
     },
-    /// 16 bytes each, in the order in which they are written.
+    /// Values of 16 bytes each, in the order in which they are written.
     Uuid(FixedSizeBinaryArray),
     Enum {
         numbers: Vec<u16>,
@@ -118,7 +118,7 @@ impl Strings {
 }
 
 impl Offsets {
-    /// Where the elements of a row lie.
+    /// Returns where the elements of a row lie.
     pub(crate) fn range(&self, row: usize) -> std::ops::Range<usize> {
         match self {
             // Offsets are checked by Arrow to be in order and within the values.
@@ -130,12 +130,13 @@ impl Offsets {
 }
 
 impl Column {
-    /// `None` if the array is of another type than the shape was made for.
+    /// Reads an array. Returns `None` where it is of another type than the shape was made for.
     pub(crate) fn of(array: &ArrayRef, shape: &Shape) -> Option<Column> {
         Column::within(array, shape, None)
     }
 
-    /// What lies in a tuple that is NULL is NULL, whatever it says of itself: `outer` are the tuple's.
+    /// Reads an array inside a tuple. Values in a tuple that is NULL are NULL, whatever they say of
+    /// themselves: `outer` has the NULLs of the tuple.
     fn within(array: &ArrayRef, shape: &Shape, outer: Option<&NullBuffer>) -> Option<Column> {
         let nulls = NullBuffer::union(array.logical_nulls().as_ref(), outer);
         let values = values(array, &shape.kind, nulls.as_ref())?;
@@ -242,7 +243,7 @@ fn ticks_of_day(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     }
 }
 
-/// The number of every row's name; 0 for NULL. `None` if the array has other names.
+/// Returns the number of each row's name, and 0 for NULL. Returns `None` where the array has other names.
 fn enum_numbers(array: &ArrayRef, names: &[String]) -> Option<Vec<u16>> {
     let dictionary = array.as_any_dictionary_opt()?;
     let theirs = dictionary.values().as_string_opt::<i32>()?;

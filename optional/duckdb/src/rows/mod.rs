@@ -1,5 +1,5 @@
-//! Blocks of the gatherer's as Arrow's record batches: each type in the plainest form that Arrow has for its values.
-//! What they become in a table is for `fit` to say.
+//! Converts blocks of the gatherer into Arrow's record batches: each type in the plainest form that Arrow has
+//! for its values. Their form in a table is decided by `fit`.
 
 mod scalar;
 
@@ -12,7 +12,10 @@ use windrow_columns::{Block, ColumnView, DataType, Layout, Strings};
 
 use crate::fit::{Misfit, NotHeld};
 
-/// A block with the names and types of its columns.
+/// Converts a block, with the names and types of its columns.
+///
+/// # Errors
+/// Fails where a column is missing or too large, or a value has no form in Arrow.
 pub fn record_batch(block: &Block, names: &[String], types: &[DataType]) -> Result<RecordBatch, NotHeld> {
     let (mut fields, mut arrays) = (Vec::with_capacity(types.len()), Vec::with_capacity(types.len()));
     for (at, (name, data_type)) in names.iter().zip(types).enumerate() {
@@ -73,7 +76,7 @@ fn made<A: Array + 'static>(array: Result<A, arrow_schema::ArrowError>) -> Resul
     array.map(|array| Arc::new(array) as ArrayRef).map_err(|error| Misfit::other(&error.to_string()))
 }
 
-/// `nulls` has a byte for every row, 1 for NULL.
+/// Marks the rows that are NULL. `nulls` has a byte for every row, 1 for NULL.
 fn with_nulls(array: &ArrayRef, nulls: &[u8]) -> Result<ArrayRef, Misfit> {
     if nulls.iter().all(|&null| null == 0) {
         return Ok(array.clone());
@@ -93,7 +96,7 @@ fn too_large() -> Misfit {
     Misfit::other("the values of one batch are more than 2 GiB")
 }
 
-/// As bytes: that they are UTF-8 is found out where they have to be.
+/// Converts strings to bytes. They are checked for UTF-8 later, where they have to be.
 fn binary(strings: Strings) -> Result<ArrayRef, Misfit> {
     let mut data = Vec::with_capacity(strings.bytes().saturating_sub(strings.rows()));
     let mut offsets = Vec::with_capacity(strings.rows() + 1);

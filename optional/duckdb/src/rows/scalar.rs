@@ -73,12 +73,12 @@ fn sixteens(data: Vec<u8>) -> Result<ArrayRef, Misfit> {
     Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
 }
 
-/// The scale that Arrow counts in: thousandth parts of thousandth parts.
+/// Returns the digits of Arrow's next finer unit: 0, 3, 6 or 9.
 fn next_unit(precision: u8) -> u8 {
     precision.div_ceil(3).min(3) * 3
 }
 
-/// In the next finer unit that Arrow has.
+/// Converts times to Arrow's next finer unit.
 fn in_unit(data: &[u8], precision: u8) -> Result<Vec<i64>, Misfit> {
     let factor = 10i64.pow(u32::from(next_unit(precision).saturating_sub(precision)));
     let finer = |(row, bytes): (usize, [u8; 8])| {
@@ -148,7 +148,7 @@ fn decimals(width: usize, data: &[u8], precision: u8, scale: u8) -> Result<Array
     Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
 }
 
-/// A number without a name is what stands below NULL.
+/// Converts numbers to names. A number without a name is one that stands in the place of a NULL.
 fn names(numbers: impl Iterator<Item = i16>, values: &[EnumValue]) -> Result<ArrayRef, Misfit> {
     let name = |number| {
         let at = values.binary_search_by_key(&number, |known| known.value).ok();

@@ -1,13 +1,16 @@
-//! Which type of ClickHouse's the payloads for a column of DuckDB's are read as.
+//! The ClickHouse type as which payloads for a column of DuckDB are read.
 //!
-//! What has no counterpart is read as text and cast by DuckDB, if DuckDB has such a cast that says no to what it can't
-//! hold. What stands in `docs/duckdb.md` is this table.
+//! A type without counterpart is read as text and cast by DuckDB, if DuckDB has a cast that refuses what it
+//! can't store. `docs/duckdb.md` has the same table.
 
 use windrow_columns::{DataType, EnumValue, TupleType};
 
 use super::duck::DuckType;
 
-/// `Err` says why there is none.
+/// Returns the ClickHouse type for a type of DuckDB.
+///
+/// # Errors
+/// Fails where there is none; the error is a text for the user.
 pub fn clickhouse_type(duckdb: &str, nullable: bool) -> Result<DataType, String> {
     let duck = DuckType::parse(duckdb).ok_or_else(|| not_read(duckdb))?;
     of_nullability(&duck, nullable).ok_or_else(|| not_read(duckdb))
@@ -17,7 +20,8 @@ fn not_read(duckdb: &str) -> String {
     format!("values of DuckDB's type {duckdb} can't be inserted in ClickHouse's formats")
 }
 
-/// ClickHouse has no `Nullable(Array(...))`: there such a column takes no NULL from payloads.
+/// Returns the type for a column that may be NULL. ClickHouse has no `Nullable(Array(...))`: such a column
+/// takes no NULL from payloads.
 fn of_nullability(duck: &DuckType, nullable: bool) -> Option<DataType> {
     let of = of(duck)?;
     let may_be_null = !matches!(of, DataType::Array(_) | DataType::Map(..) | DataType::Tuple(_));
@@ -72,11 +76,11 @@ fn plain(name: &str) -> Option<DataType> {
     })
 }
 
-/// As many names as an Enum may have, whose numbers are those of DuckDB plus [`FIRST_OF_ENUM`].
+/// The most names of an Enum8. Numbers of an Enum are those of DuckDB plus [`FIRST_OF_ENUM`].
 pub(crate) const MAX_ENUM8: usize = 127;
 pub(crate) const MAX_ENUM16: usize = 32_767;
-/// The number of the first name, in what is inserted and in results: the number that ClickHouse gives to the first name
-/// of an Enum that comes without numbers.
+/// The number of an Enum's first name, in inserts and in results. ClickHouse gives it to the first name of an
+/// Enum that comes without numbers.
 pub(crate) const FIRST_OF_ENUM: u16 = 1;
 
 pub(crate) fn of_enum(names: &[String]) -> DataType {

@@ -1,10 +1,13 @@
-//! Which type of DuckDB's a column gets that is made for values of Arrow's.
+//! The DuckDB type of a column that is made for Arrow's values.
 
 use arrow_schema::{DataType as ArrowType, Field, IntervalUnit as ArrowInterval, TimeUnit};
 
 use crate::table::quoted;
 
-/// For a CREATE TABLE from the schema of a stream. `Err` says why no type of DuckDB's holds all values of this one.
+/// Returns the type for a CREATE TABLE from the schema of a stream.
+///
+/// # Errors
+/// Fails where no type of DuckDB has all values of this one; the error is a text for the user.
 pub fn duckdb_type_of_arrow(field: &Field) -> Result<String, String> {
     of_arrow(field, 0)
 }

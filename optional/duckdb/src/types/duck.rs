@@ -1,10 +1,11 @@
 //! DuckDB's types as its catalogue writes them: `DECIMAL(18,3)`, `STRUCT(a INTEGER, "b c" VARCHAR[])`, `ENUM('a',
 //! 'b')`.
 
-/// A type of DuckDB's.
+/// A type of DuckDB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DuckType {
-    /// One without arguments, by its name: `BIGINT`, `TIMESTAMP WITH TIME ZONE`. Also all that is not known further.
+    /// A type without arguments, by its name: `BIGINT`, `TIMESTAMP WITH TIME ZONE`. Also any type that is not
+    /// known here.
     Plain(String),
     Decimal {
         precision: u8,
@@ -17,11 +18,11 @@ pub(crate) enum DuckType {
     Map(Box<DuckType>, Box<DuckType>),
 }
 
-/// Types in types that are followed.
+/// The deepest nesting of types that is parsed.
 const MAX_DEPTH: usize = 64;
 
 impl DuckType {
-    /// `None` for a text that is not understood as a whole.
+    /// Parses a type. Returns `None` for a text that is not understood as a whole.
     pub(crate) fn parse(text: &str) -> Option<DuckType> {
         let mut parser = Parser { rest: text };
         let parsed = parser.of_depth(0)?;
@@ -110,13 +111,13 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    /// `TIMESTAMP WITH TIME ZONE` is one name.
+    /// Reads words as one name, such as `TIMESTAMP WITH TIME ZONE`.
     fn words(&mut self) -> &'a str {
         self.skip_spaces();
         self.while_true(|c| c.is_ascii_alphanumeric() || c == '_' || c == ' ').trim_end()
     }
 
-    /// A field's name, quoted where it is no plain word.
+    /// Reads a field's name, which is quoted where it is no plain word.
     fn name(&mut self) -> Option<String> {
         self.skip_spaces();
         if self.rest.starts_with('"') {

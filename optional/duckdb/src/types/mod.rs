@@ -1,4 +1,4 @@
-//! DuckDB's types and those of ClickHouse and Arrow.
+//! DuckDB's types, and their counterparts in ClickHouse and Arrow.
 
 mod clickhouse;
 mod create;

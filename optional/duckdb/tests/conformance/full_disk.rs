@@ -1,7 +1,7 @@
-//! A disk that is full for a while: DuckDB gives its database up then, and it is opened again. Nothing is lost or
-//! stored twice.
+//! A disk that is full for a while: DuckDB gives up its database then, and it is opened again. Nothing is
+//! lost or stored twice.
 //!
-//! The disk is a limit on the size of files, so this runs in a process of its own.
+//! A limit on the size of files stands for the full disk, so this runs in a process of its own.
 
 use std::path::Path;
 use std::process::Command;

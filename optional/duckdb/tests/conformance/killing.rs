@@ -1,7 +1,8 @@
-//! A process that stores batches is killed at random moments, and another goes on where it may have been: each batch is
-//! there once.
+//! A process that stores batches is killed at random moments, and another one goes on from there: each batch
+//! is there once.
 //!
-//! What a process has not told to be stored may be stored or not. The next one stores it again under the same id.
+//! A batch that a process did not report as stored may be stored or not. The next process stores it again
+//! under the same id.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -19,7 +20,8 @@ const ARGUMENT: &str = "store-until-killed";
 const KILLS: u32 = 50;
 const ROWS: i64 = 3;
 
-/// In the process that is going to be killed: stores one batch after the other from a number on, and tells each.
+/// Runs in the process that is going to be killed: stores one batch after the other from a number on, and
+/// reports each.
 pub async fn store_if_asked() -> bool {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, argument, path, first] = &arguments[..] else { return false };
@@ -56,7 +58,7 @@ pub async fn each_batch_is_there_once(folder: &Path) {
     assert!(next > i64::from(KILLS), "{next} batches were stored");
 }
 
-/// The number of the first batch that was not told to be stored.
+/// Kills a process at a random moment, and returns the number of the first batch that it did not report as stored.
 fn killed_at_a_random_moment(path: &Path, first: i64) -> i64 {
     let mut child = start(path, first);
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();

@@ -1,4 +1,4 @@
-//! The promises that the gatherer relies on, kept by both sinks: the embedded ClickHouse and DuckDB, for real.
+//! Tests of the promises that the gatherer relies on, with both real sinks: the embedded ClickHouse and DuckDB.
 
 mod clickhouse;
 mod duckdb;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use windrow_embedded::run_engine_if_asked;
 
-/// Removed at the end.
+/// A folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

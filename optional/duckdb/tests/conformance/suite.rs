@@ -1,4 +1,4 @@
-//! What the gatherer relies on, tried on any sink: the promises of [`Sink`], one test for each.
+//! Tests of the promises of [`Sink`] that the gatherer relies on, for any sink: one test for each promise.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,21 +8,21 @@ use windrow_clickhouse::{Credentials, ErrorCode};
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings, Rows};
 use windrow_engine::sink::{Again, Batch, BatchId, Destination, Form, Sink, StoreError};
 
-/// A store under test. Tables have a column `a` of 64-bit integers, of which the stored values are asked for.
+/// A store under test. Its tables have a column `a` of 64-bit integers, whose stored values are compared.
 pub trait Store {
     type Sink: Sink;
 
     fn name(&self) -> &'static str;
     fn sink(&self) -> Arc<Self::Sink>;
-    /// A sink that reaches nothing.
+    /// Returns a sink whose database can't be reached.
     fn away(&self) -> Self::Sink;
     fn credentials(&self) -> Credentials;
-    /// Makes an empty table. A guarded one takes no `a` of 1,000 and more; one with defaults has a text `b` that is `x`
-    /// if not given.
+    /// Makes an empty table. A guarded one refuses values of `a` from 1,000 on; one with defaults has a text
+    /// `b` that is `x` if it is not given.
     fn create(&self, table: &str, kind: Kind) -> impl Future<Output = ()>;
-    /// Each value of `a` and how often it is there.
+    /// Returns each value of `a`, and how often it is there.
     fn values(&self, table: &str) -> impl Future<Output = BTreeMap<i64, u64>>;
-    /// How many rows have `b = 'x'`.
+    /// Returns how many rows have `b = 'x'`.
     fn defaults(&self, table: &str) -> impl Future<Output = u64>;
 }
 
@@ -169,7 +169,7 @@ async fn repeats_at_once_store_one_copy(store: &impl Store) {
     assert_eq!(store.values("together").await, once(0..10), "{}", store.name());
 }
 
-/// Until it is stored: what an earlier call left behind may still run.
+/// Repeats a batch until it is stored: an attempt of an earlier call may still run.
 async fn store_at_last<S: Store>(store: &S, batch: &Batch) {
     loop {
         match store.sink().store(batch).await {

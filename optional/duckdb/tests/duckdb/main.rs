@@ -1,4 +1,4 @@
-//! The database from outside: statements, types, transactions, results in every format.
+//! Tests of the database from outside: statements, types, transactions, results in every format.
 
 mod first;
 #[path = "../support/number.rs"]

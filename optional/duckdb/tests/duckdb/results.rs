@@ -1,5 +1,5 @@
-//! What the comparison with ClickHouse (tests/duckdb) can't show: values that ClickHouse hasn't, batches that are
-//! joined, and results that are not what was announced.
+//! Tests that the comparison with ClickHouse (tests/duckdb) can't do: values that ClickHouse lacks, batches
+//! that are joined, and results that differ from what was announced.
 
 use std::sync::Arc;
 

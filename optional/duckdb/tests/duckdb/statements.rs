@@ -1,4 +1,4 @@
-//! What may be run on somebody's behalf, and what of it DuckDB itself would have done.
+//! Tests of the statements that a user may run, and of what DuckDB itself would have done with the others.
 
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ async fn no_statement_reads_a_file() {
     assert!(error.contains("Name it .db or .duckdb"), "{error}");
 }
 
-/// The first error of a query.
+/// Returns the first error of a query.
 async fn failure(database: &DuckDb, sql: &str) -> Exception {
     let mut stream = match database.query(sql, &reader()).await {
         Ok(stream) => stream,

@@ -1,4 +1,4 @@
-//! Many at once, queries that nobody waits for any more, and databases that can't be opened.
+//! Tests with many tasks at once, queries that nobody waits for any more, and databases that can't be opened.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Every type of the table in `docs/duckdb.md`: read from a payload, stored, read back; and what can't be held exactly
-//! is refused with the column's name.
+//! Tests of every type of the table in `docs/duckdb.md`: a value is read from a payload, stored and read
+//! back. A value that can't be stored exactly is refused with the column's name.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::{read_json_each_row, ColumnSpec, DataType, DefaultKind, ReadPlan, ReadSettings};
 use windrow_duckdb::{record_batch, DuckDb, TableRef};
 
-/// DuckDB's type, a payload's value, and what DuckDB shows of it.
+/// DuckDB's type, a payload's value, and the text that DuckDB shows for it.
 const VALUES: [(&str, &str, &str); 55] = [
     ("BOOLEAN", "true", "true"),
     ("TINYINT", "-128", "-128"),
@@ -102,7 +102,7 @@ async fn number(database: &DuckDb, sql: &str) -> i64 {
     run(database, sql).await[0].column(0).as_primitive::<Int64Type>().value(0)
 }
 
-/// Reads a payload of one column as what the column says, and stores it.
+/// Reads a payload of one column with the column's type, and stores it.
 async fn insert(database: &DuckDb, table: &str, data_type: &DataType, value: &str) -> Result<(), Exception> {
     let spec = ColumnSpec { name: "c".into(), data_type: data_type.clone(), default_kind: DefaultKind::None };
     let mut settings = ReadSettings::default();
@@ -128,7 +128,7 @@ async fn store(database: &DuckDb, table: &str, batches: Vec<RecordBatch>) -> Res
     }
 }
 
-/// What a value of the table above came back as, if not as it should.
+/// Stores a value of the table above and reads it back. The error says what came back if it is another.
 async fn round_trip(database: &DuckDb, at: usize) -> Result<(), String> {
     let (duck, value, shown) = VALUES[at];
     let (table, copy) = (format!("t{at}"), format!("copy{at}"));

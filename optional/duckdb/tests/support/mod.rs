@@ -1,4 +1,4 @@
-//! Databases for tests, in folders that are gone with them.
+//! Databases for tests, in folders that are removed with them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! A query that gives one number.
+//! Runs a query that gives one number.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;

@@ -1,4 +1,4 @@
-//! `GetSqlInfo`: what the service is and can do.
+//! The answer to `GetSqlInfo`: what the service is and can do.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ enum Value {
     Flags(i32),
 }
 
-/// The numbers are Flight SQL's; what is not known is left out, as it asks for.
+/// Returns what is known about the service. The numbers are Flight SQL's; unknown facts are left out, as
+/// Flight SQL asks for.
 fn known(dialect: Dialect) -> Vec<(u32, Value)> {
     let quote = match dialect {
         Dialect::DuckDb => "\"",
@@ -58,7 +59,7 @@ fn known(dialect: Dialect) -> Vec<(u32, Value)> {
     ]
 }
 
-/// `asked`: the numbers, or none for all.
+/// Answers `GetSqlInfo`. `asked` has the wanted numbers; if it is empty, all are wanted.
 pub(crate) fn sql_info(dialect: Dialect, asked: &[u32]) -> Result<RecordBatch, ArrowError> {
     let told: Vec<_> =
         known(dialect).into_iter().filter(|(name, _)| asked.is_empty() || asked.contains(name)).collect();
@@ -87,7 +88,7 @@ pub(crate) fn sql_info(dialect: Dialect, asked: &[u32]) -> Result<RecordBatch, A
     RecordBatch::try_new(sql_info_layout(), vec![Arc::new(names), Arc::new(values)])
 }
 
-/// Where it stands now.
+/// Adds a value, and returns its position.
 fn pushed<T>(values: &mut Vec<T>, value: T) -> i32 {
     values.push(value);
     values.len() as i32 - 1

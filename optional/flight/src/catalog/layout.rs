@@ -1,4 +1,4 @@
-//! The columns of each answer; names and types are Flight SQL's.
+//! The columns of each answer. Their names and types are Flight SQL's.
 
 use std::sync::Arc;
 
@@ -94,7 +94,8 @@ pub(crate) fn xdbc_type_info() -> SchemaRef {
     ])
 }
 
-/// What an answer about the service may be: a text, a yes or no, a number, flags, texts, or numbers by number.
+/// Returns the types that an answer about the service may have: a text, a Boolean, a number, flags, texts, or
+/// a map of numbers to numbers.
 pub(crate) fn info_values() -> UnionFields {
     let numbers = DataType::List(optional("$data$", DataType::Int32).into());
     let entries = DataType::Struct(vec![required("key", DataType::Int32), optional("value", numbers)].into());

@@ -1,4 +1,4 @@
-//! What clients ask about the service and its tables, as Flight SQL lays the answers out.
+//! Answers about the service and its tables, in the layout of Flight SQL.
 
 mod info;
 mod layout;

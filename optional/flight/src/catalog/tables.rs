@@ -1,4 +1,4 @@
-//! Catalogs, schemas and tables.
+//! Answers about catalogs, schemas and tables.
 
 use std::sync::Arc;
 
@@ -93,7 +93,8 @@ pub(crate) async fn list_primary_keys(
     batch(RecordBatch::try_new(layout::primary_keys(), columns))
 }
 
-/// An empty name asks for what has no catalog, and clients that know of none say it of everything.
+/// Says whether a client asks for another catalog. An empty name stands for objects without a catalog, and
+/// clients that know no catalogs always send it.
 fn is_other(asked: Option<&str>, catalog: &str) -> bool {
     asked.is_some_and(|asked| !asked.is_empty() && asked != catalog)
 }

@@ -1,4 +1,4 @@
-//! `GetXdbcTypeInfo`: the types that columns may be made with, and what ODBC and JDBC call them.
+//! The answer to `GetXdbcTypeInfo`: the types that columns may have, and their names in ODBC and JDBC.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const VARCHAR: i32 = 12;
 const DATE: i32 = 91;
 const TIME: i32 = 92;
 const TIMESTAMP: i32 = 93;
-/// What ODBC calls a date or a time as such; `datetime_subcode` says which.
+/// ODBC's number for any date or time; `datetime_subcode` says which one.
 const DATETIME: i32 = 9;
 
 /// A type: its name, its number, and its digits, bits, or characters as ODBC counts them.
@@ -106,7 +106,8 @@ impl Known {
     }
 }
 
-/// In the order of their numbers, as ODBC asks for; `asked`: of this number only.
+/// Lists the types in the order of their numbers, as ODBC asks for. With `asked`, only types of this number
+/// are listed.
 pub(crate) fn list_types(dialect: Dialect, asked: Option<i32>) -> Result<RecordBatch, ArrowError> {
     let known = match dialect {
         Dialect::DuckDb => DUCKDB,

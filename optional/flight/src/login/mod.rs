@@ -1,7 +1,8 @@
-//! Who is calling: the same users as on the data port.
+//! Finds out the caller: the users are the same as on the data port.
 //!
-//! A client sends `authorization: Basic ...` with each call, or once in a handshake, which gives it a bearer token for
-//! the calls that follow. Without either it is `default` with an empty password, as on the data port.
+//! A client sends `authorization: Basic ...` with each call, or once in a handshake, which gives it a bearer
+//! token for the following calls. Without either the user is `default` with an empty password, as on the data
+//! port.
 
 mod tokens;
 mod users;
@@ -17,17 +18,17 @@ use tonic::Status;
 use windrow_clickhouse::Credentials;
 use windrow_http::ConnectionPermit;
 
-/// On whose behalf something is done.
+/// The user that a call is made by.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) credentials: Credentials,
-    /// May not write. Known of DuckDB's users only; ClickHouse knows its own.
+    /// Says whether the user may only read. This is known of DuckDB's users only; ClickHouse knows its own users.
     pub(crate) readonly: bool,
-    /// Where tables are that are named without a database.
+    /// The database of tables that are named without one.
     pub(crate) database: Option<String>,
 }
 
-/// Where a call comes from.
+/// The address and the connection that a call comes from.
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
@@ -40,7 +41,7 @@ impl Peer {
     }
 }
 
-/// The door of the service.
+/// The users and tokens that callers log in with.
 pub(crate) struct Login {
     users: Users,
     tokens: Tokens,
@@ -63,7 +64,7 @@ impl Login {
         Ok(Caller { credentials, readonly, database: database(fields) })
     }
 
-    /// Answers a handshake: the value of the `authorization` field of the calls to come.
+    /// Answers a handshake with the value of the `authorization` field for the following calls.
     pub(crate) async fn hand_shake(&self, fields: &MetadataMap, payload: &[u8], peer: &Peer) -> Result<String, Status> {
         let given = match fields.get("authorization") {
             Some(field) => Credentials::from_basic(field.as_bytes()).ok_or_else(unreadable)?,
@@ -95,7 +96,7 @@ fn database(fields: &MetadataMap) -> Option<String> {
     field.to_str().ok().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-/// What clients of Flight's first handshake send: user and password in a message of their own.
+/// Reads user and password from the message that clients of Flight's first handshake send.
 pub(crate) fn basic_auth(payload: &[u8]) -> Option<Credentials> {
     let read: arrow_flight::BasicAuth = prost::Message::decode(payload).ok()?;
     (!read.username.is_empty()).then_some(Credentials { user: read.username, password: read.password })

@@ -1,4 +1,4 @@
-//! Bearer tokens: what a handshake gives out, in memory only.
+//! Bearer tokens, which a handshake gives out. They are in memory only.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use windrow_clickhouse::Credentials;
 
-/// Each stands for a connection that somebody opened; past this the one that was silent longest goes.
+/// The most tokens. Each stands for a connection of some client; when there are more, the one that was not
+/// used for the longest time is removed.
 const MAX_TOKENS: usize = 10_000;
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 
@@ -46,7 +47,7 @@ impl Tokens {
     }
 }
 
-/// 32 random bytes in hexadecimal: nobody guesses it.
+/// Returns 32 random bytes in hexadecimal, which nobody can guess.
 pub(crate) fn random_name() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;

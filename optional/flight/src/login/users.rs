@@ -1,4 +1,4 @@
-//! Whether a user exists and the password is right.
+//! Checks whether a user exists and the password is right.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,32 +9,33 @@ use windrow_clickhouse::{same_secret, Call, Client, Credentials, ErrorCode, Exce
 
 use crate::error;
 
-/// For so long a password that ClickHouse has accepted is not asked about again. Statements carry it anyway.
+/// Time for which a password that ClickHouse has accepted is not checked again. Each statement carries it anyway.
 const REMEMBERED: Duration = Duration::from_secs(30);
 const MAX_REMEMBERED: usize = 10_000;
 
-/// What the gateway knows of whoever has these credentials.
+/// A function that tells what the owner of these credentials may do, as far as the gateway knows.
 pub type Check = Box<dyn Fn(&Credentials) -> Option<Access> + Send + Sync>;
 
 /// The users of the data port.
 pub enum Users {
-    /// ClickHouse knows them.
+    /// The users of ClickHouse, which checks them.
     ClickHouse { client: Arc<Client>, default_user: Option<DefaultUser>, accepted: Accepted, strangers: Box<Strangers> },
-    /// DuckDB has none: the gateway knows them. `None`: there is no such user, or it has another password.
+    /// The users that the gateway knows, since DuckDB has none. The check returns `None` where there is no
+    /// such user, or it has another password.
     Gateway(Check),
 }
 
-/// What a user may do.
+/// The rights of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     pub readonly: bool,
 }
 
-/// Who the user `default` is, on a backend that was started for the gateway alone.
+/// The user `default`, on a backend that was started for the gateway alone.
 pub struct DefaultUser {
-    /// What clients give as its password.
+    /// The password that clients send for this user.
     pub password: String,
-    /// Whom it is at the backend.
+    /// The account that the user has at the backend.
     pub credentials: Credentials,
 }
 
@@ -46,7 +47,7 @@ impl Users {
         Users::ClickHouse { client, default_user, accepted: Accepted::default(), strangers: Box::default() }
     }
 
-    /// Whom the backend is to see, and whether it is a user who may not write.
+    /// Checks a user. Returns the account for the backend, and whether it may only read.
     pub(crate) async fn check(&self, given: Credentials, from: IpAddr) -> Result<(Credentials, bool), Exception> {
         match self {
             Users::Gateway(check) => match check(&given) {
@@ -83,7 +84,7 @@ impl Accepted {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether they were accepted, no longer ago than that.
+    /// Says whether the credentials were accepted within this time.
     fn knows(&self, credentials: &Credentials, within: Duration) -> bool {
         self.lock().get(credentials).is_some_and(|at| at.elapsed() < within)
     }

@@ -1,4 +1,4 @@
-//! Actions: statements are prepared and closed. Transactions are not offered, and say so.
+//! Actions: statements are prepared and closed. Transactions are not offered, and the answer says so.
 
 use arrow_flight::{Action, ActionType, Result as ActionResult};
 use tonic::Status;

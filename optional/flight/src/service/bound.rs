@@ -1,7 +1,7 @@
 //! Prepared statements with their parameters.
 //!
-//! An insert of nothing but parameters becomes rows for its table, all of them or none. Any other statement gets its
-//! parameters as literals and runs once for each row of them.
+//! An insert that consists of parameters only becomes rows for its table, all of them or none. Any other
+//! statement gets its parameters as literals and runs once for each row of them.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
@@ -18,14 +18,14 @@ use crate::prepared::Prepared;
 use crate::sql::{bound_insert, filled, marks, BoundInsert};
 use crate::store::Rows;
 
-/// Parameters that a query waits with.
+/// The most bytes of parameters that a query keeps until it is run.
 const MAX_BOUND_BYTES: usize = 8 << 20;
-/// Rows up to here are one INSERT; more are appended as they come.
+/// The most bytes of rows for one INSERT; more rows are appended as they come.
 const MAX_INSERT_BYTES: usize = 16 << 20;
-/// Statements of one row of parameters each, written out.
+/// The most bytes of statements that are written out, one for each row of parameters.
 const MAX_STATEMENT_BYTES: usize = 64 << 20;
 
-/// What clients are told of a statement's parameters: a column's own type, or, of anything else, a text.
+/// Returns the schema of a statement's parameters for clients: a column's own type, or, for anything else, a text.
 pub(super) async fn parameter_schema(inner: &Inner, caller: &Caller, sql: &str) -> Result<Option<Schema>, Exception> {
     let dialect = inner.store.dialect();
     let count = marks(dialect, sql).parameters;
@@ -97,7 +97,7 @@ pub(super) async fn bind(
     )
 }
 
-/// Tells how many rows were written, where that is known.
+/// Runs an update. Returns how many rows were written, where that is known.
 pub(super) async fn update(
     inner: &Inner,
     caller: &Caller,
@@ -129,7 +129,7 @@ pub(super) async fn update(
     inner.store.update_all(caller, &statements).await
 }
 
-/// A few rows are one INSERT. More are appended, which holds only some of them at a time.
+/// Inserts rows. A few rows are one INSERT. More are appended, which holds only some of them at a time.
 async fn insert(
     inner: &Inner,
     caller: &Caller,
@@ -153,7 +153,7 @@ async fn insert(
     append(inner, caller, &wanted.target, Stream { held, incoming, convert: Box::new(convert) }).await
 }
 
-/// The columns that the parameters are for.
+/// Returns the columns that the parameters are for.
 async fn columns(inner: &Inner, caller: &Caller, insert: &BoundInsert) -> Result<Vec<Column>, Exception> {
     let fields = inner.store.fields(caller, &insert.target).await?;
     let no_table = || error::own(ErrorCode::UNKNOWN_TABLE, &format!("Table {} does not exist", insert.target.table));

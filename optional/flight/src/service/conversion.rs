@@ -1,7 +1,8 @@
-//! Parameters as rows for a table's columns.
+//! Converts parameters to rows for a table's columns.
 //!
-//! Clients bind what their language has: an integer of 64 bits, whatever the column is. ClickHouse would cut such a
-//! number to the column's size without a word, so it is checked here. What isn't a number is left to the database.
+//! Clients bind values of their language: an integer of 64 bits, whatever the column is. ClickHouse would cut
+//! such a number to the column's size without an error, so it is checked here. Values that are not numbers
+//! are left to the database.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use windrow_clickhouse::{ErrorCode, Exception};
 use crate::error;
 use crate::sql::Dialect;
 
-/// A column that rows are for; its field where it is known.
+/// A column that rows are for, with its field where that is known.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! Questions and their rows. `GetFlightInfo` gives a ticket that says all there is to say; `DoGet` runs what it says.
+//! Queries and their rows. `GetFlightInfo` gives a ticket that has the whole query in it; `DoGet` runs it.
 
 use arrow_array::RecordBatch;
 use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, SchemaResult, Ticket};
@@ -108,7 +108,7 @@ async fn answer(inner: &Inner, caller: &Caller, command: Command) -> Result<Rows
     Ok(Rows::ready(listed))
 }
 
-/// The columns of what Flight SQL itself defines.
+/// Returns the columns of an answer that Flight SQL itself defines.
 fn layout(command: &Command) -> Option<SchemaRef> {
     Some(match command {
         Command::SqlInfo(_) => catalog::sql_info_layout(),
@@ -123,8 +123,8 @@ fn layout(command: &Command) -> Option<SchemaRef> {
     })
 }
 
-/// The columns of a statement's rows, found without running it; `None` where it has none, or none that are known
-/// before.
+/// Returns the columns of a statement's rows without running it, or `None` where it has none, or they are not
+/// known before.
 pub(super) async fn result_schema(store: &Store, caller: &Caller, sql: &str) -> Result<Option<SchemaRef>, Exception> {
     let dialect = store.dialect();
     let marks = crate::sql::marks(dialect, sql);

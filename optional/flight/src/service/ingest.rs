@@ -1,4 +1,4 @@
-//! `CommandStatementIngest`: rows for a table as an ordered append, so that all of them land or none.
+//! Runs `CommandStatementIngest`: rows for a table are an ordered append, so that all of them are published or none.
 
 use arrow_array::RecordBatch;
 use windrow_append::{AppendError, AppendId, OpenRequest, Payload};
@@ -49,14 +49,14 @@ pub(super) async fn ingest(
     }
 }
 
-/// Rows that came already and those that will.
+/// The rows that have come already, and the stream of those that will come.
 pub(super) struct Stream<'i> {
     pub(super) held: Vec<RecordBatch>,
     pub(super) incoming: &'i mut Incoming,
     pub(super) convert: Box<dyn Fn(RecordBatch) -> Result<RecordBatch, Exception> + Send + 'i>,
 }
 
-/// Tells how many rows the table has got.
+/// Appends the rows. Returns how many rows the table has got.
 pub(super) async fn append(
     inner: &Inner,
     caller: &Caller,
@@ -86,7 +86,7 @@ pub(super) async fn append(
     }
 }
 
-/// Clients send what they have in one message; batches of an append are bounded.
+/// Bytes of a piece, roughly. Clients send everything in one message, and batches of an append are limited.
 const PIECE_BYTES: usize = 8 << 20;
 
 struct Appending<'a> {
@@ -120,7 +120,7 @@ impl Appending<'_> {
         Ok(())
     }
 
-    /// Waits until there is room for it.
+    /// Sends one piece. It waits until there is room for it.
     async fn put_piece(&mut self, batch: RecordBatch) -> Result<(), Exception> {
         let (number, rows) = (self.begins.len() as u64, batch.num_rows() as u64);
         let user = &self.caller.credentials.user;
@@ -139,7 +139,7 @@ impl Appending<'_> {
         Ok(())
     }
 
-    /// Clients know of rows, and nothing of how they came.
+    /// Adds the row to an error. Clients count rows, and do not know about batches.
     fn located(&self, error: AppendError) -> Exception {
         let mut exception = error.exception;
         let begin = error.batch.and_then(|batch| self.begins.get(usize::try_from(batch).ok()?)).copied();

@@ -1,4 +1,4 @@
-//! The service that gRPC calls: who calls is found out first, then what is asked for.
+//! The service that gRPC calls: it finds out the caller first, then the command.
 
 mod actions;
 mod bound;
@@ -29,9 +29,9 @@ use crate::outgoing::{outgoing, Answering, Outgoing};
 use crate::prepared::Statements;
 use crate::store::{Rows, Store};
 
-/// Results that are read at once.
+/// The most results that are read at once.
 const MAX_GETS: usize = 256;
-/// Streams of rows that come at once: each may hold a message or two.
+/// The most streams of rows that come at once: each may hold a message or two.
 const MAX_PUTS: usize = 32;
 
 #[derive(Clone)]
@@ -44,7 +44,7 @@ struct Inner {
     appends: Appends,
     login: Login,
     metrics: Arc<Metrics>,
-    /// For so long a client may take nothing of a result.
+    /// Time for which a client may take nothing of a result.
     idle_timeout: Duration,
     statements: Statements,
     gets: Arc<Semaphore>,
@@ -64,7 +64,7 @@ impl Service {
         Service { inner: Arc::new(Inner { store, appends, login, metrics, idle_timeout, statements, gets, puts }) }
     }
 
-    /// Finds out who calls, and leaves it with the request.
+    /// Finds out the caller, and adds it to the request.
     pub(crate) async fn log_in<B>(&self, method: &'static str, request: &mut http::Request<B>) -> Result<(), Status> {
         let fields = MetadataMap::from_headers(request.headers().clone());
         let peer = request.extensions().get::<Peer>().cloned().ok_or_else(unknown_caller)?;
@@ -108,7 +108,7 @@ impl Service {
     }
 }
 
-/// Who has logged in before anything of the request was read.
+/// Returns the caller, who has logged in before anything of the request was read.
 fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     request.extensions().get().cloned().ok_or_else(unknown_caller)
 }

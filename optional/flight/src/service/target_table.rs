@@ -1,7 +1,7 @@
-//! The table that rows are ingested into: made, replaced or left as it is, by what the client wants.
+//! The table that rows are ingested into. It is made, replaced or left as it is, as the client asks.
 //!
-//! A table that replaces another is filled under a name of its own and takes the other's place at the end. One that was
-//! made for rows that did not come to their end is dropped again.
+//! A table that replaces another is filled under a name of its own and takes the other's place at the end. A
+//! table that was made for rows is dropped again if these do not all come.
 
 use arrow_schema::Schema;
 use windrow_clickhouse::{ErrorCode, Exception};
@@ -25,7 +25,7 @@ pub(super) struct TargetTable {
 enum How {
     Known,
     Made,
-    /// Filled under this name first.
+    /// The table replaces another. It is filled under this name first.
     Replaced(TableName),
 }
 
@@ -68,7 +68,7 @@ impl TargetTable {
         }
     }
 
-    /// All rows are there.
+    /// Finishes the table when all rows are there.
     pub(super) async fn finish(self, store: &Store, caller: &Caller) -> Result<(), Exception> {
         let How::Replaced(new) = &self.how else { return Ok(()) };
         let (old_name, new_name) = (quoted(store, caller, &self.target), quoted(store, caller, new));
@@ -86,7 +86,7 @@ impl TargetTable {
         swapped
     }
 
-    /// Not all rows came: what was made for them goes.
+    /// Drops the table that was made for rows, when not all of them came.
     pub(super) async fn undo(&self, store: &Store, caller: &Caller) {
         if matches!(self.how, How::Known) {
             return;
@@ -102,7 +102,8 @@ impl TargetTable {
     }
 }
 
-/// Databases of the engine Atomic exchange two tables at once; for others a RENAME of both is next to that.
+/// Exchanges two tables and drops the old one. Databases of the engine Atomic do this in one step; for others
+/// a RENAME of both comes closest.
 async fn exchange(store: &Store, caller: &Caller, old: &str, new: &str) -> Result<(), Exception> {
     let dropped = match store.update(caller, &format!("EXCHANGE TABLES {old} AND {new}")).await {
         Ok(_) => new.to_owned(),

@@ -1,4 +1,4 @@
-//! A table for rows of an Arrow schema.
+//! Makes a table for rows of an Arrow schema.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use windrow_clickhouse::{ErrorCode, Exception};
@@ -6,10 +6,10 @@ use windrow_clickhouse::{ErrorCode, Exception};
 use super::Dialect;
 use crate::error;
 
-/// Types inside types; no table has as many.
+/// The deepest nesting of types; no table has a deeper one.
 const MAX_DEPTH: usize = 20;
 
-/// `table` as it stands in a statement.
+/// Returns the statement that creates a table. `table` is its name as it stands in a statement.
 pub(crate) fn create_table(dialect: Dialect, table: &str, schema: &Schema) -> Result<String, Exception> {
     if schema.fields().is_empty() {
         return Err(error::own(ErrorCode::BAD_ARGUMENTS, "rows without columns make no table"));

@@ -1,11 +1,12 @@
-//! `INSERT INTO t (a, b) VALUES (?, ?)`: an insert of bound rows and nothing else, which needs no SQL for each row.
+//! Recognises `INSERT INTO t (a, b) VALUES (?, ?)`: an insert of bound rows and nothing else, which needs no
+//! SQL for each row.
 
 use windrow_sql::{tokens, Dialect, TableName, Token, TokenKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoundInsert {
     pub(crate) target: TableName,
-    /// `None`: all columns of the table, in its order.
+    /// The columns that are named. `None`: all columns of the table, in its order.
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) parameters: usize,
 }
@@ -56,13 +57,13 @@ impl Cursor<'_> {
         self.take(|_, token| token.is_symbol(wanted).then_some(()))
     }
 
-    /// DuckDB itself refuses back-quoted names.
+    /// Reads a name. A back-quoted name is not accepted, since DuckDB itself refuses it.
     fn name(&mut self) -> Option<String> {
         let is_name = |token: &&Token| token.kind != TokenKind::BackQuotedIdentifier;
         self.take(|at, token| Some(token).filter(is_name)?.name(at.dialect, at.text))
     }
 
-    /// Up to the closing parenthesis.
+    /// Reads a list up to the closing parenthesis.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.symbol(b',').is_some() {

@@ -1,14 +1,14 @@
-//! What preparing a statement may ask the database about it.
+//! The kind of a statement, which decides how its columns are found when it is prepared.
 
 use windrow_sql::{tokens, Dialect, TokenKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Its columns are those of an empty selection from it: this statement.
+    /// A query. Its columns are those of an empty selection from it, which is this statement.
     Selection(String),
-    /// Reads little and changes nothing: its columns are found by running it.
+    /// A statement that reads little and changes nothing: its columns are found by running it.
     Listing,
-    /// Writes, or isn't known: not to be run before it is asked for.
+    /// A statement that writes, or is not known. It is not run before the client asks for it.
     Other,
 }
 

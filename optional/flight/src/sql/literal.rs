@@ -1,4 +1,4 @@
-//! Parameters as literals in a statement, so that either database reads the value that was bound.
+//! Writes parameters as literals into a statement, so that either database reads the value that was bound.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -11,7 +11,7 @@ use super::marks::Marks;
 use super::Dialect;
 use crate::error;
 
-/// The statement with the values of one row of parameters in it.
+/// Returns the statement with the values of one row of parameters in it.
 pub(crate) fn filled(
     dialect: Dialect,
     text: &str,

@@ -1,15 +1,15 @@
-//! Where parameters stand in a statement: `?`, and in DuckDB also `$1`.
+//! The places of parameters in a statement: `?`, and in DuckDB also `$1`.
 
 use windrow_sql::{tokens, Dialect, Token, TokenKind};
 
-/// No database takes more.
+/// The most parameters. No database accepts more.
 const MAX_MARKS: usize = 65_535;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// In the order of the text.
+    /// The places in the order of the text.
     pub(crate) places: Vec<Mark>,
-    /// How many parameters there are: `$1` may stand twice.
+    /// Count of parameters: `$1` may stand in several places.
     pub(crate) parameters: usize,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Marks {
 pub(crate) struct Mark {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// From 0.
+    /// Number of the parameter, from 0 on.
     pub(crate) parameter: usize,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn marks(dialect: Dialect, text: &str) -> Marks {
 }
 
 impl Marks {
-    /// The statement with every parameter written as `written` says.
+    /// Returns the statement with every parameter replaced by the text that `written` gives.
     pub(crate) fn replaced(&self, text: &str, mut written: impl FnMut(usize) -> String) -> String {
         let mut replaced = String::with_capacity(text.len() + 8 * self.places.len());
         let mut from = 0;

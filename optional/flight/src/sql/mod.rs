@@ -1,4 +1,4 @@
-//! As much SQL as is written or looked through here, in the words of either database.
+//! The SQL that is written or examined here, in the dialect of either database.
 
 mod ddl;
 mod insert;

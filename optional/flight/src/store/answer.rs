@@ -1,4 +1,4 @@
-//! Reads an answer of ClickHouse's in Arrow's stream format as it comes.
+//! Reads an answer of ClickHouse in Arrow's stream format as it comes.
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
@@ -13,13 +13,13 @@ use crate::error;
 
 type Opened = oneshot::Sender<Result<Option<SchemaRef>, Exception>>;
 
-/// Who waits for the answer: first for its schema (`None`: the statement has no rows), then for its batches.
+/// The task that waits for an answer: first for its schema (`None`: the statement has no rows), then for its batches.
 struct Reader {
     opened: Option<Opened>,
     batches: mpsc::Sender<Result<RecordBatch, Exception>>,
 }
 
-/// Reads to the end, or until nobody wants more: then the connection is closed, which ends the query.
+/// Reads an answer to its end, or until no more is wanted: then the connection is closed, which ends the query.
 pub(super) async fn read(begun: Begun, opened: Opened, batches: mpsc::Sender<Result<RecordBatch, Exception>>) {
     let mut reader = Reader { opened: Some(opened), batches };
     let Begun { mut lease, head } = begun;

@@ -1,4 +1,4 @@
-//! ClickHouse: its HTTP interface, with results and rows as Arrow streams. Everything is done as the caller.
+//! The store ClickHouse: its HTTP interface, with results and rows as Arrow streams. Everything runs as the caller.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::error;
 use crate::login::Caller;
 use crate::sql::Dialect;
 
-/// A query may compute for long before its first row.
+/// Time for which ClickHouse may be silent: a query may compute for long before its first row.
 pub(super) const SILENCE: Duration = Duration::from_secs(3600);
-/// Batches that wait for the client; more wait in ClickHouse.
+/// The most batches that wait for the client; more wait in ClickHouse.
 const BATCHES_AHEAD: usize = 2;
 
 pub(super) async fn query(client: &Client, caller: &Caller, sql: &str) -> Result<Rows, Exception> {
@@ -37,7 +37,7 @@ pub(super) async fn query(client: &Client, caller: &Caller, sql: &str) -> Result
     }
 }
 
-/// The statement is the body: one in the URL could not be long.
+/// Makes the call of a statement. The statement is the body, since one in the URL could not be long.
 fn call<'a>(caller: &'a Caller, body: &'a [Bytes]) -> Call<'a> {
     let call = Call::new(&caller.credentials, "").body(body).purpose(Purpose::Statement).timeout(SILENCE);
     match &caller.database {
@@ -52,8 +52,8 @@ pub(super) async fn update(client: &Client, caller: &Caller, sql: &str) -> Resul
     Ok(written(&answer))
 }
 
-/// One INSERT. ClickHouse reads an Arrow stream's batches into blocks of `max_insert_block_size` rows, each of which is
-/// stored whole.
+/// Runs one INSERT. ClickHouse reads an Arrow stream's batches into blocks of `max_insert_block_size` rows,
+/// each of which is stored as a whole.
 pub(super) async fn insert(
     client: &Client,
     caller: &Caller,
@@ -82,7 +82,7 @@ fn encoded(batches: &[RecordBatch]) -> Result<Bytes, Exception> {
     writer.into_inner().map(Bytes::from).map_err(failed)
 }
 
-/// `X-ClickHouse-Summary`: `{"read_rows":"1",...,"written_rows":"1",...}`.
+/// Returns the written rows from `X-ClickHouse-Summary`: `{"read_rows":"1",...,"written_rows":"1",...}`.
 fn written(answer: &Answer) -> Option<u64> {
     let summary = answer.head.field_str("x-clickhouse-summary")?;
     let (_, rest) = summary.split_once("\"written_rows\":\"")?;

@@ -1,4 +1,4 @@
-//! DuckDB: its own connections and transactions, by the crate that holds it.
+//! The store DuckDB, with connections and transactions of its own, through the crate for DuckDB.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -16,7 +16,7 @@ pub(super) async fn query(duckdb: &DuckDb, caller: &Caller, sql: &str) -> Result
     Ok(Rows { schema: usual_schema(&stream.schema()), source: Source::DuckDb(stream) })
 }
 
-/// A statement that writes answers with one number, `Count`.
+/// Runs a statement that writes. DuckDB answers it with one number, `Count`.
 pub(super) async fn update(duckdb: &DuckDb, caller: &Caller, sql: &str) -> Result<Option<u64>, Exception> {
     let rows = query(duckdb, caller, sql).await?;
     let counts = matches!(&rows.schema.fields()[..], [field] if field.name() == "Count");

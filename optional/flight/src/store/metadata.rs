@@ -1,4 +1,4 @@
-//! Which schemas and tables there are.
+//! The schemas and tables that exist.
 
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
@@ -11,12 +11,12 @@ use crate::login::Caller;
 use crate::sql::Dialect;
 use windrow_sql::TableName;
 
-/// Patterns are LIKE's, with a backslash to escape.
+/// A filter for tables. Its patterns are those of LIKE, with a backslash to escape.
 #[derive(Debug, Default)]
 pub(crate) struct TableFilter {
     pub(crate) database: Option<String>,
     pub(crate) table: Option<String>,
-    /// Empty: all.
+    /// The types of tables that are wanted. Empty: all.
     pub(crate) types: Vec<String>,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct KeyPart {
     pub(crate) database: String,
     pub(crate) key: String,
     pub(crate) column: String,
-    /// From 1 on.
+    /// Position of the column in the key, from 1 on.
     pub(crate) place: i32,
 }
 
-/// More are not listed with their columns: each is a question of its own.
+/// The most tables that are listed with their columns, since each is a query of its own.
 pub(crate) const MAX_TABLES: usize = 10_000;
 
 impl Store {
-    /// ClickHouse has none: its name is empty there.
+    /// Returns the catalog. ClickHouse has none: its name is empty there.
     pub(crate) async fn catalog(&self, caller: &Caller) -> Result<String, Exception> {
         match self {
             Store::ClickHouse(_) => Ok(String::new()),
@@ -63,8 +63,8 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// A table whose name is the very pattern comes first, the caller's own before others': clients that want one table
-    /// take the first.
+    /// Lists tables. A table whose name is exactly the pattern comes first, and the caller's own database
+    /// before others: clients that want one table take the first.
     pub(crate) async fn tables(&self, caller: &Caller, filter: &TableFilter) -> Result<Vec<ListedTable>, Exception> {
         let from = match self {
             Store::ClickHouse(_) => {
@@ -99,7 +99,8 @@ impl Store {
         Ok(rows.into_iter().filter_map(name).collect())
     }
 
-    /// What ClickHouse calls a primary key orders rows, and many may have the same: to clients it is none.
+    /// Returns the primary key of a table. A primary key of ClickHouse only orders rows, and many rows may
+    /// have the same, so clients are told of none.
     pub(crate) async fn primary_key(
         &self,
         caller: &Caller,

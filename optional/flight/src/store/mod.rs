@@ -1,4 +1,4 @@
-//! The database behind the service, asked the same way whichever it is.
+//! The database behind the service, with the same functions for each kind.
 
 mod answer;
 mod clickhouse;
@@ -22,7 +22,7 @@ use windrow_sql::{Dialect, TableName};
 #[derive(Clone)]
 pub enum Store {
     DuckDb(DuckDb),
-    /// A pool of its own is best: slow readers of results hold its connections.
+    /// A ClickHouse. It should have a pool of its own: slow readers of results hold its connections.
     ClickHouse(Arc<Client>),
 }
 
@@ -58,7 +58,7 @@ impl Rows {
         }
     }
 
-    /// All of a small result.
+    /// Returns all batches of a small result.
     pub(crate) async fn all(mut self) -> Result<Vec<RecordBatch>, Exception> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await {
@@ -76,7 +76,7 @@ impl Store {
         }
     }
 
-    /// Runs one statement, whatever it is.
+    /// Runs one statement of any kind.
     pub(crate) async fn query(&self, caller: &Caller, sql: &str) -> Result<Rows, Exception> {
         match self {
             Store::DuckDb(duckdb) => duckdb::query(duckdb, caller, sql).await,
@@ -84,7 +84,7 @@ impl Store {
         }
     }
 
-    /// Runs one statement whose rows nobody wants; tells how many it wrote, where that is known.
+    /// Runs one statement whose rows are not read. Returns how many rows it wrote, where that is known.
     pub(crate) async fn update(&self, caller: &Caller, sql: &str) -> Result<Option<u64>, Exception> {
         match self {
             Store::DuckDb(duckdb) => duckdb::update(duckdb, caller, sql).await,
@@ -92,8 +92,8 @@ impl Store {
         }
     }
 
-    /// Statements that stand and fall together where the database can do that: in DuckDB. Tells how many rows they
-    /// wrote.
+    /// Runs several statements. In DuckDB all of them take effect or none; ClickHouse can't do that. Returns
+    /// how many rows they wrote.
     pub(crate) async fn update_all(&self, caller: &Caller, statements: &[String]) -> Result<Option<u64>, Exception> {
         match self {
             Store::DuckDb(duckdb) => duckdb::update_all(duckdb, caller, statements).await.map(Some),
@@ -108,7 +108,7 @@ impl Store {
         }
     }
 
-    /// The columns that a SELECT of the table gives; `None` if there is no such table.
+    /// Returns the columns that a SELECT of the table gives, or `None` where there is no such table.
     pub(crate) async fn fields(&self, caller: &Caller, target: &TableName) -> Result<Option<Vec<Field>>, Exception> {
         let name = self.dialect().table(self.database_of(caller, target).as_deref(), &target.table);
         match self.query(caller, &format!("SELECT * FROM {name} LIMIT 0")).await {
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Stores rows in one go: all of them or none. The columns are the batches'.
+    /// Stores rows in one go: all of them or none. The columns are those of the batches.
     pub(crate) async fn insert(
         &self,
         caller: &Caller,
@@ -134,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Where a table is, by a name that everyone uses for it.
+    /// Returns the database of a table, by the name that everyone uses for it.
     pub(crate) async fn current_database(&self, caller: &Caller, target: &TableName) -> Result<String, Exception> {
         match self.database_of(caller, target) {
             Some(database) => Ok(database),
@@ -142,7 +142,8 @@ impl Store {
         }
     }
 
-    /// Where a table is: what the statement says, else what the caller chose. In DuckDB `default` is `main`.
+    /// Returns the database of a table: the one in the statement, or else the one that the caller chose. In
+    /// DuckDB `default` is `main`.
     pub(crate) fn database_of(&self, caller: &Caller, target: &TableName) -> Option<String> {
         let named = target.database.as_ref().or(caller.database.as_ref()).filter(|name| !name.is_empty());
         match self {

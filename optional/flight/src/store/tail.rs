@@ -1,11 +1,11 @@
-//! ClickHouse's exception at the end of an answer that had begun with 200.
+//! Finds ClickHouse's exception at the end of an answer that had begun with 200.
 //!
-//! It stands there as `__exception__`, the tag that the answer's head gave, the text, its length with the tag once
-//! more, and `__exception__`, each on a line of its own.
+//! The exception is written as `__exception__`, the tag that the answer's head gave, the text, its length
+//! with the tag once more, and `__exception__`, each on a line of its own.
 
 use windrow_clickhouse::Exception;
 
-/// Texts are cut by ClickHouse at 16 KiB.
+/// Bytes of an answer's end that are kept. ClickHouse cuts texts at 16 KiB.
 const TAIL_BYTES: usize = 32 << 10;
 const MARK: &str = "__exception__";
 

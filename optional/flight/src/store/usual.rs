@@ -1,8 +1,8 @@
-//! DuckDB's rows in types that every client of Arrow knows.
+//! Converts DuckDB's rows to types that every client of Arrow knows.
 //!
-//! DuckDB tells BOOLEAN and HUGEINT as extension types, so that nothing of them is lost; a client that doesn't know
-//! those sees small integers and bytes. Here they are Arrow's boolean and a decimal of 38 digits: that is all but the
-//! largest HUGEINTs, and those are an error rather than another number.
+//! DuckDB uses extension types for BOOLEAN and HUGEINT, so that nothing of them is lost; a client that
+//! doesn't know these sees small integers and bytes. Here they become Arrow's boolean and a decimal of 38
+//! digits. That is enough for all but the largest HUGEINTs, which are an error rather than another number.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const LARGEST: i128 = 10i128.pow(38);
 const NAME: &str = "ARROW:extension:name";
 const METADATA: &str = "ARROW:extension:metadata";
 
-/// The same columns in the usual types.
+/// Returns the schema with the same columns in the usual types.
 pub(super) fn usual_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(usual_fields(schema.fields())))
 }
@@ -65,7 +65,7 @@ fn extension(field: &Field) -> &str {
     field.metadata().get(NAME).map_or("", String::as_str)
 }
 
-/// Of HUGEINT and UHUGEINT.
+/// Says whether a field is a HUGEINT or UHUGEINT.
 fn is_huge(field: &Field) -> bool {
     let told = field.metadata().get(METADATA).map_or("", String::as_str);
     extension(field) == "arrow.opaque" && told.contains("hugeint\"")

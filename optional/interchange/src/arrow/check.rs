@@ -1,26 +1,26 @@
-//! What the messages of an Arrow IPC stream announce, looked at before they are decoded.
+//! Checks the messages of an Arrow IPC stream before they are decoded.
 //!
-//! The decoder believes what is announced: it makes room for what a compressed buffer says it holds. So all of that is
-//! checked first, against what there is and what a payload may become.
+//! The decoder trusts what a message announces: it allocates as much memory as a compressed buffer claims. So
+//! all claims are checked first, against the bytes that are there and the memory that a payload may take.
 
 use std::fmt;
 
 use arrow_ipc::{root_as_message, Buffer, Message, MessageHeader, RecordBatch, Schema};
 
 const CONTINUATION: [u8; 4] = [0xFF; 4];
-/// Rows of one message: columns without values cost nothing on the wire.
+/// The most rows of one message: columns without values cost nothing on the wire.
 const MAX_ROWS: i64 = 16 << 20;
-/// A buffer that says so is not compressed.
+/// The length by which a buffer says that it is not compressed.
 const NOT_COMPRESSED: i64 = -1;
-/// Lists in lists: deeper ones are nobody's data.
+/// The deepest nesting of lists: real data has no deeper ones.
 const MAX_DEPTH: usize = 32;
 const MAX_FIELDS: usize = 10_000;
 
-/// Why a stream is not decoded.
+/// The cause why a stream is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArrowFault {
     Bad(String),
-    /// Its buffers unpack to more than was allowed.
+    /// The stream's buffers unpack to more than was allowed.
     TooLarge,
 }
 
@@ -30,7 +30,10 @@ impl ArrowFault {
     }
 }
 
-/// Checks all messages of a stream, whose buffers may have so many bytes when they are unpacked, all together.
+/// Checks all messages of a stream. Unpacked, its buffers may have `max_bytes` all together.
+///
+/// # Errors
+/// Fails where the stream is cut off or malformed, bytes follow its end, or its buffers unpack to more.
 pub fn check_arrow_stream(stream: &[u8], max_bytes: u64) -> Result<(), ArrowFault> {
     let mut messages = Messages::new(stream, max_bytes);
     while messages.next()?.is_some() {}
@@ -40,11 +43,11 @@ pub fn check_arrow_stream(stream: &[u8], max_bytes: u64) -> Result<(), ArrowFaul
     }
 }
 
-/// One message, checked, and where it lies in the stream.
+/// One message that was checked, and its place in the stream.
 pub(super) struct Framed<'s> {
     pub(super) message: Message<'s>,
     pub(super) offset: usize,
-    /// With the frame.
+    /// Bytes of the metadata, with the frame.
     pub(super) metadata_bytes: usize,
     pub(super) body_bytes: usize,
 }
@@ -53,7 +56,7 @@ pub(super) struct Framed<'s> {
 pub(super) struct Messages<'s> {
     stream: &'s [u8],
     at: usize,
-    /// The mark was seen that says that there are no more.
+    /// Says whether the mark was read after which no message comes.
     pub(super) has_ended: bool,
     left_bytes: u64,
 }
@@ -63,12 +66,12 @@ impl<'s> Messages<'s> {
         Messages { stream, at: 0, has_ended: false, left_bytes: max_bytes }
     }
 
-    /// What stands behind the messages that were read.
+    /// Returns the bytes after the messages that were read.
     pub(super) fn rest(&self) -> &'s [u8] {
         &self.stream[self.at..]
     }
 
-    /// `None`: the stream has ended, with the mark or without it.
+    /// Returns the next message, or `None` at the end of the stream, with the mark or without it.
     pub(super) fn next(&mut self) -> Result<Option<Framed<'s>>, ArrowFault> {
         let offset = self.at;
         if self.has_ended || self.rest().is_empty() {

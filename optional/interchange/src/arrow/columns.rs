@@ -1,4 +1,4 @@
-//! Arrow's arrays as columns of a payload.
+//! Converts Arrow's arrays to columns of a payload.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::column::{Column, Field as StructField, Strings, Values};
 
 type Read<T> = Result<T, NotParsedReason>;
 
-/// What grows in it is granted first.
+/// Converts one array. Memory for parts that grow is granted first.
 pub(super) fn column<'a>(array: &'a dyn Array, field: &Field, budget: &mut Budget) -> Read<Column<'a>> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let nulls = nulls.map(|nulls| nulls.iter().map(|is_valid| u8::from(!is_valid)).collect());
@@ -111,7 +111,7 @@ fn strings<'a, T: ByteArrayType>(array: &'a GenericByteArray<T>, budget: &mut Bu
     Ok(Strings { ends, data: Cow::Borrowed(&array.value_data()[first..last]) })
 }
 
-/// The first and the last of some offsets, of which there is at least one.
+/// Returns the first and the last of some offsets; there is at least one.
 fn ends_of<O: OffsetSizeTrait>(offsets: &[O]) -> (usize, usize) {
     (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize())
 }
@@ -126,7 +126,7 @@ fn views<'a>(values: impl ExactSizeIterator<Item = Option<&'a [u8]>>, budget: &m
     Ok(Strings { ends, data: data.into() })
 }
 
-/// Where each row's elements end; the first row's begin at 0.
+/// Returns where each row's elements end; the first row's begin at 0.
 fn list_ends<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, budget: &mut Budget) -> Read<Vec<u64>> {
     budget.take_values(offsets.len(), 8)?;
     let first = offsets[0].as_usize();

@@ -1,7 +1,7 @@
-//! Arrow's IPC formats: the stream, and the file, which is a stream between two marks with an index behind it.
+//! Arrow's IPC formats: the stream, and the file, which is a stream between two marks with an index after it.
 //!
-//! `arrow-ipc` decodes the bytes, after `check` has looked at what they announce; here is what it is asked for. A file is
-//! read from the front too, and only if its index says the same.
+//! `arrow-ipc` decodes the bytes, after `check` has checked what they announce. A file is also read from the
+//! front, and only if its index agrees.
 
 mod check;
 mod columns;
@@ -28,7 +28,7 @@ use check::{Framed, Messages};
 pub use check::{check_arrow_stream, ArrowFault};
 
 const FILE_START: &[u8] = b"ARROW1\0\0";
-/// Behind that, where messages lie at multiples of 64 bytes.
+/// The most bytes of padding after the start mark, where messages lie at multiples of 64 bytes.
 const MAX_PADDING: usize = 56;
 const FILE_END: &[u8] = b"ARROW1";
 
@@ -40,7 +40,10 @@ pub(crate) fn read_file(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotPa
     Reader::new(plan, payload.len())?.run(|reader| reader.file(payload))
 }
 
-/// A batch that is in memory already.
+/// Reads a batch that is in memory already.
+///
+/// # Errors
+/// Fails where a column or a value of the batch does not fit the plan with certainty.
 pub fn read_record_batch_of(batch: &RecordBatch, plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     Reader::new(plan, batch.get_array_memory_size())?.run(|reader| {
         let positions = reader.positions(batch.schema_ref())?;
@@ -51,7 +54,7 @@ pub fn read_record_batch_of(batch: &RecordBatch, plan: &ReadPlan) -> Result<Pars
     })
 }
 
-/// A slice of lists still has the elements of all of them; this has only its own.
+/// Copies nested arrays: a slice of lists still has the elements of all rows, and the copy has only its own.
 fn whole(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type().is_nested() {
         true => take(array, &UInt32Array::from_iter_values(0..array.len() as u32), None),
@@ -68,7 +71,7 @@ struct Reader<'p> {
     budget: Budget,
 }
 
-/// Where a message lies: its offset, the bytes of its metadata, those of its body.
+/// The place of a message: its offset, the bytes of its metadata, and those of its body.
 type MessageAt = (i64, i32, i64);
 
 impl<'p> Reader<'p> {
@@ -81,7 +84,8 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// The decoder has assertions for some of the damage that no check sees; what it leaves behind is thrown away.
+    /// Runs a reader. The decoder has assertions for damage that no check sees; after such a panic everything
+    /// is thrown away.
     fn run(mut self, read: impl FnOnce(&mut Self) -> Result<(), NotParsedReason>) -> Result<Parsed, NotParsed> {
         match catch_unwind(AssertUnwindSafe(|| read(&mut self))).unwrap_or(Err(BROKEN)) {
             Ok(()) => self.builder.finish(),
@@ -93,8 +97,8 @@ impl<'p> Reader<'p> {
         positions(schema.fields().iter().map(|field| field.name().as_str()), self.plan)
     }
 
-    /// All of a stream, which ends in its mark. `before` is where it lies in the payload, `expected` the only schema that
-    /// is taken. Returns where dictionaries and batches lie.
+    /// Reads all of a stream, which ends in its mark. `before` is its position in the payload, `expected` the
+    /// only schema that is accepted. Returns the places of dictionaries and batches.
     fn messages(
         &mut self,
         stream: &[u8],
@@ -182,7 +186,7 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// A dictionary that comes again under an id, or adds to one, is left to ClickHouse.
+/// Reads a dictionary. One that comes again under the same id, or adds to another, is left to ClickHouse.
 fn dictionary(
     framed: &Framed<'_>,
     body: &Buffer,

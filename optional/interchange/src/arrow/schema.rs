@@ -1,12 +1,13 @@
-//! Which Arrow schemas are read here, and as which types.
+//! The Arrow schemas that are read here, and the types as which they are read.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-/// The schema with bytes in place of texts, which ClickHouse doesn't hold to UTF-8 either, and NULL allowed
-/// everywhere, which is not for the reader to judge. Nothing if a field is of a kind that is not read here. `for_sql`:
-/// what a DuckDB writes is read, too, which ClickHouse may know and read as other types.
+/// Returns the schema with bytes in place of texts, which ClickHouse doesn't require to be UTF-8 either. NULL
+/// is allowed everywhere, since the reader does not decide about it. Returns `None` where a field is of a
+/// kind that is not read here. `for_sql` says that fields which DuckDB writes are read too, though ClickHouse
+/// may read them as other types.
 pub(super) fn as_read(schema: &Schema, for_sql: bool) -> Option<Schema> {
     Some(Schema::new(fields(schema.fields(), for_sql)?))
 }
@@ -33,7 +34,7 @@ pub(super) fn extension(field: &Field) -> Option<&str> {
     field.metadata().get("ARROW:extension:name").map(String::as_str)
 }
 
-/// Whether a HUGEINT of DuckDB's has a sign; nothing for other fields.
+/// Says whether DuckDB's HUGEINT has a sign. Returns `None` for other fields.
 pub(super) fn is_huge(field: &Field) -> Option<bool> {
     let told = field.metadata().get("ARROW:extension:metadata").map_or("", String::as_str);
     match field.data_type() {
@@ -69,7 +70,7 @@ fn data_type(of: &DataType, for_sql: bool) -> Option<DataType> {
     Some(read)
 }
 
-/// A map is a list of structs of two; neither a struct nor its key is NULL.
+/// Returns the entries of a map: a list of structs of two. Neither a struct nor its key is NULL.
 fn map_entries(entries: &FieldRef, for_sql: bool) -> Option<FieldRef> {
     let DataType::Struct(inner) = entries.data_type() else { return None };
     let [key, value] = inner.as_ref() else { return None };
@@ -82,7 +83,7 @@ fn scalar(values: &DataType, for_sql: bool) -> Option<DataType> {
     data_type(values, for_sql).filter(|values| !values.is_nested())
 }
 
-/// A zone changes nothing, but ClickHouse has to know it.
+/// Says whether ClickHouse knows the time zone, which changes nothing here.
 fn is_zone(name: &str) -> bool {
     name.is_empty() || jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
 }

@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::decompress::{decompress_to, Codec as PartCodec};
 use crate::input::Input;
 
-/// What one block may decompress to; writers make blocks of kilobytes.
+/// The most bytes that one block may decompress to; writers make blocks of kilobytes.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
 pub(super) struct Container<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Container<'a> {
 #[derive(Clone, Copy)]
 enum Codec {
     Null,
-    /// Without zlib's frame.
+    /// Deflate without zlib's frame.
     Deflate,
     Snappy,
     Zstandard,
@@ -56,7 +56,7 @@ impl<'a> Container<'a> {
         Some(Container { schema: schema?, codec, mark: input.array()?, input })
     }
 
-    /// The next block, if the payload goes on.
+    /// Returns the next block, if the payload goes on.
     pub(super) fn next_block(&mut self, budget: &mut Budget) -> Result<Option<Block<'a>>, NotParsedReason> {
         if self.input.is_empty() {
             return Ok(None);

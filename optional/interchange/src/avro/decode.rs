@@ -1,7 +1,8 @@
-//! Values of a datum straight into a table's columns, by steps that are worked out once for a schema.
+//! Decodes a datum's values straight into a table's columns, by steps that are made once for a schema.
 //!
-//! A value goes into a column if the column's type has it: integers that fit, times in their unit. What ClickHouse would make of others
-//! (wrapped integers, milliseconds taken for seconds) is refused: nobody means it.
+//! A value goes into a column if the column's type has it: integers that fit, times in their unit. Other
+//! values are refused, though ClickHouse would convert them (integers that wrap, milliseconds taken for
+//! seconds): no user means that.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::number_form::NumberForm;
 
 type Read<T> = Result<T, NotParsedReason>;
 
-/// How a value of the schema becomes one of a column.
+/// A step that turns a value of the schema into one of a column.
 pub(super) enum Value {
     Bool(NumberForm),
-    /// In 32 bits.
+    /// An integer of 32 bits.
     Int(NumberForm),
     Long(NumberForm),
-    /// The bits as they are, for types without a sign.
+    /// The bits of an integer as they are, for types without a sign.
     LongBits,
     IntBits,
-    /// Ticks of another unit than the column's.
+    /// A point in time in ticks of another unit than the column's.
     Ticks {
         factor: i64,
         divisor: i64,
@@ -36,7 +37,7 @@ pub(super) enum Value {
     Double(NumberForm),
     Text,
     Padded(usize),
-    /// A text of so many bytes, or one that has its length before it.
+    /// A text of fixed length, or one that has its length before it.
     Spelled {
         length: Option<usize>,
         values: Box<TextValues>,
@@ -56,21 +57,21 @@ pub(super) enum Value {
     },
     Array(Box<Value>),
     Map {
-        /// Nothing for Strings, which keys are.
+        /// The form of keys that are not Strings.
         key: Option<Box<TextValues>>,
         value: Box<Value>,
     },
     Record(Vec<Member>),
-    /// Into a column that takes NULL.
+    /// A value for a column that accepts NULL.
     Nullable {
         null_branch: Option<u64>,
         inner: Box<Value>,
     },
-    /// Of a union of this one type.
+    /// A value of a union that has only this type.
     Only(Box<Value>),
-    /// Always NULL, which becomes the type's zero.
+    /// A value that is always NULL, which becomes the type's zero.
     Nothing(DataType),
-    /// NULL becomes the type's zero.
+    /// A value whose NULL becomes the type's zero.
     NullAsZero {
         null_branch: u64,
         inner: Box<Value>,
@@ -79,13 +80,13 @@ pub(super) enum Value {
 }
 
 pub(super) enum Member {
-    /// Of a Tuple's element.
+    /// A value that becomes an element of a Tuple.
     Element(usize, Value),
     Skip(Arc<Type>),
 }
 
 impl Value {
-    /// Nothing if values of the one are none of the other.
+    /// Makes the step for a pair of types. Returns `None` where values of one type are none of the other.
     pub(super) fn new(from: &Type, wanted: &DataType, null_as_default: bool) -> Option<Value> {
         if let Kind::Union(branches) = &from.kind {
             return match branches.as_slice() {
@@ -197,7 +198,8 @@ impl Value {
         })
     }
 
-    /// Reads the next value. Every value takes a byte at least, so a payload can't stand for more of them than it has.
+    /// Reads the next value. Elements of lists take a byte each at least, so a payload can't stand for more
+    /// of them than it has bytes.
     pub(super) fn read(&self, input: &mut Input<'_>, out: &mut ColumnData, budget: &mut Budget) -> Read<()> {
         match (self, out) {
             (Value::Int(form), ColumnData::Fixed(data)) => push(form, int(input)?.into(), data)?,
@@ -319,7 +321,7 @@ impl Value {
         Ok(())
     }
 
-    /// Something for a row that is NULL.
+    /// Adds a placeholder for a row that is NULL.
     fn pad(&self, out: &mut ColumnData, budget: &mut Budget) -> Read<()> {
         let width = match self {
             Value::Bool(form) | Value::Int(form) | Value::Long(form) | Value::Float(form) | Value::Double(form) => {
@@ -346,7 +348,7 @@ impl Value {
     }
 }
 
-/// What NULL is where it is no value.
+/// Adds the type's zero for a NULL that the type does not have.
 fn zero(wanted: &DataType, out: &mut ColumnData, budget: &mut Budget) -> Read<()> {
     budget.take(wanted.fixed_width().unwrap_or(8))?;
     push_zero(out, wanted);
@@ -361,7 +363,8 @@ fn is_decimal(wanted: &DataType) -> bool {
     matches!(wanted, DataType::Decimal { .. })
 }
 
-/// A point in time in a column's own unit. Seconds before 1970 are rounded down, as ClickHouse does.
+/// Makes the step for a point in time in the column's own unit. Seconds before 1970 are rounded down, as
+/// ClickHouse does.
 fn ticks(power: u32, wanted: &DataType) -> Option<Value> {
     let scaled = |to: u32, form: NumberForm| Value::Ticks {
         factor: 10i64.pow(to.saturating_sub(power)),
@@ -389,7 +392,7 @@ fn decimal(length: Option<usize>, precision: u8, scale: u8, wanted: &DataType) -
     }
 }
 
-/// Whether a little-endian number has no more digits than these.
+/// Says whether a little-endian number has at most `precision` digits.
 fn has_digits(number: &[u8; 32], precision: u8) -> bool {
     let (low, high) = number.split_at(16);
     let value = i128::from_le_bytes(low.try_into().expect("sixteen bytes"));
@@ -439,13 +442,14 @@ fn index(input: &mut Input<'_>) -> Read<usize> {
     input.zigzag().and_then(|index| usize::try_from(index).ok()).ok_or(BROKEN)
 }
 
-/// Of a union of two.
+/// Reads the branch of a union of two.
 #[inline]
 pub(super) fn branch(input: &mut Input<'_>) -> Read<u64> {
     input.zigzag().and_then(|branch| u64::try_from(branch).ok()).filter(|branch| *branch <= 1).ok_or(BROKEN)
 }
 
-/// Elements come in blocks behind their number, negative if the block's size stands there as well, and zero at the end.
+/// Reads elements, which come in blocks. Each block has its count first, negative if the block's size
+/// follows; a count of zero is the end.
 pub(super) fn blocks(input: &mut Input<'_>, mut read: impl FnMut(&mut Input<'_>) -> Read<()>) -> Read<()> {
     loop {
         let count = input.zigzag().ok_or(BROKEN)?;
@@ -461,7 +465,7 @@ pub(super) fn blocks(input: &mut Input<'_>, mut read: impl FnMut(&mut Input<'_>)
     }
 }
 
-/// Passes over a value that no column takes. Types are not deeper than their schema, which is bounded.
+/// Skips a value that no column takes. Types are not deeper than their schema, whose depth is limited.
 pub(super) fn skip(data_type: &Type, input: &mut Input<'_>) -> Read<()> {
     match &data_type.kind {
         Kind::Null => Ok(()),

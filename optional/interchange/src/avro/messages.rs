@@ -1,7 +1,8 @@
-//! Message after message of a topic into the same columns: object container files, which bring their schema along, and single rows in
-//! the registry's framing (a zero byte, the schema's id, the row).
+//! Reads one message of a topic after the other into the same columns: object container files, which bring
+//! their schema along, and single rows in the registry's framing (a zero byte, the schema's id, the row).
 //!
-//! A message is read whole or leaves nothing behind. Columns whose field a schema hasn't are left out by its rows.
+//! A message is read whole, or nothing of it stays. Columns whose field is missing in a schema are left out
+//! by its rows.
 
 use std::sync::Arc;
 
@@ -17,16 +18,17 @@ use crate::budget::Budget;
 use crate::growing::{element_of, layout_of, GrowingColumns};
 use crate::input::Input;
 
-/// How rows of one schema become rows of the table.
+/// The steps by which rows of one schema become rows of the table.
 pub struct AvroDecoder {
     steps: Vec<Step>,
-    /// Columns of no field, with a DEFAULT expression and without.
+    /// Columns without a field that have a DEFAULT expression; `zeros` has those without one.
     left_out: Vec<usize>,
     zeros: Vec<usize>,
     unused: Vec<String>,
 }
 
-/// `depth`: in how many lists of records a field lies, which are Arrays of its column.
+/// A step in reading a row. `depth` is the number of lists of records that a field lies in; they are Arrays
+/// of its column.
 enum Step {
     Skip(Arc<Type>),
     Column {
@@ -34,14 +36,14 @@ enum Step {
         depth: usize,
         value: Value,
     },
-    /// A record whose fields are columns, and which columns these are, for where it is null.
+    /// A record whose fields are columns. The list of these columns is for rows where the record is null.
     Inside {
         null_branch: Option<u64>,
         depth: usize,
         steps: Vec<Step>,
         columns: Vec<usize>,
     },
-    /// A list of such records. Columns without a field, of the same Nested as the others, get a zero for each.
+    /// A list of such records. Columns of the same Nested that have no field get a zero for each.
     Each {
         null_branch: Option<u64>,
         depth: usize,
@@ -54,7 +56,12 @@ enum Step {
 }
 
 impl AvroDecoder {
-    /// The plan's columns are named by their fields' paths. `is_required`: whether a column's field has to be in the schema.
+    /// Makes the decoder for a schema. The plan's columns are named by the paths of their fields.
+    /// `is_required` says whether a column's field has to be in the schema.
+    ///
+    /// # Errors
+    /// Fails where the schema can't be read, a required field is missing, or no column or a wrong type takes
+    /// its fields.
     pub fn new(schema: &[u8], plan: &ReadPlan, is_required: &dyn Fn(usize) -> bool) -> Result<Self, String> {
         let fields = schema::record_of_messages(schema)?;
         let columns = plan.columns().len();
@@ -73,13 +80,14 @@ impl AvroDecoder {
         Ok(AvroDecoder { steps: of_fields, left_out, zeros, unused })
     }
 
-    /// Fields that no column takes, with dots where they lie in others; one within another is only named if a neighbour is taken.
+    /// Returns the fields that no column takes, with dots where they lie in others. A field inside another
+    /// one is named only if a neighbour is taken.
     pub fn unused(&self) -> &[String] {
         &self.unused
     }
 }
 
-/// The schema that a file has at its head.
+/// Returns the schema at the head of a file.
 pub fn avro_schema(file: &[u8]) -> Option<&[u8]> {
     Container::open(file).map(|container| container.schema)
 }
@@ -90,9 +98,9 @@ fn has_default(plan: &ReadPlan, column: usize) -> bool {
 
 struct Steps<'p> {
     plan: &'p ReadPlan,
-    /// Columns that a field was found for.
+    /// Says of each column whether a field was found for it.
     found: Vec<bool>,
-    /// Others that get zeros beside one of these.
+    /// Says of each other column whether it gets zeros beside such a column.
     padded: Vec<bool>,
     unused: Vec<String>,
 }
@@ -165,7 +173,7 @@ fn null_branch(from: &Type) -> Option<u64> {
     }
 }
 
-/// Of a field that is a column, those in it that the column's type has no place for.
+/// Collects the fields inside a field that is a column, as far as the column's type has no place for them.
 fn collect_unused(from: &Type, wanted: &DataType, path: &str, unused: &mut Vec<String>) {
     match (&from.not_null().kind, layout_of(wanted)) {
         (_, DataType::Nullable(wanted)) => collect_unused(from, wanted, path, unused),
@@ -189,18 +197,18 @@ fn collect_unused(from: &Type, wanted: &DataType, path: &str, unused: &mut Vec<S
     }
 }
 
-/// The rows so far.
+/// The rows that were read so far.
 pub struct AvroRows<'p> {
     plan: &'p ReadPlan,
     columns: GrowingColumns,
     rows: usize,
-    /// Columns with a DEFAULT expression that all rows so far left out.
+    /// Columns with a DEFAULT expression that all rows so far have left out.
     left_out: Present,
-    /// The schema of the latest file, as it stood there: the next one mostly has the same.
+    /// The schema of the latest file as it stood there, with its decoder: the next file mostly has the same schema.
     latest: Option<(Vec<u8>, Arc<AvroDecoder>)>,
 }
 
-/// Whether a value is null, of a type that may be.
+/// Says whether a value of a type that may be null is null.
 #[inline]
 fn is_null(null_branch: Option<u64>, input: &mut Input<'_>) -> Result<bool, NotParsedReason> {
     match null_branch {
@@ -209,7 +217,7 @@ fn is_null(null_branch: Option<u64>, input: &mut Input<'_>) -> Result<bool, NotP
     }
 }
 
-/// Where reading a message has stopped.
+/// The position at which reading a message has stopped.
 struct ReadPosition {
     row: usize,
     column: Option<usize>,
@@ -221,7 +229,11 @@ impl<'p> AvroRows<'p> {
         AvroRows { plan, columns, rows: 0, left_out: Present::default(), latest: None }
     }
 
-    /// Reads a file. The outer error is of its schema, which has no place in the table.
+    /// Reads a file, and returns how many rows it had.
+    ///
+    /// # Errors
+    /// Fails, with the outer error, where the table can't have rows of the file's schema. The inner error
+    /// says that the file can't be read, or that a value does not fit; then nothing of the file stays.
     pub fn read_file(
         &mut self,
         payload: &[u8],
@@ -256,6 +268,9 @@ impl<'p> AvroRows<'p> {
     }
 
     /// Reads one row, which is all of `payload`.
+    ///
+    /// # Errors
+    /// Fails where the row can't be read, or a value does not fit its column; then nothing of it stays.
     pub fn read_datum(&mut self, payload: &[u8], decoder: &AvroDecoder) -> Result<usize, SeriesError> {
         self.read_whole(|rows, position| {
             let mut input = Input::new(payload);
@@ -419,7 +434,7 @@ impl<'p> AvroRows<'p> {
         Ok(())
     }
 
-    /// In the row at hand.
+    /// Says whether lists of one Nested have the same length in the present row.
     fn nested_lengths_agree(&self) -> bool {
         let length = |column: &usize| match &self.columns.data[*column] {
             ColumnData::Array { offsets, .. } => {
@@ -439,7 +454,7 @@ impl<'p> AvroRows<'p> {
         self.columns.bytes()
     }
 
-    /// Hands out the rows that were read.
+    /// Returns the rows that were read.
     pub fn take(&mut self) -> Parsed {
         let rows = std::mem::take(&mut self.rows);
         let left_out = std::mem::take(&mut self.left_out);

@@ -1,4 +1,4 @@
-//! Avro's object container files: a header with the schema, then blocks of rows, each closed by the file's own mark.
+//! Avro's object container files: a header with the schema, then blocks of rows, each closed by the mark of the file.
 
 mod container;
 mod decode;

@@ -1,5 +1,5 @@
-//! Which Avro types are read into which of ClickHouse's. It takes numbers as they are, whatever a logical type says they
-//! mean, so that only those pairs are read whose units agree.
+//! The Avro types that are read into each of ClickHouse's types. ClickHouse takes numbers as they are,
+//! whatever meaning a logical type gives them, so only pairs whose units agree are read.
 
 use windrow_columns::DataType;
 

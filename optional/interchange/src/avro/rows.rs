@@ -1,4 +1,4 @@
-//! Rows of a data block, value by value, into columns.
+//! Reads rows of a data block, value by value, into columns.
 
 use windrow_columns::{DataType, NotParsedReason};
 
@@ -39,7 +39,8 @@ const BROKEN: NotParsedReason = NotParsedReason::Syntax;
 type Read<T> = Result<T, NotParsedReason>;
 
 impl Growing {
-    /// For values of a type that are to become others; `None` for what nobody wants.
+    /// Makes a column for values of a type that become values of another. `None` stands for a field that no
+    /// column takes.
     pub(super) fn new(data_type: &Type, wanted: Option<&DataType>) -> Self {
         let wanted = wanted.map(unwrapped);
         let boxed = |data_type: &Type, wanted: Option<&DataType>| Box::new(Growing::new(data_type, wanted));
@@ -83,7 +84,8 @@ impl Growing {
         Growing { kind, logical: None, number: Number::Signed, rows: 0 }
     }
 
-    /// Reads the next value. Every value takes a byte at least, so a payload can't stand for more of them than it has.
+    /// Reads the next value. Every value takes a byte at least, so a payload can't stand for more of them
+    /// than it has bytes.
     pub(super) fn read(&mut self, input: &mut Input<'_>, budget: &mut Budget) -> Read<()> {
         self.rows += 1;
         match &mut self.kind {
@@ -142,7 +144,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Something for a row that is NULL.
+    /// Adds a placeholder for a row that is NULL.
     fn pad(&mut self, budget: &mut Budget) -> Read<()> {
         self.rows += 1;
         match &mut self.kind {
@@ -210,13 +212,13 @@ impl Growing {
     }
 }
 
-/// What the bits of an integer are. Avro has none without a sign, so ClickHouse writes and reads those of the same width
-/// as they are.
+/// The meaning of an integer's bits. Avro has no integers without a sign, so ClickHouse writes and reads
+/// unsigned ones of the same width bit by bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Signed,
     Unsigned,
-    /// `10^power` a second.
+    /// Ticks since 1970, `10^power` a second.
     Ticks {
         power: u32,
     },
@@ -242,7 +244,7 @@ fn unwrapped(data_type: &DataType) -> &DataType {
     }
 }
 
-/// The type of an Array's elements or a Map's values.
+/// Returns the type of an Array's elements or a Map's values.
 fn element(wanted: Option<&DataType>) -> Option<&DataType> {
     match wanted {
         Some(DataType::Array(inner) | DataType::Map(_, inner)) => Some(inner),
@@ -250,7 +252,7 @@ fn element(wanted: Option<&DataType>) -> Option<&DataType> {
     }
 }
 
-/// The type of a Tuple's element by its name, or by its number if it has none.
+/// Returns the type of a Tuple's element by its name, or by its number if the elements have no names.
 fn member<'t>(wanted: &'t DataType, name: &str) -> Option<&'t DataType> {
     let DataType::Tuple(tuple) = wanted else { return None };
     let position = match &tuple.names {
@@ -260,7 +262,8 @@ fn member<'t>(wanted: &'t DataType, name: &str) -> Option<&'t DataType> {
     tuple.elements.get(position)
 }
 
-/// Elements come in blocks behind their number, negative if the block's size stands there as well, and zero at the end.
+/// Reads elements, which come in blocks. Each block has its count first; a count of zero is the end. A
+/// negative count, after which the block's size follows, is left to ClickHouse.
 fn read_blocks(input: &mut Input<'_>, mut read: impl FnMut(&mut Input<'_>) -> Read<()>) -> Read<()> {
     loop {
         let count = input.zigzag().ok_or(BROKEN)?;

@@ -1,4 +1,4 @@
-//! An Avro schema, as a file's header has it in JSON.
+//! An Avro schema, as the header of a file has it in JSON.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 const MAX_DEPTH: usize = 32;
-/// A named type may be used again and again: all uses together.
+/// The most nodes of a type, all uses of named types counted: these may be used again and again.
 const MAX_NODES: usize = 10_000;
 const MAX_FIXED_BYTES: usize = 4096;
 
@@ -31,19 +31,19 @@ pub(super) enum Kind {
     Array(Arc<Type>),
     Map(Arc<Type>),
     Record(Vec<Field>),
-    /// A union of two, one of which is null.
+    /// A union of two types, one of which is null.
     Nullable {
         null_branch: u64,
         inner: Arc<Type>,
     },
-    /// Any other union, which may be of one type; in the schemas of messages only.
+    /// Any other union, which may be of one type. Only schemas of messages have it.
     Union(Vec<Arc<Type>>),
-    /// In the schemas of messages only.
+    /// The type null. Only schemas of messages have it.
     Null,
 }
 
 impl Type {
-    /// As messages about it have it.
+    /// Returns the name of the type for error texts.
     pub(super) fn name(&self) -> String {
         let name = match &self.kind {
             Kind::Bool => "boolean",
@@ -70,7 +70,7 @@ impl Type {
         }
     }
 
-    /// What a value is that is not NULL.
+    /// Returns the type of values that are not NULL.
     pub(super) fn not_null(&self) -> &Type {
         match &self.kind {
             Kind::Nullable { inner, .. } => inner,
@@ -96,7 +96,7 @@ pub(super) struct Field {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Logical {
     Date,
-    /// `10^power` ticks a second.
+    /// A point in time in ticks, `10^power` a second.
     Timestamp {
         power: u32,
     },
@@ -107,7 +107,7 @@ pub(super) enum Logical {
     Uuid,
 }
 
-/// The record that the rows of a file are.
+/// Returns the fields of the record that each row of a file is.
 pub(super) fn record(text: &[u8]) -> Option<Vec<Field>> {
     let json: Value = serde_json::from_slice(text).ok()?;
     let mut known = Known::default();
@@ -118,7 +118,8 @@ pub(super) fn record(text: &[u8]) -> Option<Vec<Field>> {
     }
 }
 
-/// As [`record`], of messages: what ClickHouse alone could object to is passed over here.
+/// Returns the fields like [`record`], for schemas of messages: objections that only ClickHouse could have do
+/// not matter here.
 pub(super) fn record_of_messages(text: &[u8]) -> Result<Vec<Field>, String> {
     let json: Value = serde_json::from_slice(text).map_err(|error| format!("the Avro schema is not JSON: {error}"))?;
     let mut known = Known { is_lenient: true, ..Known::default() };
@@ -133,10 +134,10 @@ pub(super) fn record_of_messages(text: &[u8]) -> Result<Vec<Field>, String> {
 
 #[derive(Default)]
 struct Known {
-    /// By their names as they are written, in lenient reading with their namespaces.
+    /// Named types, by their names as written; in lenient reading with their namespaces.
     by_name: HashMap<String, Arc<Type>>,
     is_lenient: bool,
-    /// Around the type at hand; in lenient reading only.
+    /// The namespace around the present type, in lenient reading only.
     namespace: String,
 }
 
@@ -244,7 +245,7 @@ impl Known {
         Some(read)
     }
 
-    /// Types of a namespace can be referred to in several ways, which are left to ClickHouse.
+    /// Notes a named type. Types of a namespace can be referred to in several ways, which are left to ClickHouse.
     fn name(&mut self, object: &Map<String, Value>, named: &Arc<Type>) -> Option<()> {
         if self.is_lenient {
             let name = object.get("name")?.as_str()?;
@@ -331,12 +332,12 @@ fn is_name(name: &str) -> bool {
     !name.starts_with(|first: char| first.is_ascii_digit()) && is_field_name(name)
 }
 
-/// ClickHouse writes the elements of an unnamed tuple as `1`, `2` and so on.
+/// Says whether the name is one of a field. ClickHouse writes the elements of an unnamed tuple as `1`, `2` and so on.
 fn is_field_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Only the plainest defaults: ClickHouse checks them while it reads the schema.
+/// Says whether a default is one of the plainest: ClickHouse checks defaults while it reads the schema.
 fn is_default(value: &Value, data_type: &Type) -> bool {
     match &data_type.kind {
         Kind::Nullable { null_branch: 0, .. } => value.is_null(),

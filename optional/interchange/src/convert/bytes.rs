@@ -1,4 +1,5 @@
-//! Strings and byte arrays, and what is written as such: UUIDs, addresses, names of an Enum, wide integers.
+//! Converts strings and byte arrays, and values that are written as such: UUIDs, addresses, names of an Enum,
+//! wide integers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -83,7 +84,7 @@ pub(super) fn from_fixed(width: usize, data: &[u8], nulls: Option<&[u8]>, wanted
     Some(ColumnData::Fixed(fixed))
 }
 
-/// NULL rows are zeros.
+/// Makes values of a fixed width. Rows that are NULL become zeros.
 fn fixed<'v>(
     rows: usize,
     width: usize,
@@ -101,7 +102,7 @@ fn fixed<'v>(
     Some(ColumnData::Fixed(out))
 }
 
-/// A wide FixedString makes much of short values.
+/// The most bytes of a column of padded values: a wide FixedString makes much of short values.
 const MAX_PADDED_BYTES: usize = 256 << 20;
 
 fn by_name(values: &[EnumValue]) -> Vec<&EnumValue> {
@@ -116,14 +117,14 @@ fn push_named(sorted: &[&EnumValue], name: &[u8], width: usize, out: &mut Vec<u8
     Some(())
 }
 
-/// Two halves, each little-endian, the more significant first.
+/// Writes a UUID as two halves, each little-endian, the more significant half first.
 fn push_uuid(bytes: &[u8; 16], out: &mut Vec<u8>) -> Option<()> {
     out.extend(bytes[..8].iter().rev());
     out.extend(bytes[8..].iter().rev());
     Some(())
 }
 
-/// The usual form of 36 characters only.
+/// Reads a UUID in the usual form of 36 characters, and in no other.
 fn uuid_bytes(text: &[u8]) -> Option<[u8; 16]> {
     if text.len() != 36 || [8, 13, 18, 23].iter().any(|&dash| text[dash] != b'-') {
         return None;

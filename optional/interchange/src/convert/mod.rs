@@ -1,8 +1,8 @@
-//! A payload's columns as the table's: the one place that knows what ClickHouse makes of which pair of types.
+//! Converts a payload's columns to the table's. Only this module knows what ClickHouse makes of each pair of types.
 //!
-//! ClickHouse reads a column as the type that the file suggests and casts it to the table's, so nearly every pair is
-//! accepted there, with wrapping numbers and clamped dates. Here only pairs of one kind are, and only values that both
-//! types have; everything else is left to ClickHouse.
+//! ClickHouse reads a column as the type that the file suggests and casts it to the table's, so it accepts
+//! nearly every pair, with numbers that wrap and dates that are clamped. Here only pairs of one kind are
+//! accepted, and only values that both types have; everything else is left to ClickHouse.
 
 mod bytes;
 mod nested;
@@ -25,7 +25,7 @@ impl<'p> Converter<'p> {
         Converter { plan }
     }
 
-    /// The next rows of one of the table's columns.
+    /// Adds the next rows of one of the table's columns.
     pub(crate) fn put(
         &self,
         builder: &mut BlockBuilder<'_>,
@@ -64,7 +64,7 @@ impl<'p> Converter<'p> {
         }
     }
 
-    /// The values alone; NULL rows become zeros.
+    /// Converts the values alone; NULL rows become zeros.
     fn values(&self, column: &Column<'_>, wanted: &DataType, nulls: Nulls) -> Converted {
         let settings = self.plan.settings();
         let (mask, exact) = (column.nulls.as_deref(), settings.is_exact());
@@ -96,10 +96,10 @@ impl<'p> Converter<'p> {
     }
 }
 
-/// What a NULL row is to become.
+/// The result for a row that is NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nulls {
-    /// NULL: what stands behind it means nothing.
+    /// NULL; the value behind it means nothing.
     Kept,
     /// The type's zero, where ClickHouse surely stores that.
     Zero,
@@ -114,7 +114,7 @@ fn is_nullable(data_type: &DataType) -> bool {
     }
 }
 
-/// Its zero may be none of its values.
+/// Says whether the type is an Enum, whose zero may be none of its values.
 fn is_enum(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Enum8(_) | DataType::Enum16(_))
 }

@@ -1,4 +1,4 @@
-//! Lists, maps and structs.
+//! Converts lists, maps and structs.
 
 use windrow_columns::{ColumnData, DataType, NotParsedReason, TupleType};
 
@@ -41,8 +41,8 @@ impl Converter<'_> {
     }
 }
 
-/// The field of a tuple's element: by its name; elements without names take fields that are numbered, as ClickHouse writes
-/// them, or whose names can't be taken for numbers.
+/// Returns the field of a tuple's element, by its name. Elements without names take fields that are numbered,
+/// as ClickHouse writes them, or fields whose names can't be taken for numbers.
 fn field_of<'f, 'a>(fields: &'f [Field<'a>], tuple: &TupleType, position: usize) -> Option<&'f Field<'a>> {
     match &tuple.names {
         Some(names) => {
@@ -59,7 +59,7 @@ fn field_of<'f, 'a>(fields: &'f [Field<'a>], tuple: &TupleType, position: usize)
     }
 }
 
-/// A NULL list is read as an empty one, unless it has elements.
+/// Checks that NULL lists are empty: ClickHouse reads a NULL list as an empty one, unless it has elements.
 fn check_null_rows_are_empty(ends: &[u64], nulls: Option<&[u8]>) -> Result<(), NotParsedReason> {
     let Some(nulls) = nulls else { return Ok(()) };
     let mut start = 0;

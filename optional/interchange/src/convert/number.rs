@@ -1,4 +1,4 @@
-//! Integers, floats and decimals.
+//! Converts integers, floats and decimals.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ fn int_type(data_type: &DataType) -> Option<IntType> {
     Some(IntType { width, signed })
 }
 
-/// Values with zeros in the rows that are NULL.
+/// Returns the values with zeros in the rows that are NULL.
 pub(super) fn cleaned<'a>(data: &'a [u8], width: usize, nulls: Option<&[u8]>) -> Cow<'a, [u8]> {
     let Some(nulls) = nulls else { return Cow::Borrowed(data) };
     let mut owned = data.to_vec();
@@ -63,7 +63,7 @@ pub(super) fn from_bools(data: &[u8], nulls: Option<&[u8]>, wanted: &DataType) -
     }
 }
 
-/// `exact`: no digit may be lost.
+/// Converts integers. With `exact`, no digit may be lost.
 pub(super) fn from_ints(ints: &Ints<'_>, nulls: Option<&[u8]>, wanted: &DataType, exact: bool) -> Option<ColumnData> {
     let data = cleaned(ints.data, ints.width, nulls);
     let (width, signed) = (ints.width, ints.signed);
@@ -97,7 +97,7 @@ pub(super) fn from_ints(ints: &Ints<'_>, nulls: Option<&[u8]>, wanted: &DataType
     fixed.map(ColumnData::Fixed)
 }
 
-/// A row that is NULL gets zero; the caller has made sure that it stays NULL.
+/// Returns the numbers of an Enum. A row that is NULL gets zero; the caller has made sure that it stays NULL.
 fn enum_numbers(ints: &Ints<'_>, nulls: Option<&[u8]>, values: &[EnumValue], to_width: usize) -> Option<Vec<u8>> {
     let mut row = 0;
     collect(ints.data.len() / ints.width * to_width, |out| {
@@ -120,7 +120,7 @@ fn collect(capacity: usize, fill: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Op
     Some(out)
 }
 
-/// Integers of another width or sign, if all of them have a place there.
+/// Converts integers to another width or sign, if all of them fit.
 fn resized(width: usize, signed: bool, data: &[u8], to: &IntType) -> Option<Vec<u8>> {
     let bits = 8 * to.width.min(16) as u32;
     // 128 bits hold every source, so wider targets take all but negative values in unsigned ones.
@@ -170,7 +170,7 @@ fn each(width: usize, signed: bool, data: &[u8], mut take: impl FnMut(i128) -> O
     }
 }
 
-/// `exact`: no digit may be lost.
+/// Converts floats. With `exact`, no digit may be lost.
 pub(super) fn from_floats(
     width: usize,
     data: &[u8],
@@ -231,7 +231,7 @@ pub(super) fn from_decimals(decimals: &Decimals<'_>, nulls: Option<&[u8]>, wante
     fixed.map(ColumnData::Fixed)
 }
 
-/// A little-endian number of any width, if it fits 128 bits.
+/// Reads a little-endian number of any width, if it fits into 128 bits.
 fn narrow(bytes: &[u8]) -> Option<i128> {
     let sign = if bytes.last()? & 0x80 != 0 { 0xFF } else { 0 };
     let mut value = [sign; 16];

@@ -1,17 +1,17 @@
-//! Dates and points in time. A point in time needs no zone: it is UTC on both sides.
+//! Converts dates and points in time. A point in time needs no zone: it is UTC on both sides.
 
 use windrow_columns::{ColumnData, DataType};
 
 use super::number::cleaned;
 
-/// Days of 1900-01-01 and 2299-12-31, which Date32 holds.
+/// The days of 1900-01-01 and 2299-12-31, the limits of Date32.
 const FIRST_DATE32: i32 = -25_567;
 const LAST_DATE32: i32 = 120_529;
-/// Seconds of 1900-01-01 and of the last one of 2299, which DateTime64 holds whatever the version.
+/// The seconds of 1900-01-01 and of the end of 2299, the limits of DateTime64 in every version.
 const FIRST_SECOND: i64 = -2_208_988_800;
 const LAST_SECOND: i64 = 10_413_791_999;
 
-/// `any_year`: other years than ClickHouse's are taken, too.
+/// Converts dates. With `any_year`, years outside of ClickHouse's range are accepted too.
 pub(super) fn from_dates(days: &[u8], nulls: Option<&[u8]>, wanted: &DataType, any_year: bool) -> Option<ColumnData> {
     let data = cleaned(days, 4, nulls);
     let mut days = data.chunks_exact(4).map(|bytes| i32::from_le_bytes(bytes.try_into().expect("four bytes")));
@@ -35,7 +35,7 @@ pub(super) fn from_dates(days: &[u8], nulls: Option<&[u8]>, wanted: &DataType, a
     }
 }
 
-/// `exact`: no digit may be lost.
+/// Converts points in time. With `exact`, no digit may be lost.
 pub(super) fn from_timestamps(
     power: u32,
     data: &[u8],
@@ -79,7 +79,7 @@ pub(super) fn from_timestamps(
     Some(ColumnData::Fixed(out))
 }
 
-/// Only where no digit is lost.
+/// Converts times of day, where no digit is lost.
 pub(super) fn from_times_of_day(
     power: u32,
     data: &[u8],

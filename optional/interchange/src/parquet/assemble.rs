@@ -1,9 +1,9 @@
-//! Columns from levels and values, as Dremel has them.
+//! Assembles columns from levels and values, in the way of Dremel.
 //!
-//! An entry's definition level says how much of the way from the row to the value is there, its repetition level which
-//! list goes on with it. A field's *slots* are the entries at which one of its values begins: all rows at the top, the
-//! elements of its lists further down. A struct's leaves have entries of their own, so slots are kept for each leaf, and
-//! the leaves have to agree on what they tell twice.
+//! An entry's definition level says how much of the path from the row to the value is there; its repetition
+//! level says which list goes on with it. A field's *slots* are the entries at which one of its values
+//! begins: all rows at the top, the elements of its lists further down. A struct's leaves have entries of
+//! their own, so slots are kept for each leaf, and the leaves have to agree about the struct.
 
 use windrow_columns::NotParsedReason;
 
@@ -15,7 +15,7 @@ use crate::column::{Column, Field as StructField, Strings, Values};
 const BROKEN: NotParsedReason = NotParsedReason::Syntax;
 type Read<T> = Result<T, NotParsedReason>;
 
-/// The leaves below a field, with the levels that they can reach.
+/// Returns the leaves below a field, with the highest levels of each.
 pub(super) fn leaves(field: &Field) -> Vec<(usize, Leaf, Levels)> {
     let mut found = Vec::new();
     collect(field, Levels { definition: 0, repetition: 0 }, &mut found);
@@ -33,14 +33,14 @@ fn collect(field: &Field, above: Levels, found: &mut Vec<(usize, Leaf, Levels)>)
     }
 }
 
-/// A leaf with what of it belongs to the field at hand.
+/// A leaf, and the part of it that belongs to the present field.
 pub(super) struct Part {
     data: LeafData,
     slots: ValueSlots,
 }
 
 enum ValueSlots {
-    /// Every entry is one.
+    /// Every entry is a slot.
     All,
     At(Vec<u32>),
 }
@@ -74,14 +74,14 @@ impl Part {
         }
     }
 
-    /// Which slots are not there at this level.
+    /// Returns which slots are missing at this level, or `None` if none is.
     fn missing(&self, level: u8) -> Option<Vec<u8>> {
         let missing: Vec<u8> =
             (0..self.count()).map(|index| u8::from(self.data.definitions[self.slot(index)] < level)).collect();
         missing.contains(&1).then_some(missing)
     }
 
-    /// Goes one list down: where each slot's elements end, and the elements as slots.
+    /// Goes one list down. Returns where each slot's elements end; the elements become the slots.
     fn descend(&mut self, inside: Levels) -> Vec<u64> {
         let (mut ends, mut slots) = (Vec::with_capacity(self.count()), Vec::new());
         for index in 0..self.count() {
@@ -100,7 +100,7 @@ impl Part {
     }
 }
 
-/// The entries that begin a row; none if the first entry doesn't.
+/// Returns the entries that begin a row, or none if the first entry doesn't.
 fn starts(repetitions: &[u8]) -> Vec<u32> {
     match repetitions.first() {
         Some(0) => (0..repetitions.len() as u32).filter(|entry| repetitions[*entry as usize] == 0).collect(),
@@ -108,7 +108,7 @@ fn starts(repetitions: &[u8]) -> Vec<u32> {
     }
 }
 
-/// A field's column from its leaves, in their order.
+/// Makes a field's column from its leaves, in their order.
 pub(super) fn column(field: &Field, above: Levels, parts: Vec<Part>) -> Read<Column<'static>> {
     let here = Levels { definition: above.definition + u8::from(field.optional), ..above };
     let rows = parts.first().ok_or(BROKEN)?.count();
@@ -154,7 +154,7 @@ fn descended(here: Levels, mut parts: Vec<Part>) -> Read<(Vec<u64>, Vec<Part>, L
     Ok((ends, parts, inside))
 }
 
-/// What all say.
+/// Returns the value that all agree about.
 fn agreed<T: PartialEq>(mut told: impl Iterator<Item = T>) -> Read<T> {
     let first = told.next().ok_or(BROKEN)?;
     told.all(|other| other == first).then_some(first).ok_or(BROKEN)
@@ -177,7 +177,7 @@ fn leaf_column(part: Part, leaf: Leaf, here: Levels, nulls: Option<Vec<u8>>) -> 
     Ok(Column { rows, nulls, values: meant(values, leaf).ok_or(NotParsedReason::Value)? })
 }
 
-/// Values at the places where there are some, zeros elsewhere.
+/// Puts values into the rows that have one, and zeros into the others.
 fn spread(values: LeafValues, present: &[u8]) -> Read<LeafValues> {
     if values.len() != present.iter().filter(|present| **present == 1).count() {
         return Err(BROKEN);
@@ -207,7 +207,7 @@ fn spread_fixed(data: &[u8], width: usize, present: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Physical values as what they stand for.
+/// Converts physical values to the values that they stand for.
 fn meant(values: LeafValues, leaf: Leaf) -> Option<Values<'static>> {
     use super::schema::Physical::{Double, FixedBytes, Float};
     Some(match (values, leaf.meaning) {
@@ -236,7 +236,7 @@ fn meant(values: LeafValues, leaf: Leaf) -> Option<Values<'static>> {
     })
 }
 
-/// Integers of 8 or 16 bits are stored in 32; all of them have to be such.
+/// Narrows integers of 8 or 16 bits, which are stored in 32, and checks that all of them fit.
 fn narrowed(data: Vec<u8>, width: usize, wanted: usize, signed: bool) -> Option<Vec<u8>> {
     if width == wanted {
         return Some(data);

@@ -1,4 +1,4 @@
-//! The encodings of values within a data page.
+//! Decodes the encodings of values within a data page.
 
 use super::hybrid;
 use super::schema::Physical;
@@ -23,7 +23,7 @@ pub(super) fn plain(input: &mut Input<'_>, count: usize, values: &mut LeafValues
     Some(())
 }
 
-/// Booleans as runs, behind their length in bytes.
+/// Reads booleans as runs, after their length in bytes.
 pub(super) fn run_booleans(input: &mut Input<'_>, count: usize, values: &mut LeafValues) -> Option<()> {
     let LeafValues::Bools(data) = values else { return None };
     let bytes = input.u32()? as usize;
@@ -57,7 +57,8 @@ pub(super) fn delta_lengths(input: &mut Input<'_>, count: usize, values: &mut Le
     Some(())
 }
 
-/// Each string begins with so many bytes of the one before. `room_bytes` bounds what such repetition grows to.
+/// Reads strings that begin with a number of bytes of the string before. `room_bytes` limits the growth by
+/// such repetition.
 pub(super) fn delta_strings(
     input: &mut Input<'_>,
     count: usize,
@@ -82,7 +83,7 @@ pub(super) fn delta_strings(
     Some(())
 }
 
-/// First bytes of all values, then second bytes, and so on.
+/// Reads values of which the first bytes come first, then the second bytes, and so on.
 pub(super) fn split_bytes(input: &mut Input<'_>, count: usize, values: &mut LeafValues) -> Option<()> {
     let LeafValues::Fixed { width, data } = values else { return None };
     let streams = input.take(count.checked_mul(*width)?)?;
@@ -95,7 +96,7 @@ pub(super) fn split_bytes(input: &mut Input<'_>, count: usize, values: &mut Leaf
 
 const MAX_BLOCK: u64 = 1 << 16;
 
-/// Numbers as differences, bit-packed in small blocks; exactly `count` of them.
+/// Reads exactly `count` numbers as differences, bit-packed in small blocks.
 fn deltas(input: &mut Input<'_>, count: usize) -> Option<Vec<i64>> {
     let block = input.varint()?;
     let parts = input.varint()?;

@@ -1,4 +1,4 @@
-//! A file's metadata: its schema, and where the chunks of each column lie.
+//! The metadata of a file: its schema, and the places of each column's chunks.
 
 use super::thrift::{FieldHead, Reader};
 
@@ -6,7 +6,7 @@ pub(super) struct Footer {
     pub(super) schema: Vec<SchemaElement>,
     pub(super) rows: i64,
     pub(super) row_groups: Vec<RowGroup>,
-    /// Keys of the writer's own remarks.
+    /// Keys of the writer's own metadata.
     pub(super) remarks: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct SchemaElement {
     pub(super) logical: Option<Logical>,
 }
 
-/// The logical types that decide something here.
+/// The logical types that matter here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Logical {
     String,
@@ -35,7 +35,7 @@ pub(super) enum Logical {
         precision: i32,
     },
     Date,
-    /// `10^power` ticks a second.
+    /// A time of day, `10^power` ticks a second.
     Time {
         power: u32,
     },
@@ -48,7 +48,7 @@ pub(super) enum Logical {
         signed: bool,
     },
     Uuid,
-    /// Anything else: what ClickHouse makes of it is not looked into here.
+    /// Any other type: its meaning for ClickHouse is not examined here.
     Other,
 }
 
@@ -67,10 +67,10 @@ pub(super) struct Chunk {
     pub(super) compressed_bytes: i64,
     pub(super) data_offset: i64,
     pub(super) dictionary_offset: Option<i64>,
-    /// Where the places of its data pages are listed.
+    /// Offset of the list of its data pages' places.
     pub(super) index_offset: Option<i64>,
     pub(super) index_bytes: Option<i32>,
-    /// Encrypted, or in another file.
+    /// Says whether the chunk is encrypted, or in another file.
     is_elsewhere: bool,
 }
 
@@ -116,7 +116,7 @@ fn schema_element(reader: &mut Reader<'_>) -> Option<SchemaElement> {
     Some(element)
 }
 
-/// A union: a struct with one field.
+/// Reads a union: a struct with one field.
 fn logical(reader: &mut Reader<'_>, field: FieldHead) -> Option<Logical> {
     reader.is_struct(field)?;
     let mut logical = Logical::Other;
@@ -267,11 +267,11 @@ fn remark(reader: &mut Reader<'_>) -> Option<String> {
     Some(key)
 }
 
-/// Where a data page lies, and which row it begins with.
+/// The place of a data page, and the row that it begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PagePlace {
     pub(super) offset: i64,
-    /// With its header.
+    /// Bytes of the page, with its header.
     pub(super) bytes: i64,
     pub(super) first_row: i64,
 }

@@ -1,8 +1,9 @@
-//! Small numbers as runs and bit-packed groups: levels, positions in a dictionary, booleans.
+//! Reads small numbers as runs and bit-packed groups: levels, positions in a dictionary, booleans.
 
 use crate::input::Input;
 
-/// The next `count` numbers of `bit_width` bits; memory is taken for as many as there are, not for as many as are claimed.
+/// Reads the next `count` numbers of `bit_width` bits. Memory is taken for the numbers that are there, not
+/// for as many as are claimed.
 pub(super) fn read(input: &mut Input<'_>, bit_width: u32, count: usize) -> Option<Vec<u32>> {
     if bit_width > 32 {
         return None;

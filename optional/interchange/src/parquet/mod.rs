@@ -1,8 +1,8 @@
-//! Parquet.
+//! The format Parquet.
 //!
-//! A file ends in its metadata: the schema, and for each row group and column where the pages lie. Only the table's columns
-//! are read. Pages give levels and values (`pages`, `encoding`, `hybrid`), levels are turned into NULLs and lists
-//! (`assemble`).
+//! A file ends in its metadata: the schema, and the places of the pages for each row group and column. Only
+//! the table's columns are read. Pages give levels and values (`pages`, `encoding`, `hybrid`); levels are
+//! turned into NULLs and lists (`assemble`).
 
 mod assemble;
 mod encoding;

@@ -1,4 +1,4 @@
-//! The pages of a chunk: a dictionary perhaps, then levels and values.
+//! Reads the pages of a chunk: a dictionary perhaps, then levels and values.
 
 use std::borrow::Cow;
 
@@ -16,12 +16,12 @@ use crate::budget::Budget;
 use crate::decompress::{decompress_to, Codec};
 use crate::input::Input;
 
-/// What a chunk holds: a level per entry, a value per entry that has one.
+/// The contents of a chunk: a level for each entry, and a value for each entry that has one.
 pub(super) struct LeafData {
     pub(super) entries: usize,
-    /// Empty if all entries have a value.
+    /// Definition levels. Empty: all entries have a value.
     pub(super) definitions: Vec<u8>,
-    /// Empty if there are no lists.
+    /// Repetition levels. Empty: there are no lists.
     pub(super) repetitions: Vec<u8>,
     pub(super) values: LeafValues,
 }
@@ -41,9 +41,9 @@ struct PageHeader {
     checksum: Option<i32>,
     values: usize,
     encoding: i32,
-    /// Of the levels, in pages of the first version.
+    /// The encodings of levels, in pages of the first version.
     level_encodings: Vec<i32>,
-    /// Of pages of the second version.
+    /// Bytes of the definition levels, in pages of the second version.
     definition_bytes: usize,
     repetition_bytes: usize,
     is_compressed: bool,
@@ -103,7 +103,7 @@ pub(super) fn read_chunk(
     }
 }
 
-/// ClickHouse goes by the list of pages, if there is one: it has to name those that are there.
+/// Says whether the list of pages, if there is one, names those that are there: ClickHouse relies on it.
 fn index_agrees(file: &[u8], chunk: &Chunk, places: &[PagePlace]) -> bool {
     let (offset, bytes) = match (chunk.index_offset, chunk.index_bytes) {
         (None, None) => return true,
@@ -139,7 +139,7 @@ struct Pages<'a, 'b> {
 }
 
 impl<'a> Pages<'a, '_> {
-    /// Rows that have begun so far.
+    /// Returns how many rows have begun so far.
     fn rows(&self) -> i64 {
         let rows = match self.levels.repetition {
             0 => self.data.entries,
@@ -148,7 +148,7 @@ impl<'a> Pages<'a, '_> {
         rows as i64
     }
 
-    /// Returns whether it was a page of data.
+    /// Reads a page. Returns whether it was a page of data.
     fn page(&mut self, wanted: usize) -> Read<bool> {
         let header_bytes = strict::sound(self.rest, strict::PAGE_HEADER).ok_or(BROKEN)?;
         let header = PageHeader::read(&mut Reader::new(header_bytes)).ok_or(BROKEN)?;
@@ -228,7 +228,7 @@ impl<'a> Pages<'a, '_> {
         }
     }
 
-    /// Returns how many of the page's entries have a value.
+    /// Adds levels. Returns how many of the page's entries have a value.
     fn add_levels(&mut self, repetitions: &[u8], definitions: &[u8], count: usize) -> Read<usize> {
         let read = |bytes: &[u8], highest: u8| {
             let numbers = hybrid::read(&mut Input::new(bytes), 8 - highest.leading_zeros(), count)?;
@@ -285,7 +285,7 @@ impl<'a> Pages<'a, '_> {
     }
 }
 
-/// What one page of strings that repeat each other may become.
+/// The most bytes that one page of strings which repeat each other may become.
 const MAX_DELTA_STRINGS_BYTES: usize = 64 << 20;
 
 impl PageHeader {

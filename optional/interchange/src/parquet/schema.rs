@@ -1,4 +1,4 @@
-//! A file's schema as a tree: what a column is made of, and at which levels its values are there.
+//! A file's schema as a tree: the parts of each column, and the levels at which its values are there.
 
 use super::footer::{Logical, SchemaElement};
 
@@ -11,7 +11,7 @@ pub(super) struct Field {
 }
 
 pub(super) enum Kind {
-    /// Leaves are numbered in the order of their chunks.
+    /// A leaf. Leaves are numbered in the order of their chunks.
     Leaf {
         index: usize,
         leaf: Leaf,
@@ -41,11 +41,11 @@ pub(super) enum Physical {
     FixedBytes(usize),
 }
 
-/// What the physical values stand for.
+/// The meaning of the physical values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Meaning {
     Plain,
-    /// An integer of another width than it is stored in.
+    /// An integer of another width than that of its storage.
     Int {
         width: usize,
         signed: bool,
@@ -65,7 +65,7 @@ pub(super) enum Meaning {
 }
 
 impl Physical {
-    /// Of values that all have the same; 1 for others.
+    /// Returns the width of values that all have the same; 1 for others.
     pub(super) fn width(self) -> i32 {
         match self {
             Physical::FixedBytes(width) => width as i32,
@@ -87,8 +87,8 @@ impl Physical {
     }
 }
 
-/// The columns of a schema; nothing if one of them is of a kind that is not read here. `for_sql`: what a DuckDB writes is
-/// read, too, which ClickHouse may read as something else.
+/// Returns the columns of a schema, or `None` where one is of a kind that is not read here. `for_sql` says
+/// that types which DuckDB writes are read too, though ClickHouse may read them as other types.
 pub(super) fn fields(elements: &[SchemaElement], for_sql: bool) -> Option<Vec<Field>> {
     let (root, rest) = elements.split_first()?;
     let mut walk = Walk { rest, leaves: 0, for_sql };
@@ -156,7 +156,7 @@ impl<'e> Walk<'e> {
         }
     }
 
-    /// The repeated group within a list or map.
+    /// Returns the repeated group within a list or map.
     fn repeated(&mut self, outer: &SchemaElement, children: i32) -> Option<&'e SchemaElement> {
         let repeated = self.next()?;
         let is_group = repeated.physical.is_none() && repeated.children == children && repeated.logical.is_none();

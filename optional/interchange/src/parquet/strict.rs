@@ -1,6 +1,7 @@
-//! ClickHouse decodes all of a metadata struct, so what is broken in a field that nobody needs fails there too. This walks
-//! a struct against what Parquet defines: a field that is of another type or missing makes it unsound. Fields of
-//! tomorrow's Parquet are skipped, as Thrift has it, but for members of a union, which say what something means.
+//! Checks metadata as strictly as ClickHouse, which decodes all of a metadata struct, so that a broken field
+//! fails there even if it is not needed. A struct is compared with Parquet's definition: a field that has
+//! another type or is missing makes it invalid. Fields of later versions of Parquet are skipped, as Thrift
+//! does, except for members of a union, which decide about meaning.
 
 use crate::input::Input;
 
@@ -22,7 +23,7 @@ enum Kind {
     Bytes,
     List(&'static Kind),
     Struct(Struct),
-    /// A struct of exactly one of its fields.
+    /// A struct with exactly one of these fields.
     Union(Struct),
 }
 
@@ -140,7 +141,7 @@ pub(super) const FILE: Struct = &[
     may(7, List(&Union(&[may(1, EMPTY), may(2, EMPTY)]))),
 ];
 
-/// Walks a struct and returns the bytes that it takes.
+/// Checks a struct and returns the bytes that it takes.
 pub(super) fn sound(bytes: &[u8], of: Struct) -> Option<&[u8]> {
     let mut input = Input::new(bytes);
     walk(&mut input, of, false)?;
@@ -218,10 +219,10 @@ fn list_head(input: &mut Input<'_>) -> Option<(u64, u8)> {
     Some((count, head & 0x0F))
 }
 
-/// Structs, lists and maps in each other that are followed in a field that nobody knows.
+/// The deepest nesting of structs, lists and maps in an unknown field.
 const MAX_SKIPPED_DEPTH: u32 = 16;
 
-/// Passes over the value of a field, by Thrift's own types.
+/// Skips the value of a field, by Thrift's own types.
 fn skip(input: &mut Input<'_>, code: u8, depth: u32) -> Option<()> {
     match code {
         1 | 2 => {}
@@ -264,7 +265,7 @@ fn skip(input: &mut Input<'_>, code: u8, depth: u32) -> Option<()> {
     Some(())
 }
 
-/// In a list or map a boolean has a byte of its own.
+/// Skips an element of a list or map, where a boolean has a byte of its own.
 fn skip_element(input: &mut Input<'_>, code: u8, depth: u32) -> Option<()> {
     match code {
         1 | 2 => drop(input.byte()?),
@@ -278,7 +279,7 @@ mod tests {
     use super::{sound, Struct, EMPTY, I32};
 
     const KNOWN: Struct = &[super::must(1, I32), super::may(9, EMPTY)];
-    /// 1: an i32, then as field 2 a value of the type, then the end.
+    /// Makes a struct: field 1 is an i32, field 2 a value of the type, then comes the end.
     fn with_field(code: u8, value: &[u8]) -> Vec<u8> {
         [&[0x15, 2, 0x10 | code], value, &[0]].concat()
     }

@@ -1,9 +1,9 @@
-//! Thrift's compact protocol, as much as Parquet's metadata needs. Structs are walked field by field; fields that nobody
-//! asks for are skipped, whatever is in them.
+//! Thrift's compact protocol, as far as Parquet's metadata needs it. Structs are read field by field; fields
+//! that the caller does not know are skipped, whatever is in them.
 
 use crate::input::Input;
 
-/// Nothing in Parquet's metadata is nested deeper.
+/// The deepest nesting that is read; Parquet's metadata has no deeper one.
 const MAX_DEPTH: usize = 24;
 
 const BOOL_TRUE: u8 = 1;
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         Reader { input: Input::new(bytes) }
     }
 
-    /// Walks a struct. `read` takes the fields that it knows and returns whether it did.
+    /// Reads a struct. `read` takes the fields that it knows, and returns whether it did.
     pub(super) fn structure(&mut self, mut read: impl FnMut(&mut Self, FieldHead) -> Option<bool>) -> Option<()> {
         let mut id = 0i16;
         loop {
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer of 16, 32 or 64 bits.
+    /// Reads an integer of 16, 32 or 64 bits.
     pub(super) fn int(&mut self, field: FieldHead) -> Option<i64> {
         (4..=6).contains(&field.kind).then_some(())?;
         self.input.zigzag()
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         (field.kind == 12).then_some(())
     }
 
-    /// A list of structs.
+    /// Reads a list of structs.
     pub(super) fn structs<T>(
         &mut self,
         field: FieldHead,
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Within a list a boolean takes a byte.
+    /// Skips an element of a list, where a boolean takes a byte.
     fn skip_element(&mut self, kind: u8, depth: usize) -> Option<()> {
         match kind {
             BOOL_TRUE | BOOL_FALSE => self.input.byte().map(drop),

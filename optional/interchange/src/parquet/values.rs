@@ -1,4 +1,4 @@
-//! Values of one column as its pages have them, NULLs left out.
+//! Values of one column as its pages have them, without NULLs.
 
 use windrow_columns::NotParsedReason;
 
@@ -7,7 +7,7 @@ use crate::budget::Budget;
 
 #[derive(Clone, Debug)]
 pub(super) enum LeafValues {
-    /// One byte each.
+    /// Booleans of one byte each.
     Bools(Vec<u8>),
     Fixed {
         width: usize,

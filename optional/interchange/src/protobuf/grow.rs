@@ -1,4 +1,4 @@
-//! Messages, field by field, into columns as a table has them.
+//! Reads messages, field by field, into the table's columns.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::budget::Budget;
 use crate::input::Input;
 use crate::number_form::{Misfit, NumberForm};
 
-/// One field of the rows.
+/// A field of the rows, with the values read so far.
 #[derive(Clone)]
 pub(super) struct Growing {
     number: u32,
-    /// Of the table's column that it is, at the top.
+    /// The table's column that the field is, if it is a whole column.
     column: Option<usize>,
     kind: GrowingKind,
     rows: usize,
-    /// For a column that takes NULL, which a field that isn't there is.
+    /// NULL marks, for a column that accepts NULL: a field that is missing is NULL there.
     nulls: Option<Vec<u8>>,
-    /// In the message at hand.
+    /// Says whether the present message has had the field.
     seen: bool,
 }
 
@@ -32,7 +32,7 @@ enum GrowingKind {
         form: NumberForm,
         data: Vec<u8>,
     },
-    /// A number of the wire as its digits.
+    /// A number whose digits become a text.
     Digits {
         scalar: Scalar,
         texts: StringData,
@@ -66,7 +66,7 @@ enum GrowingKind {
         pair: Vec<Growing>,
     },
     Message(Vec<Growing>),
-    /// Messages of which fields are columns of the table: each is an Array there, all of the same lengths.
+    /// Messages whose fields are columns of the table: each is an Array there, all of the same lengths.
     Each {
         ends: Vec<u64>,
         fields: Vec<Growing>,
@@ -76,24 +76,24 @@ enum GrowingKind {
 #[derive(Clone)]
 struct EnumEntry {
     number: i32,
-    /// None if the column has no such name.
+    /// The value of the column's Enum. `None`: the column has no such name.
     value: Option<i16>,
 }
 
-/// What becomes of a text that a message hasn't.
+/// The result for a text that is missing in a message.
 #[derive(Clone, Copy, PartialEq)]
 enum Absent {
     Zero,
-    /// An empty text is none of the type's.
+    /// An error, since an empty text is none of the type's values.
     Refused,
 }
 
-/// What reading a message needs beside its fields.
+/// State of reading a message, besides its fields.
 pub(super) struct Reading {
     pub(super) budget: Budget,
     /// The column whose value can't be read.
     pub(super) failed: Option<usize>,
-    /// ClickHouse refuses it as well.
+    /// Says whether ClickHouse refuses the message too.
     pub(super) is_refused: bool,
 }
 
@@ -110,7 +110,7 @@ impl Reading {
         Reading { budget, failed: None, is_refused: false }
     }
 
-    /// `rest` begins with the number.
+    /// Returns the reason for a number that has no place. `rest` begins with the number.
     #[cold]
     fn misfit(&mut self, misfit: Misfit, wire: u64, rest: &[u8]) -> NotParsedReason {
         self.is_refused = match misfit {
@@ -138,7 +138,8 @@ impl Reading {
 }
 
 impl Growing {
-    /// Nothing if ClickHouse may read such a field into such a type in another way than its values suggest.
+    /// Makes the reader of a field. Returns `None` where ClickHouse may read such a field into such a type in
+    /// another way than its values suggest.
     pub(super) fn new(field: &Field, wanted: &DataType, rules: &Rules) -> Option<Self> {
         match (field.repeated, unwrapped(wanted)) {
             (true, DataType::Array(inner)) if !is_nullable(wanted) => {
@@ -151,12 +152,12 @@ impl Growing {
         }
     }
 
-    /// A message whose fields are columns of the table.
+    /// Makes the reader of a message whose fields are columns of the table.
     pub(super) fn path(number: u32, fields: Vec<Growing>) -> Self {
         Growing::of(number, GrowingKind::Message(fields), false)
     }
 
-    /// The same for a field that there can be many of.
+    /// Makes the reader of a repeated message whose fields are columns of the table.
     pub(super) fn each(number: u32, fields: Vec<Growing>) -> Self {
         Growing::of(number, GrowingKind::Each { ends: Vec::new(), fields }, false)
     }
@@ -228,7 +229,7 @@ impl Growing {
         self.push(wire, input, reading)
     }
 
-    /// Elements of a list may come one by one or packed.
+    /// Reads an element of a list. Elements may come one by one or packed.
     fn element(&mut self, wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
         let own_wire = match &self.kind {
             GrowingKind::Number { scalar, .. } | GrowingKind::Digits { scalar, .. } => wire_of(*scalar),
@@ -304,7 +305,7 @@ impl Growing {
         Ok(())
     }
 
-    /// The message at hand is over.
+    /// Ends the present message.
     #[inline]
     pub(super) fn end(&mut self, reading: &mut Reading) -> Read<()> {
         match &mut self.kind {
@@ -364,7 +365,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Notes where all strings end, in the order in which `truncate` looks for them.
+    /// Notes where all strings end, in the order in which `truncate` needs them.
     pub(super) fn note_strings(&self, ends: &mut Vec<StringsEnd>) {
         match &self.kind {
             GrowingKind::Strings(texts) | GrowingKind::Digits { texts, .. } | GrowingKind::EnumName { texts, .. } => {
@@ -378,7 +379,7 @@ impl Growing {
         }
     }
 
-    /// Drops all rows but the first ones, and what was begun of another.
+    /// Drops all rows but the first ones, and the begun part of another row.
     pub(super) fn truncate(&mut self, rows: usize, noted: &mut std::slice::Iter<'_, StringsEnd>) {
         self.seen = false;
         self.rows = self.rows.min(rows);
@@ -406,7 +407,7 @@ impl Growing {
         }
     }
 
-    /// Where a list's rows end.
+    /// Returns where the rows of a list end.
     pub(super) fn list_ends(&self, column: usize) -> Option<&[u64]> {
         match &self.kind {
             GrowingKind::List { ends, .. } if self.column == Some(column) => Some(ends),
@@ -446,7 +447,7 @@ impl Growing {
         values + self.nulls.as_ref().map_or(0, Vec::len)
     }
 
-    /// Hands out the columns of the table with their positions, and goes on without rows.
+    /// Returns the table's columns with their positions, and goes on without rows.
     pub(super) fn take_columns(&mut self, columns: &mut Vec<(usize, ColumnData)>) {
         match (self.column, &mut self.kind) {
             (Some(column), _) => columns.push((column, self.take())),
@@ -496,7 +497,7 @@ impl Growing {
     }
 }
 
-/// A whole message; the fields that it has not are ended as well.
+/// Reads a whole message. Fields that it lacks are ended as well.
 #[inline]
 pub(super) fn message(fields: &mut [Growing], input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
     // Fields mostly come in the order of their numbers, which is mostly that of the columns.
@@ -539,7 +540,7 @@ fn skip(wire: u64, input: &mut Input<'_>, reading: &mut Reading) -> Read<()> {
     }
 }
 
-/// Whether a value has no end.
+/// Says whether a value is cut off.
 fn is_cut(wire: u64, rest: &[u8]) -> bool {
     match wire {
         VARINT => rest.len() < 10 && rest.iter().all(|byte| byte & 0x80 != 0),
@@ -585,7 +586,8 @@ fn text(wanted: &DataType, rules: &Rules) -> Option<GrowingKind> {
     })
 }
 
-/// A named tuple's elements, in its order. ClickHouse takes other sets of fields as well, with defaults for those that the schema hasn't.
+/// Returns the readers of a named tuple's elements, in its order. ClickHouse accepts other sets of fields
+/// too, with defaults for fields that the schema lacks.
 fn elements(message: &Message, names: &[String], wanted: &[DataType], rules: &Rules) -> Option<Vec<Growing>> {
     if names.len() != message.fields.len() && !rules.every_pair {
         return None;
@@ -605,7 +607,7 @@ fn wire_of(scalar: Scalar) -> u64 {
     }
 }
 
-/// Its values are read like those of the type that is aggregated.
+/// Says whether the type is a SimpleAggregateFunction. Its values are read like those of the type that is aggregated.
 fn is_simple_aggregate_function(custom: &CustomType) -> bool {
     custom.name.starts_with("SimpleAggregateFunction(")
 }

@@ -1,8 +1,8 @@
-//! Protobuf messages. Of an insert's payload the insert itself carries the schema (`format_schema_source = 'string'`), since schemas in files
-//! are the server's; messages of a topic are read by a schema that was read before.
+//! Protobuf messages. An insert brings the schema for its payload itself (`format_schema_source = 'string'`),
+//! since schemas in files are on the server. Messages of a topic are read by a schema that was read before.
 //!
-//! A field that a message has not is its default, NULL where the column takes it; one that comes twice, or as another
-//! kind of value than its schema says, is left to ClickHouse.
+//! A field that a message lacks is its default, or NULL where the column accepts it. A field that comes
+//! twice, or with another kind of value than its schema says, is left to ClickHouse.
 
 mod grow;
 mod number;
@@ -17,16 +17,17 @@ use grow::{Growing, Reading};
 pub use rows::{ProtobufPlan, ProtobufRows, ProtobufSchema};
 use schema::Message;
 
-/// What is read into what.
+/// The rules about which fields are read into which types.
 pub(super) struct Rules {
-    /// No digit may be lost.
+    /// Says whether every digit has to be kept.
     exact: bool,
-    /// Also pairs of types that are seldom meant: texts as times, seconds as a DateTime64, numbers as digits.
+    /// Says whether pairs of types are read too that users seldom mean: texts as times, seconds as a
+    /// DateTime64, numbers as digits.
     every_pair: bool,
     settings: ReadSettings,
 }
 
-/// Messages, each behind its length.
+/// Reads messages, each after its length.
 pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |rows| {
         let mut input = Input::new(payload);
@@ -38,7 +39,7 @@ pub(crate) fn read_many(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotPa
     })
 }
 
-/// One message, without its length.
+/// Reads one message, without its length.
 pub(crate) fn read_single(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |rows| match payload.is_empty() {
         true => Err(NotParsedReason::Syntax),
@@ -79,8 +80,8 @@ fn read(
     }
 }
 
-/// A field for every column of the table. With others, or with DEFAULT expressions, ClickHouse's own rules decide what a
-/// field that is left out means.
+/// Returns the field of each column of the table. If there are other fields, or DEFAULT expressions,
+/// ClickHouse's own rules decide about a field that is left out.
 fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotParsedReason> {
     let schema = plan.settings().inline_schema().ok_or(NotParsedReason::Setting)?;
     let message = schema::message(schema.text, schema.message_name).ok_or(NotParsedReason::Setting)?;
@@ -102,7 +103,7 @@ fn fields(plan: &ReadPlan) -> Result<Vec<Growing>, NotParsedReason> {
     (0..plan.columns().len()).map(column).collect()
 }
 
-/// ClickHouse takes names for the same that differ in case, or in `.` and `_`.
+/// Says whether two names are the same for ClickHouse, which ignores case and takes `.` and `_` for the same.
 fn is_alike(a: &str, b: &str) -> bool {
     plain(a) == plain(b)
 }
@@ -111,7 +112,7 @@ fn plain(name: &str) -> String {
     name.replace('.', "_").to_ascii_lowercase()
 }
 
-/// Whether a column's name can't be taken for a field within another one, `a_b` for `b` in `a`.
+/// Says whether a column's name can't be taken for a field inside another one, `a_b` for `b` in `a`.
 fn is_clear(message: &Message, name: &str) -> bool {
     let begins = |field: &schema::Field| {
         let prefix = format!("{}_", field.name.to_ascii_lowercase());

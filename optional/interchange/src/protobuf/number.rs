@@ -1,4 +1,4 @@
-//! Numbers of the wire.
+//! Reads numbers of the wire.
 
 use windrow_columns::DataType;
 
@@ -7,7 +7,8 @@ use super::Rules;
 use crate::input::Input;
 use crate::number_form::{is_plain_integer, Misfit, NumberForm};
 
-/// Nothing if ClickHouse may read such a number into such a type in another way than its value suggests.
+/// Returns the form for a number. Returns `None` where ClickHouse may read such a number into such a type in
+/// another way than its value suggests.
 pub(super) fn number_form(scalar: Scalar, wanted: &DataType, rules: &Rules) -> Option<NumberForm> {
     let form = match scalar {
         Scalar::String | Scalar::Bytes => return None,
@@ -41,7 +42,7 @@ pub(super) fn push_number(
     }
 }
 
-/// A number that has the scalar's range.
+/// Reads a number in the scalar's range.
 #[inline]
 pub(super) fn read_integer(scalar: Scalar, input: &mut Input<'_>) -> Result<i128, Misfit> {
     let mut read = || {

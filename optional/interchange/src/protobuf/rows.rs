@@ -1,4 +1,5 @@
-//! Message after message of a topic into the same columns. A message is read whole or leaves nothing behind, and nothing is allocated for it.
+//! Reads one message of a topic after the other into the same columns. A message is read whole, or nothing of
+//! it stays. Nothing is allocated for a message.
 
 use std::sync::Arc;
 
@@ -11,17 +12,18 @@ use crate::budget::Budget;
 use crate::growing::element_of;
 use crate::input::Input;
 
-/// A message of a `.proto` file, as rows are read by it.
+/// A message of a `.proto` file, by which rows are read.
 #[derive(Clone, Debug)]
 pub struct ProtobufSchema {
     text: String,
-    /// Without the package.
+    /// Name of the message, without the package.
     name: String,
     message: Arc<Message>,
     is_whole: bool,
 }
 
-/// It goes no deeper than what is taken, so that a message within itself has an end.
+/// Collects the fields that are not taken. It goes no deeper than the taken ones, so that a message inside
+/// itself has an end.
 fn collect_left(message: &Message, before: &str, taken: &[(&str, &DataType)], left: &mut Vec<String>) {
     for field in &message.fields {
         let path = format!("{before}{}", field.name);
@@ -38,7 +40,7 @@ fn collect_left(message: &Message, before: &str, taken: &[(&str, &DataType)], le
     }
 }
 
-/// Of a message that is one column, by the names in the column's type.
+/// Collects the fields of a message that is one column, as far as the column's type has no name for them.
 fn collect_left_by(message: &Message, before: &str, data_type: &DataType, left: &mut Vec<String>) {
     match data_type.plain() {
         DataType::Array(inner) | DataType::Nullable(inner) => collect_left_by(message, before, inner, left),
@@ -65,7 +67,11 @@ fn collect_left_by(message: &Message, before: &str, data_type: &DataType, left: 
 }
 
 impl ProtobufSchema {
-    /// `name` is the message's, with the package or without; it may be left out if there is only one.
+    /// Parses a schema. `name` is that of the message, with the package or without; it may be left out if
+    /// there is only one.
+    ///
+    /// # Errors
+    /// Fails where the schema can't be parsed, has no such message, or has several and no name is given.
     pub fn parse(text: &str, name: Option<&str>) -> Result<Self, String> {
         let file = schema::file(text)?;
         let message = match name {
@@ -85,15 +91,15 @@ impl ProtobufSchema {
         Ok(ProtobufSchema { text: text.to_owned(), name: message.name.clone(), message, is_whole: file.is_whole })
     }
 
-    /// Fields that none of these columns takes, each with its type, with dots where they lie in others; one within another is only
-    /// named if a neighbour is taken.
+    /// Returns the fields that none of these columns takes, with dots where they lie in others. `taken` has
+    /// each column with its type. A field inside another one is named only if a neighbour is taken.
     pub fn fields_without(&self, taken: &[(&str, &DataType)]) -> Vec<String> {
         let mut left = Vec::new();
         collect_left(&self.message, "", taken, &mut left);
         left
     }
 
-    /// Whether it needs no other file.
+    /// Says whether the schema needs no other file.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -102,13 +108,14 @@ impl ProtobufSchema {
         &self.text
     }
 
-    /// The message's name without the package.
+    /// Returns the message's name without the package.
     pub fn message_name(&self) -> &str {
         &self.name
     }
 
-    /// The field that a column of this name takes: a path with dots, or, as ClickHouse has it, a name that differs only in case or has
-    /// `_` for the dots. Nothing if there is none, or more than one.
+    /// Returns the field that a column of this name takes: a path with dots, or, as in ClickHouse, a name
+    /// that differs only in case or has `_` for the dots. Returns `None` where there is none, or more than
+    /// one.
     pub fn field(&self, name: &str) -> Option<String> {
         if path(&self.message, name).is_some() {
             return Some(name.to_owned());
@@ -118,8 +125,8 @@ impl ProtobufSchema {
         alike.pop().filter(|_| alike.is_empty())
     }
 
-    /// The field that a field of this name would lie in, and its type, of which nothing is known here: it is imported, or has itself
-    /// inside.
+    /// Returns the field that a field of this name would lie in, and its type, if that type is not known
+    /// here: it is imported, or contains itself.
     pub fn unknown_around(&self, name: &str) -> Option<(String, String)> {
         let parts: Vec<&str> = name.split('.').collect();
         (1..parts.len()).find_map(|count| {
@@ -133,7 +140,7 @@ impl ProtobufSchema {
     }
 }
 
-/// How deep fields are looked for by names that are written in another way.
+/// The deepest level at which fields are searched by names that are written in another way.
 const MAX_PATH_DEPTH: usize = 16;
 
 fn collect_alike(message: &Message, prefix: &str, wanted: &str, depth: usize, found: &mut Vec<String>) {
@@ -156,7 +163,7 @@ fn collect_alike(message: &Message, prefix: &str, wanted: &str, depth: usize, fo
     }
 }
 
-/// The fields that lead to one, itself included.
+/// Returns the fields that lead to a field, with itself.
 fn path<'m>(message: &'m Message, name: &str) -> Option<Vec<&'m Field>> {
     let (mut fields, mut inside) = (Vec::new(), Some(message));
     for part in name.split('.') {
@@ -167,14 +174,19 @@ fn path<'m>(message: &'m Message, name: &str) -> Option<Vec<&'m Field>> {
     Some(fields)
 }
 
-/// Which field becomes which column, and how.
+/// The mapping of fields to columns, with the way of reading each.
 pub struct ProtobufPlan {
     fields: Vec<Growing>,
     has_lengths: bool,
 }
 
 impl ProtobufPlan {
-    /// The plan's columns are named by their fields' paths. `has_lengths`: many messages one after the other, each behind its length.
+    /// Makes the plan. The columns of `plan` are named by the paths of their fields. `has_lengths` says that
+    /// payloads are many messages, each after its length.
+    ///
+    /// # Errors
+    /// Fails where a column has no field, a field is wanted as a whole and in parts, or its type can't be
+    /// read into the column's.
     pub fn new(schema: &ProtobufSchema, plan: &ReadPlan, has_lengths: bool) -> Result<Self, String> {
         let rules = Rules { exact: plan.settings().is_exact(), every_pair: true, settings: plan.settings().clone() };
         let mut root = Tree::default();
@@ -190,7 +202,7 @@ impl ProtobufPlan {
     }
 }
 
-/// The fields that are wanted.
+/// The wanted fields of a message.
 #[derive(Default)]
 struct Tree<'m> {
     children: Vec<(&'m Field, Node<'m>)>,
@@ -221,8 +233,8 @@ impl<'m> Tree<'m> {
         }
     }
 
-    /// In the order of their numbers, in which messages have them. `depth`: in how many lists these fields lie, which are Arrays of the
-    /// columns.
+    /// Makes the readers of the fields, in the order of their numbers, in which messages have them. `depth`
+    /// is the number of lists that these fields lie in; they are Arrays of the columns.
     fn growing(mut self, columns: &[ColumnSpec], rules: &Rules, depth: usize) -> Result<Vec<Growing>, String> {
         self.children.sort_by_key(|(field, _)| field.number);
         let growing = self.children.into_iter().map(|(field, node)| match node {
@@ -248,7 +260,7 @@ impl<'m> Tree<'m> {
         growing.collect()
     }
 
-    /// Whether columns of all fields in it are Arrays inside of so many others.
+    /// Says whether the columns of all fields in it are Arrays inside `depth` others.
     fn all_arrays(&self, columns: &[ColumnSpec], depth: usize) -> bool {
         self.children.iter().all(|(_, node)| match node {
             Node::Column(column) => element_of(&columns[*column].data_type, depth + 1).is_some(),
@@ -257,22 +269,22 @@ impl<'m> Tree<'m> {
     }
 }
 
-/// The rows so far.
+/// The rows that were read so far.
 pub struct ProtobufRows<'p> {
     plan: &'p ReadPlan,
     has_lengths: bool,
     fields: Vec<Growing>,
     rows: usize,
-    /// Where the strings ended after so many rows.
+    /// Count of rows at which the ends of strings were noted.
     noted_rows: usize,
     noted: Vec<StringsEnd>,
 }
 
-/// Noting costs more than a short row, taking back walks these rows.
+/// Rows between two notes. Noting costs more than a short row, and taking back walks these rows.
 const ROWS_BETWEEN_NOTES: usize = 64;
 
 impl<'p> ProtobufRows<'p> {
-    /// `plan` is the one that the Protobuf plan was made with.
+    /// Makes an empty set of rows. `plan` is the one that the Protobuf plan was made with.
     pub fn new(protobuf: &ProtobufPlan, plan: &'p ReadPlan) -> Self {
         let mut rows = ProtobufRows {
             plan,
@@ -286,7 +298,10 @@ impl<'p> ProtobufRows<'p> {
         rows
     }
 
-    /// Reads all rows of a payload and tells how many they are. After an error it is as if there had been no such payload.
+    /// Reads all rows of a payload, and returns how many.
+    ///
+    /// # Errors
+    /// Fails where the payload is malformed, or a value does not fit its column. Then nothing of the payload stays.
     #[inline]
     pub fn read(&mut self, payload: &[u8]) -> Result<usize, SeriesError> {
         let before = self.rows;
@@ -333,7 +348,7 @@ impl<'p> ProtobufRows<'p> {
         Ok(())
     }
 
-    /// In the row that was read last.
+    /// Says whether lists of one Nested have the same length in the row that was read last.
     fn nested_lengths_agree(&self) -> bool {
         let length = |column: &usize| {
             let ends = self.fields.iter().find_map(|field| field.list_ends(*column))?;
@@ -351,7 +366,7 @@ impl<'p> ProtobufRows<'p> {
         self.fields.iter().map(Growing::bytes).sum()
     }
 
-    /// Hands out the rows that were read, with all columns of the plan.
+    /// Returns the rows that were read, with all columns of the plan.
     pub fn take(&mut self) -> Parsed {
         let rows = std::mem::take(&mut self.rows);
         let mut columns = Vec::with_capacity(self.plan.columns().len());

@@ -1,6 +1,6 @@
-//! A Protobuf schema, version 3 of the language. `protox-parse` reads its text; here names are looked up. What isn't in it plainly
-//! (extensions, version 2) is refused; of other files that it imports nothing is known, so that fields of their types can't be read,
-//! only passed over.
+//! A Protobuf schema, version 3 of the language. `protox-parse` reads its text; names are looked up here.
+//! Things that are not plain (extensions, version 2) are refused. Files that it imports are not known, so
+//! fields of their types can't be read, only skipped.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
 const MAX_DEPTH: usize = 16;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// What a schema's text has at its top.
+/// The declarations at the top of a schema's text.
 #[derive(Debug, Default)]
 pub(super) struct File {
     package: String,
     messages: Vec<Arc<Message>>,
-    /// It imports nothing, and all types are known.
+    /// Says whether the schema imports nothing, and all its types are known.
     pub(super) is_whole: bool,
 }
 
@@ -39,9 +39,9 @@ pub(super) enum Kind {
     Scalar(Scalar),
     Enum(Arc<Enumeration>),
     Message(Arc<Message>),
-    /// Of pairs: messages of a scalar `key` and a `value`.
+    /// A map: a message of a scalar `key` and a `value` for each pair.
     Map(Arc<Message>),
-    /// Of a type that isn't known here, or that has itself inside.
+    /// A type that isn't known here, or that contains itself.
     Unknown(String),
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Scalar {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Enumeration {
     name: String,
-    /// The first is the default.
+    /// The values; the first is the default.
     pub(super) values: Vec<EnumValue>,
 }
 
@@ -77,7 +77,8 @@ pub(super) struct EnumValue {
     pub(super) number: i32,
 }
 
-/// The message of this name at the top of a schema that needs no other file: with another one, ClickHouse has a word in it.
+/// Returns the message of this name at the top of a schema that needs no other file. With other files,
+/// ClickHouse has to decide.
 pub(super) fn message(text: &str, name: &str) -> Option<Arc<Message>> {
     file(text).ok().filter(|file| file.is_whole)?.messages.into_iter().find(|message| message.name == name)
 }
@@ -109,7 +110,7 @@ pub(super) fn file(text: &str) -> Result<File, String> {
 }
 
 impl File {
-    /// By its name, with the package or without.
+    /// Finds a message by its name, with the package or without.
     pub(super) fn message(&self, name: &str) -> Option<Arc<Message>> {
         let plain = name.strip_prefix(self.package.as_str()).and_then(|rest| rest.strip_prefix('.'));
         let by_name = |name: &str| self.messages.iter().find(|message| message.name == name);
@@ -129,7 +130,7 @@ impl File {
 }
 
 impl Field {
-    /// The message that it has, or that each element of it is.
+    /// Returns the message of the field, or of its elements.
     pub(super) fn inside(&self) -> Option<&Message> {
         match &self.kind {
             Kind::Message(inner) | Kind::Map(inner) => Some(inner),
@@ -137,12 +138,12 @@ impl Field {
         }
     }
 
-    /// Whether there can be many of it.
+    /// Says whether the field can have many values.
     pub(super) fn is_many(&self) -> bool {
         self.repeated || matches!(self.kind, Kind::Map(_))
     }
 
-    /// As it is written in the schema.
+    /// Returns the type as it is written in the schema.
     pub(super) fn type_name(&self) -> String {
         let name = match &self.kind {
             Kind::Scalar(scalar) => format!("{scalar:?}").to_lowercase(),
@@ -158,7 +159,7 @@ impl Field {
     }
 }
 
-/// The types of a file, before names are looked up. Those within others are named `Outer.Inner`.
+/// The types of a file, before names are looked up. Types inside others are named `Outer.Inner`.
 #[derive(Default)]
 struct Declared<'d> {
     messages: HashMap<String, &'d DescriptorProto>,
@@ -229,12 +230,12 @@ fn within(outer: &str, name: &str) -> String {
     }
 }
 
-/// What a map's pairs are, in the form that the parser gives it.
+/// Says whether a message is a map's pair, in the form that the parser gives it.
 fn is_map_entry(message: &DescriptorProto) -> bool {
     message.options.as_ref().is_some_and(|options| options.map_entry())
 }
 
-/// Nothing if its type is declared somewhere.
+/// Returns the scalar type of a field, or `None` where its type is declared somewhere.
 fn scalar(field: &FieldDescriptorProto) -> Option<Scalar> {
     Some(match Type::try_from(field.r#type?).ok()? {
         Type::Int32 => Scalar::Int32,
@@ -260,14 +261,14 @@ struct Resolver<'d> {
     declared: &'d Declared<'d>,
     package: &'d str,
     known: HashMap<String, Arc<Message>>,
-    /// Messages that are being looked at, which have no end yet.
+    /// Messages that are being resolved, and are not complete yet.
     open: Vec<String>,
-    /// Some type is declared nowhere.
+    /// Says whether some type is declared nowhere.
     misses: bool,
 }
 
 impl Resolver<'_> {
-    /// One that was declared.
+    /// Resolves a message that was declared.
     fn message(&mut self, full_name: &str) -> Arc<Message> {
         if let Some(known) = self.known.get(full_name) {
             return known.clone();
@@ -318,7 +319,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Looked for from the inside out.
+    /// Finds the full name of a type, from the inner scope to the outer ones.
     fn full_name(&self, name: &str, scope: &str) -> Option<String> {
         let plain = name.strip_prefix('.').unwrap_or(name);
         if plain == name {

@@ -1,4 +1,4 @@
-//! Bytes that are cut off, changed or followed by others.
+//! Tests with bytes that are cut off, changed or followed by others.
 
 use windrow_columns::{decode_native, NativeLimits};
 

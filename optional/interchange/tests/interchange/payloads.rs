@@ -1,4 +1,4 @@
-//! Whole files: each holds the same rows, in another format, codec, encoding or layout.
+//! Tests with whole files: each has the same rows, in another format, codec, encoding or layout.
 
 use crate::support::{expected_native, format, payloads, read, table};
 

@@ -1,4 +1,4 @@
-//! Messages of a schema that the insert carries.
+//! Tests with messages of a schema that the insert brings.
 
 use windrow_columns::{NotParsedReason, ReadPlan};
 

@@ -1,4 +1,4 @@
-//! Which columns a file fills, and what NULL becomes: as tried on ClickHouse.
+//! Tests of the columns that a file fills, and of NULL, with results as ClickHouse gave them.
 
 use windrow_columns::{DefaultKind, NotParsedReason};
 

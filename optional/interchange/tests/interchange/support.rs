@@ -29,7 +29,7 @@ pub fn format(name: &str) -> &'static Format {
     windrow_interchange::format(name).expect("the format is read here")
 }
 
-/// Every file but the expected rows.
+/// Returns every file but the expected rows.
 pub fn payloads() -> Vec<Payload> {
     let files = fs::read_dir(folder()).expect("the payloads are in the tree");
     let mut payloads: Vec<Payload> = files
@@ -54,7 +54,7 @@ pub fn payload(name: &str) -> Payload {
     payloads().into_iter().find(|payload| payload.name == name).expect("the payload is in the tree")
 }
 
-/// What ClickHouse stored, as its own Native output.
+/// Returns the rows that ClickHouse stored, as its own Native output.
 pub fn expected_native() -> Vec<u8> {
     fs::read(folder().join("rows.native")).expect("the rows are in the tree")
 }

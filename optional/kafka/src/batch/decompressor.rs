@@ -1,4 +1,4 @@
-//! Decompresses batches, with memory and state that are used again for the next one.
+//! The decompression of batches, with memory and state that are used again for the next one.
 
 use std::fmt;
 
@@ -14,10 +14,11 @@ use crate::batch::record_batch::RecordBatch;
 use crate::batch::records::Records;
 use crate::batch::snappy;
 
-/// Every level of zstd stays within it.
+/// The largest window that is accepted, as a power of two. Every level of zstd stays within it.
 const ZSTD_MAX_WINDOW_LOG: u32 = 27;
 
-/// Keeps what decompressing needs, so that the next batch costs no allocation. One for each thread that decodes.
+/// The memory and state that decompressing needs, kept so that the next batch costs no allocation. There is
+/// one for each thread that decodes.
 pub struct Decompressor {
     output: Output,
     inflater: Option<Inflater>,
@@ -31,12 +32,16 @@ impl fmt::Debug for Decompressor {
 }
 
 impl Decompressor {
-    /// A batch may have `max_bytes` when it is decompressed.
+    /// Makes a decompressor for batches of at most `max_bytes`, counted after decompression.
     pub fn new(max_bytes: usize) -> Self {
         Self { output: Output::new(max_bytes), inflater: None, zstd: None }
     }
 
-    /// The records of a batch. They lie here until the next call, or, uncompressed, in the batch.
+    /// Returns the records of a batch. They stay in this decompressor's memory until the next call, or in the
+    /// batch if it is not compressed.
+    ///
+    /// # Errors
+    /// Fails where the body can't be decompressed, or would be larger than `max_bytes`.
     pub fn records<'r>(&'r mut self, batch: &'r RecordBatch) -> Result<Records<'r>, BatchError> {
         let offset = batch.base_offset;
         self.output.clear();

@@ -1,19 +1,19 @@
-//! What can be wrong with a record batch.
+//! Errors of a record batch.
 
 use std::fmt;
 
-/// The offset is that of the batch's first record.
+/// The cause why a batch can't be read. `offset` is that of the batch's first record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BatchError {
-    /// It does not match its checksum.
+    /// The batch does not match its checksum.
     Checksum { offset: i64 },
-    /// It doesn't say what a batch has to.
+    /// The batch breaks the format, in the way that `what` says.
     Corrupt { offset: i64, what: String },
-    /// Of an older format.
+    /// The batch is of an older format.
     Magic { offset: i64, magic: i8 },
-    /// A compression that isn't known here.
+    /// The batch has a compression that is not known here.
     Compression { offset: i64, id: u8 },
-    /// Decompressed it would be larger than the limit.
+    /// The batch would be larger than the limit when decompressed.
     TooLarge { offset: i64, max_bytes: usize },
 }
 

@@ -1,5 +1,5 @@
-//! Batches as Kafka 4.1 has sent them, written by its own producer and by librdkafka in every compression, and what remains visible of
-//! transactions; then the same bytes cut off and changed.
+//! Tests on batches as Kafka 4.1 has sent them: written by its own producer and by librdkafka in every
+//! compression, and the visible part of transactions. Then come the same bytes, cut off and changed.
 
 use bytes::Bytes;
 
@@ -34,7 +34,7 @@ impl From<Record<'_>> for Owned {
     }
 }
 
-/// What the producers were told to write.
+/// Returns the record that the producers were told to write at this index.
 fn expected(index: i64) -> Owned {
     let text = format!("value {index} ").repeat(index as usize % 4 + 1).into_bytes();
     let value = match index {
@@ -117,7 +117,7 @@ fn only_committed_transactions_are_visible() {
     assert_eq!(behind, 2);
 }
 
-/// A batch that is cut off is left out, as brokers cut the last one.
+/// Checks that a batch that is cut off is left out: brokers cut the last one.
 #[test]
 fn cut_answers_give_the_whole_batches_before() {
     let records = fetched("fetch_v11_uncommitted").records;
@@ -146,7 +146,7 @@ fn a_changed_byte_is_noticed() {
     }
 }
 
-/// With a checksum that fits, so that what lies behind it is reached.
+/// Changes bytes and corrects the checksum, so that the code behind the check is reached.
 #[test]
 fn hostile_batches_do_no_harm() {
     let mut random = fastrand::Rng::with_seed(SEED);
@@ -208,7 +208,7 @@ fn what_is_not_spoken_is_named() {
     assert!(matches!(changed(26, 38), BatchError::Corrupt { .. }));
 }
 
-/// Size and checksum as the first batch's bytes ask for.
+/// Sets size and checksum so that they fit the first batch's bytes.
 fn seal(bytes: &mut [u8]) {
     let size = (bytes.len() - 12) as u32;
     bytes[8..12].copy_from_slice(&size.to_be_bytes());

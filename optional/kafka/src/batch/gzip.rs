@@ -1,5 +1,7 @@
-//! gzip: members of a head, a deflated stream and a trailer. The state of inflating is the same for all batches, since making it costs more
-//! than a small batch does. The format's checksums are not looked at: the batch has one of its own, over everything.
+//! The gzip format: members of a head, a deflated stream and a trailer.
+//!
+//! The inflating state is the same for all batches, since making it costs more than a small batch does. The
+//! format's checksums are not verified: the batch has a checksum of its own, over everything.
 
 use flate2::{Decompress as Inflater, FlushDecompress, Status};
 
@@ -7,9 +9,9 @@ use crate::batch::output::{Failure, Output};
 
 const MAGIC: [u8; 2] = [0x1F, 0x8B];
 const DEFLATE: u8 = 8;
-/// Magic, method, flags, time (4), extra flags, system.
+/// Bytes of magic number, method, flags, time (4), extra flags and system.
 const HEAD_BYTES: usize = 10;
-/// CRC-32 and size.
+/// Bytes of CRC-32 and size.
 const TRAILER_BYTES: usize = 8;
 
 const HEAD_CHECKSUM: u8 = 0b0000_0010;
@@ -18,7 +20,7 @@ const NAME: u8 = 0b0000_1000;
 const COMMENT: u8 = 0b0001_0000;
 const RESERVED: u8 = 0b1110_0000;
 
-/// Members may follow each other.
+/// Decompresses all members of the input, which may follow each other.
 pub(crate) fn decompress(input: &[u8], inflater: &mut Inflater, output: &mut Output) -> Result<(), Failure> {
     let mut rest = input;
     loop {
@@ -53,7 +55,7 @@ fn behind_head(input: &[u8]) -> Result<&[u8], Failure> {
     rest.get(checksum_bytes..).ok_or(Failure::CUT)
 }
 
-/// What is behind the stream.
+/// Inflates one stream and returns the bytes behind it.
 fn inflate<'i>(input: &'i [u8], inflater: &mut Inflater, output: &mut Output) -> Result<&'i [u8], Failure> {
     let mut rest = input;
     loop {

@@ -7,7 +7,7 @@
 //! ```
 
 pub(crate) const HEAD_BYTES: usize = 61;
-/// Before the size, and the size itself.
+/// Bytes of the base offset and of the size, which the size itself does not count.
 pub(crate) const PREFIX_BYTES: usize = 12;
 pub(crate) const MAGIC_AT: usize = 16;
 const CRC_AT: usize = 17;
@@ -18,7 +18,7 @@ const LOG_APPEND_TIME: i16 = 0b0000_1000;
 const TRANSACTIONAL: i16 = 0b0001_0000;
 const CONTROL: i16 = 0b0010_0000;
 
-/// Reads fields of a head that is known to be whole.
+/// A view of a head that is known to be whole. Its methods read the fields.
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'b>(pub &'b [u8; HEAD_BYTES]);
 

@@ -1,9 +1,10 @@
 //! LZ4's frame format.
 //!
-//! Producers write independent blocks, which are decompressed right to where they belong; frames with blocks that go on from each other
-//! are left to the library's own reader. The format's checksums are not looked at: the batch has one of its own, over everything.
-//! Layout: magic, flags, block descriptor, optional content size (8), header checksum; blocks of a 4-byte size (the top bit marks an
-//! uncompressed one), data and an optional checksum (4); a size of 0; an optional checksum (4).
+//! Producers write independent blocks, which are decompressed straight into the output. Frames with blocks
+//! that depend on each other are left to the library's own reader. The format's checksums are not verified:
+//! the batch has a checksum of its own, over everything. Layout: magic, flags, block descriptor, optional
+//! content size (8), header checksum; blocks of a 4-byte size (the top bit marks an uncompressed block), data
+//! and an optional checksum (4); a size of 0; an optional checksum (4).
 
 use crate::batch::output::{Failure, Output};
 
@@ -36,7 +37,7 @@ impl<'i> Input<'i> {
     }
 }
 
-/// Frames may follow each other.
+/// Decompresses all frames of the input, which may follow each other.
 pub(crate) fn decompress(input: &[u8], output: &mut Output) -> Result<(), Failure> {
     let mut input = Input { rest: input };
     loop {
@@ -87,7 +88,8 @@ fn blocks(input: &mut Input<'_>, flags: u8, max_block_bytes: usize, output: &mut
     }
 }
 
-/// How large a block will be isn't said; it can't grow by more than 255 times, nor over the frame's bound.
+/// Decompresses one block. Its size afterwards is not written anywhere: a block can't grow by more than 255
+/// times, nor over the frame's bound.
 fn compressed_block(block: &[u8], max_block_bytes: usize, output: &mut Output) -> Result<(), Failure> {
     let most = max_block_bytes.min(block.len().saturating_mul(255));
     let room = match output.room(most) {

@@ -1,8 +1,9 @@
-//! Record batches: what a partition's log is made of, in magic 2, the only one that Kafka 4 still writes.
+//! Record batches, which a partition's log is made of, in magic 2: the only version that Kafka 4 still writes.
 //!
-//! A batch is a head of 61 bytes and the records, compressed as a whole. Its head alone says which offsets it covers and whose it is, so
-//! what must not be seen ([`VisibleBatches`]) is never decompressed. A [`Decompressor`] is kept and reused by whoever decodes; of an
-//! uncompressed batch the records are read where the answer of the broker lies. [`Records`] allocates nothing: a record borrows.
+//! A batch is a head of 61 bytes and the records, compressed as a whole. The head alone says which offsets the batch
+//! covers and which producer wrote it, so a batch that must not be seen ([`VisibleBatches`]) is never decompressed.
+//! Each caller that decodes keeps and reuses a [`Decompressor`]; records of an uncompressed batch are read in the
+//! memory of the broker's answer. [`Records`] allocates nothing: a record borrows.
 
 mod compression;
 mod decompressor;

@@ -1,15 +1,15 @@
-//! Where batches are decompressed to: memory that is used again, and grows as bytes really come, up to a limit.
+//! The memory that batches are decompressed into. It is reused, and grows up to a limit as bytes really come.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
 
-/// What the memory grows by at least.
+/// The least number of bytes that the memory grows by.
 const MIN_GROWTH_BYTES: usize = 64 << 10;
-/// More is not kept for the next batch.
+/// Bytes that may be kept for the next batch. Larger memory is freed.
 const MAX_KEPT_BYTES: usize = 16 << 20;
 
-/// Why a batch can't be decompressed.
+/// The cause why a batch can't be decompressed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     TooLarge,
@@ -25,7 +25,7 @@ impl Failure {
 }
 
 pub(crate) struct Output {
-    /// Behind `filled` is what an earlier batch has left: it needn't be cleared again.
+    /// The memory. The part behind `filled` is left from an earlier batch and need not be cleared again.
     bytes: Vec<u8>,
     filled: usize,
     max_bytes: usize,
@@ -51,7 +51,7 @@ impl Output {
         &self.bytes[..self.filled]
     }
 
-    /// Room for so many bytes, and often more.
+    /// Returns room for at least this number of bytes, and often more.
     pub(crate) fn room(&mut self, wanted: usize) -> Result<&mut [u8], Failure> {
         if wanted > self.max_bytes - self.filled {
             return Err(Failure::TooLarge);
@@ -67,13 +67,13 @@ impl Output {
         self.filled == self.max_bytes
     }
 
-    /// Some room, to find out how much is needed.
+    /// Returns some room, for a caller that does not know yet how much is needed.
     pub(crate) fn some_room(&mut self) -> Result<&mut [u8], Failure> {
         let wanted = MIN_GROWTH_BYTES.min(self.max_bytes - self.filled).max(1);
         self.room(wanted)
     }
 
-    /// So many bytes were written at the beginning of the room.
+    /// Counts bytes as filled that were written at the beginning of the room.
     pub(crate) fn advance(&mut self, count: usize) {
         self.filled = (self.filled + count).min(self.bytes.len());
     }

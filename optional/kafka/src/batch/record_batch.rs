@@ -1,4 +1,4 @@
-//! Batches, one after another, as a broker sends them.
+//! The iteration over the batches that a broker sends one after another.
 
 use bytes::{Buf, Bytes};
 
@@ -7,32 +7,32 @@ use crate::batch::error::BatchError;
 use crate::batch::head::{Head, CHECKED_FROM, HEAD_BYTES, MAGIC_AT, PREFIX_BYTES};
 use crate::batch::records::Records;
 
-/// A batch whose checksum was right. Cheap to clone: it shares the memory of the answer that it came in.
+/// A batch whose checksum was right. Cloning is cheap: clones share the memory of the answer that the batch came in.
 #[derive(Debug, Clone)]
 pub struct RecordBatch {
-    /// Of the first record, also if that was removed by compaction.
+    /// Offset of the first record, also if that record was removed by compaction.
     pub base_offset: i64,
-    /// Of the last record, also if that was removed by compaction. The next batch begins behind it.
+    /// Offset of the last record, also if that record was removed by compaction. The next batch begins behind it.
     pub last_offset: i64,
     pub leader_epoch: i32,
     pub base_timestamp_ms: i64,
-    /// -1 if the records have none.
+    /// Newest timestamp of the records, or -1 if they have none.
     pub max_timestamp_ms: i64,
-    /// The broker's time of arrival is every record's timestamp.
+    /// True if the timestamp of every record is the broker's time of arrival.
     pub is_log_append_time: bool,
     pub producer_id: i64,
     pub is_transactional: bool,
-    /// It holds the end of a transaction instead of records.
+    /// True if the batch holds the end of a transaction instead of records.
     pub is_control: bool,
     pub compression: Compression,
     /// Number of records.
     pub count: u32,
-    /// The records as they were sent.
+    /// The records as they were sent, perhaps compressed.
     pub(crate) body: Bytes,
 }
 
 impl RecordBatch {
-    /// Those of a batch that isn't compressed.
+    /// Returns the records of a batch that is not compressed.
     pub(crate) fn uncompressed_records(&self) -> Records<'_> {
         Records::new(self, &self.body)
     }
@@ -82,17 +82,17 @@ fn base_offset(whole: &[u8]) -> i64 {
     whole.first_chunk().map_or(-1, |bytes| i64::from_be_bytes(*bytes))
 }
 
-/// What the head of a whole batch says of its place in the log.
+/// The place of a whole batch in the log, as its head says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub first_offset: i64,
     pub next_offset: i64,
-    /// -1 if unknown.
+    /// Epoch of the leader that wrote the batch, or -1 if it is unknown.
     pub leader_epoch: i32,
 }
 
-/// The offset behind the last whole batch of a partition's answer, as the heads say; nothing if there is no whole batch. `each` is told of
-/// every batch that it passes.
+/// Returns the offset behind the last whole batch of a partition's answer, as the heads say, or `None` if
+/// there is no whole batch. `each` is called with every batch that is passed.
 pub(crate) fn end_offset(records: &[u8], mut each: impl FnMut(Span)) -> Option<i64> {
     let (mut rest, mut end) = (records, None);
     while let Some(size) = rest.get(8..PREFIX_BYTES).and_then(|field| field.first_chunk()) {
@@ -115,8 +115,8 @@ pub(crate) fn end_offset(records: &[u8], mut each: impl FnMut(Span)) -> Option<i
     end
 }
 
-/// Iterates over the batches of a partition's answer. What is cut off at the end, as brokers do, is left out; after an error there is
-/// nothing more, since where the next batch begins can't be trusted.
+/// An iterator over the batches of a partition's answer. A batch that is cut off at the end, as brokers do,
+/// is left out. An error ends the iteration, since the beginning of the next batch can't be trusted.
 #[derive(Debug, Clone)]
 pub struct Batches {
     rest: Bytes,

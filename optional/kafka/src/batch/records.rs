@@ -1,14 +1,14 @@
-//! The records of a batch, read where they lie.
+//! The records of a batch, read in the memory that they are in.
 
 use crate::batch::error::BatchError;
 use crate::batch::record_batch::RecordBatch;
 use crate::batch::varint::Cursor;
 
-/// A message. It borrows from the batch's bytes.
+/// A message that borrows from the batch's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'r> {
     pub offset: i64,
-    /// -1 if it has none.
+    /// Timestamp in milliseconds since 1970, or -1 if the record has none.
     pub timestamp_ms: i64,
     pub key: Option<&'r [u8]>,
     pub value: Option<&'r [u8]>,
@@ -21,7 +21,7 @@ pub struct Header<'r> {
     pub value: Option<&'r [u8]>,
 }
 
-/// A record's headers, in the order they were given; a key may come more than once.
+/// Headers of a record, in the order they were given. A key may come more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Headers<'r> {
     count: u32,
@@ -43,7 +43,7 @@ impl<'r> Headers<'r> {
         (0..self.count).map_while(move |_| header(&mut cursor))
     }
 
-    /// Those at the end of a record, all of them well-formed.
+    /// Reads the headers at the end of a record. Returns `None` unless all of them are well-formed.
     fn at_end(mut cursor: Cursor<'r>) -> Option<Headers<'r>> {
         let count = u32::try_from(cursor.varint()?).ok()?;
         let bytes = cursor.rest;
@@ -60,22 +60,22 @@ fn header<'r>(cursor: &mut Cursor<'r>) -> Option<Header<'r>> {
     Some(Header { key, value })
 }
 
-/// Iterates over the records of a batch; after an error there is nothing more.
+/// An iterator over the records of a batch. It ends after an error.
 #[derive(Debug, Clone)]
 pub struct Records<'r> {
     cursor: Cursor<'r>,
     remaining: u32,
     base_offset: i64,
     last_offset_delta: i64,
-    /// -1 before the first record.
+    /// Offset delta of the record before, or -1 before the first one.
     previous_offset_delta: i64,
     base_timestamp_ms: i64,
-    /// The broker's time of arrival, if that is what counts.
+    /// The broker's time of arrival, if that is the timestamp of all records.
     append_time_ms: Option<i64>,
 }
 
 impl<'r> Records<'r> {
-    /// `bytes` are the batch's records, decompressed.
+    /// Iterates over `bytes`, which are the batch's records, decompressed.
     pub(crate) fn new(batch: &RecordBatch, bytes: &'r [u8]) -> Self {
         Self {
             cursor: Cursor { rest: bytes },
@@ -88,7 +88,7 @@ impl<'r> Records<'r> {
         }
     }
 
-    /// Nothing if the bytes are not a record.
+    /// Reads the next record, or returns `None` if the bytes are not a record.
     #[inline]
     fn read(&mut self) -> Option<Record<'r>> {
         let length = usize::try_from(self.cursor.varint()?).ok()?;

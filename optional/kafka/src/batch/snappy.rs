@@ -1,10 +1,10 @@
-//! Snappy as Kafka's producers write it: the framing of the Java library (`\x82SNAPPY\0`, two versions, blocks behind their sizes), or a
-//! single block without any framing.
+//! The Snappy format as Kafka's producers write it: the framing of the Java library (`\x82SNAPPY\0`, two
+//! versions, blocks behind their sizes), or a single block without any framing.
 
 use crate::batch::output::{Failure, Output};
 
 const MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
-/// The magic number, the version and the oldest compatible one.
+/// Bytes of the magic number, the version and the oldest compatible version.
 const FRAMING_BYTES: usize = 16;
 
 pub(crate) fn decompress(input: &[u8], output: &mut Output) -> Result<(), Failure> {

@@ -21,7 +21,7 @@ impl<'r> Cursor<'r> {
         Some(*first)
     }
 
-    /// One of up to 64 bits. Nearly all are one or two bytes long.
+    /// Reads an integer of up to 64 bits. Nearly all are one or two bytes long.
     #[inline]
     pub(crate) fn varint(&mut self) -> Option<i64> {
         let first = u64::from(self.byte()?);
@@ -50,7 +50,7 @@ impl<'r> Cursor<'r> {
         None
     }
 
-    /// Bytes behind their length, of which -1 says null.
+    /// Reads a length and as many bytes. A length of -1 says null.
     #[inline]
     pub(crate) fn nullable_bytes(&mut self) -> Option<Option<&'r [u8]>> {
         match self.varint()? {

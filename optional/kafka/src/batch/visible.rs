@@ -1,26 +1,28 @@
-//! Which batches of a partition's answer may be seen.
+//! The choice of the batches of a partition's answer that may be seen.
 //!
-//! With `read_committed` the broker sends only what lies before the first open transaction, and along with it the list of transactions in
-//! there that were aborted: whose they are, and where each begins. Such a transaction ends at its producer's next abort marker.
+//! With `read_committed` the broker sends only batches before the first open transaction. With them comes the
+//! list of the transactions there that were aborted: the producer of each, and the offset where it begins.
+//! Such a transaction ends at its producer's next abort marker.
 
 use crate::batch::error::BatchError;
 use crate::batch::record_batch::{Batches, RecordBatch};
 use crate::wire::{AbortedTransaction, FetchedPartition, Isolation};
 
-/// Iterates over the batches with records that may be seen, passing over aborted ones and over the markers of transactions.
+/// An iterator over the batches with records that may be seen. It passes over aborted ones and over the
+/// markers of transactions.
 #[derive(Debug, Clone)]
 pub struct VisibleBatches {
     batches: Batches,
-    /// Those not reached yet, the first one last.
+    /// Aborted transactions that are not reached yet, the first one last.
     ahead: Vec<AbortedTransaction>,
-    /// Producers inside an aborted transaction.
+    /// Ids of producers inside an aborted transaction.
     aborting: Vec<i64>,
     position: i64,
 }
 
 impl VisibleBatches {
-    /// `fetch_offset` is what was asked for. The first batch may begin before it, since batches are sent whole: records before it are
-    /// to be left out.
+    /// Iterates over an answer to a request from `fetch_offset` on. The first batch may begin before it,
+    /// since batches are sent whole: the caller has to leave out the records before it.
     pub fn new(partition: &FetchedPartition, isolation: Isolation, fetch_offset: i64) -> Self {
         let mut ahead = match isolation {
             Isolation::ReadCommitted => partition.aborted_transactions.clone(),
@@ -30,7 +32,7 @@ impl VisibleBatches {
         Self { batches: Batches::new(partition.records.clone()), ahead, aborting: Vec::new(), position: fetch_offset }
     }
 
-    /// The offset to go on with: behind every batch that was passed so far, seen or not.
+    /// Returns the offset to go on with. It lies behind every batch that was passed so far, seen or not.
     pub fn position(&self) -> i64 {
         self.position
     }
@@ -75,7 +77,8 @@ impl Iterator for VisibleBatches {
     }
 }
 
-/// A marker's key is its version and its kind: 0 for an aborted transaction, 1 for a committed one. Others are for the brokers.
+/// Says whether a control batch aborts a transaction. A marker's key is its version and its kind: 0 for an
+/// aborted transaction, 1 for a committed one. Other kinds are for the brokers.
 fn is_abort_marker(batch: &RecordBatch) -> Result<bool, BatchError> {
     let Some(marker) = batch.uncompressed_records().next().transpose()? else { return Ok(false) };
     match marker.key {

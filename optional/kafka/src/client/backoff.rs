@@ -1,4 +1,4 @@
-//! How long to wait before trying again: twice as long each time, up to a bound, and never in step with others.
+//! The time to wait before trying again: twice as long each time, up to a bound, and never in step with others.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ impl Backoff {
         Self { min_ms, max_ms: max_ms.max(min_ms), next_ms: min_ms }
     }
 
-    /// After something went well.
+    /// Starts with the shortest time again, after a success.
     pub fn reset(&mut self) {
         self.next_ms = self.min_ms;
     }
@@ -31,7 +31,7 @@ impl Backoff {
         tokio::time::sleep(self.next_delay()).await;
     }
 
-    /// Between half of the present time and all of it.
+    /// Returns a random time, between half of the present one and all of it, and doubles the present one.
     pub fn next_delay(&mut self) -> Duration {
         let upper_ms = self.next_ms;
         self.next_ms = upper_ms.saturating_mul(2).min(self.max_ms);
@@ -39,7 +39,7 @@ impl Backoff {
     }
 }
 
-/// Repeats a question until its time is over.
+/// The repetition of a request until its time is over.
 pub(crate) struct Retry {
     backoff: Backoff,
     until: Instant,
@@ -51,7 +51,7 @@ impl Retry {
         Self { backoff: Backoff::new(options.min_backoff_ms, options.max_backoff_ms), until }
     }
 
-    /// Waits before the next attempt; gives the error back if that would be in vain, or too late.
+    /// Waits before the next attempt. Returns the error if another attempt would be in vain, or too late.
     pub(crate) async fn after(&mut self, error: Error) -> Result<(), Error> {
         let delay = self.backoff.next_delay();
         if !error.is_retriable() || Instant::now() + delay > self.until {

@@ -1,4 +1,4 @@
-//! A cluster: its brokers' addresses, and connections to them that are made when they are needed.
+//! A cluster: the addresses of its brokers, and connections to them that are made when they are needed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,18 +12,20 @@ use crate::client::options::ClientOptions;
 use crate::error::Error;
 use crate::wire::{BrokerAddress, FindCoordinatorRequest, MetadataRequest, MetadataResponse};
 
-/// A broker that the others have left behind goes on to say what it knew: nobody is asked about the cluster for longer than this.
+/// The longest time that one broker is asked about the cluster. A broker that has lost contact with the
+/// others still answers what it knew.
 const ASK_ANOTHER_AFTER: Duration = Duration::from_secs(60);
 
-/// What a connection is for. Brokers answer a connection's requests in turn, so that what waits must not be in the way of what doesn't.
+/// The use of a connection. Brokers answer a connection's requests in turn, so a request that waits must not
+/// share a connection with one that doesn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// Questions that are answered at once.
+    /// Requests that are answered at once.
     Control,
     Fetch,
-    /// What can't wait until a fetch is answered.
+    /// Requests that can't wait until a fetch is answered.
     FetchBeside,
-    /// Fetching what is known to be there, which nothing waits in the way of.
+    /// Fetches of records that are known to be there: nothing holds up their answers.
     Read,
     /// Joining a group, and heartbeats.
     Group,
@@ -31,7 +33,7 @@ pub enum Purpose {
     Commit,
 }
 
-/// Cheap to clone; the last one to go closes the connections.
+/// A client of one cluster. Cloning is cheap; the last clone to be dropped closes the connections.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -43,7 +45,7 @@ struct Inner {
     seeds: Vec<Address>,
     brokers: Mutex<BTreeMap<i32, Address>>,
     slots: Mutex<HashMap<(i32, Purpose), SharedConnection>>,
-    /// To any broker, for questions that all can answer.
+    /// A connection to any broker, for requests that all brokers can answer.
     any: tokio::sync::Mutex<Option<Any>>,
 }
 
@@ -58,11 +60,14 @@ impl Any {
     }
 }
 
-/// Locked while a connection is made, so that only one is.
+/// A connection that is locked while it is made, so that only one is made.
 type SharedConnection = Arc<tokio::sync::Mutex<Option<Connection>>>;
 
 impl Client {
-    /// Asks a first broker for the others.
+    /// Connects to a first broker and learns the others from it.
+    ///
+    /// # Errors
+    /// Fails where no broker is named, an address or a TLS option can't be used, or no broker answers as it should.
     pub async fn connect(options: ClientOptions) -> Result<Client, Error> {
         let seeds: Result<Vec<Address>, Error> = options.brokers.iter().map(|text| Address::parse(text)).collect();
         let seeds = seeds?;
@@ -88,8 +93,10 @@ impl Client {
         &self.inner.options
     }
 
-    /// The connection to a broker for this purpose, a new one if there is none that can be used. The broker has to have been named in
-    /// metadata or as a coordinator.
+    /// Returns the connection to a broker for this purpose, a new one if there is none that can be used.
+    ///
+    /// # Errors
+    /// Fails where neither metadata nor a coordinator's address has named the broker, or connecting to it fails.
     pub async fn connection(&self, node_id: i32, purpose: Purpose) -> Result<Connection, Error> {
         let address = self.brokers().get(&node_id).cloned();
         let address = address.ok_or_else(|| Error::Network {
@@ -107,7 +114,10 @@ impl Client {
         Ok(kept.insert(connection).clone())
     }
 
-    /// Of these topics, or of all. What is wrong with a topic is said there.
+    /// Reads the metadata of these topics, or of all. An error of one topic is in the answer, beside that topic.
+    ///
+    /// # Errors
+    /// Fails where the error is not retriable, or no broker has answered within the time for retries.
     pub async fn metadata(&self, topics: Option<Vec<Arc<str>>>) -> Result<MetadataResponse, Error> {
         let request = MetadataRequest { topics };
         let mut retry = Retry::new(&self.inner.options);
@@ -131,7 +141,10 @@ impl Client {
         Ok(metadata)
     }
 
-    /// The id of the broker that keeps a group.
+    /// Returns the id of the broker that coordinates a group.
+    ///
+    /// # Errors
+    /// Fails where the error is not retriable, or the coordinator isn't found within the time for retries.
     pub async fn coordinator(&self, group: &str) -> Result<i32, Error> {
         let request = FindCoordinatorRequest { group: group.to_owned() };
         let mut retry = Retry::new(&self.inner.options);
@@ -143,12 +156,12 @@ impl Client {
         }
     }
 
-    /// Once, without trying again.
+    /// Finds the coordinator like [`coordinator`](Self::coordinator), but tries only once.
     pub(crate) async fn coordinator_once(&self, group: &str) -> Result<i32, Error> {
         self.ask_for_coordinator(&FindCoordinatorRequest { group: group.to_owned() }).await
     }
 
-    /// Once, without trying again.
+    /// Reads metadata like [`metadata`](Self::metadata), but tries only once.
     pub(crate) async fn metadata_once(&self, topics: Option<Vec<Arc<str>>>) -> Result<MetadataResponse, Error> {
         self.ask_for_metadata(&MetadataRequest { topics }).await
     }
@@ -184,7 +197,8 @@ impl Client {
         Err(last_error.unwrap_or_else(|| Error::Options("No broker is named".to_owned())))
     }
 
-    /// Whoever may know of the cluster: those it names, in any order, then those that we were told of at first.
+    /// Returns all addresses that may know of the cluster: the brokers that it names, in any order, then
+    /// those of the options.
     fn everyone(&self) -> Vec<Address> {
         let mut addresses: Vec<Address> = self.brokers().values().cloned().collect();
         fastrand::shuffle(&mut addresses);

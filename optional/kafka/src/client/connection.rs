@@ -1,7 +1,8 @@
 //! One connection to a broker, for any number of callers at once.
 //!
-//! A task writes the requests, another reads the answers, so that a caller who gives up in the middle leaves no half frame behind. The
-//! first failure, a request that isn't answered in time included, ends the connection for all; who waits is told why.
+//! One task writes the requests, another reads the answers, so that a caller who gives up in the middle
+//! leaves no half frame behind. The first failure, a request that isn't answered in time included, ends the
+//! connection for all. Every caller that waits gets the reason.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,14 +18,14 @@ use crate::client::pending::Pending;
 use crate::error::Error;
 use crate::wire::{self, ApiVersionsResponse, Request};
 
-/// Requests that wait to be written; more make their callers wait.
+/// Number of requests that can wait to be written. Callers with more have to wait.
 const MAX_UNWRITTEN_REQUESTS: usize = 64;
-/// Longer is not waited for when a broker wants to be left alone; it defends itself then.
+/// The longest pause that a broker is given when it asks for one. The broker enforces longer ones itself.
 const MAX_THROTTLE: Duration = Duration::from_secs(30);
-/// Small answers are read with one system call.
+/// Bytes of the read buffer, so that a small answer is read with one system call.
 const READ_BUFFER_BYTES: usize = 8 << 10;
 
-/// Cheap to clone; the last one to go closes it.
+/// A connection. Cloning is cheap; the last clone to be dropped closes it.
 #[derive(Clone)]
 pub struct Connection {
     inner: Arc<Inner>,
@@ -36,14 +37,14 @@ struct Inner {
     requests: mpsc::Sender<Vec<u8>>,
     pending: Arc<Pending>,
     quiet_until: Mutex<Option<Instant>>,
-    /// When the broker will want a new authentication.
+    /// Time from which a new connection, with a new authentication, should be made.
     expires_at: Mutex<Option<Instant>>,
     reading: AbortHandle,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSettings {
-    /// As it is called in errors.
+    /// Name of the broker in errors.
     pub broker: String,
     pub client_id: String,
     pub request_timeout_ms: u64,
@@ -74,18 +75,22 @@ impl Connection {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Sends a request and waits for its answer. What the answer says of errors is the caller's to look at.
+    /// Sends a request and waits for its answer. Error codes inside the answer are left to the caller.
+    ///
+    /// # Errors
+    /// Fails where both sides share no version of the request, or the connection breaks, times out, or brings
+    /// an answer that can't be read.
     pub async fn call<R: Request>(&self, request: &R) -> Result<R::Response, Error> {
         let version = self.version_of(request)?;
         self.call_version(request, version).await
     }
 
-    /// Nothing can be asked over it any more.
+    /// Says whether the connection is closed, so that no request can be sent any more.
     pub fn is_closed(&self) -> bool {
         self.inner.pending.is_closed()
     }
 
-    /// It may still be used, but a new one should be made for what comes next.
+    /// Says whether the authentication ends soon: the connection still works, but the next requests need a new one.
     pub(crate) fn is_expired(&self) -> bool {
         lock(&self.inner.expires_at).is_some_and(|at| at <= Instant::now())
     }
@@ -117,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// For who has waited too long: what is stuck here is in the way of all that comes after it.
+    /// Closes the connection of a caller that has waited too long: a stuck request holds up all that come after it.
     pub(crate) fn give_up(&self, doing: &str, after: Duration) -> Error {
         let (broker, doing) = (self.inner.settings.broker.clone(), doing.to_owned());
         let error = Error::Timeout { broker, doing, after_ms: after.as_millis() as u64 };

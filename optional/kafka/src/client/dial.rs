@@ -1,4 +1,4 @@
-//! Makes a connection: TCP, TLS, which versions the broker speaks, who we are.
+//! The making of a connection: TCP, TLS, the versions that the broker speaks, and authentication.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// `host:port`, with an IPv6 address in brackets.
+    /// Reads `host:port`, with an IPv6 address in brackets.
     pub(crate) fn parse(text: &str) -> Result<Address, Error> {
         let wrong = || Error::Options(format!("A broker's address has to be host:port, not '{text}'"));
         let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
@@ -42,7 +42,7 @@ impl Address {
 pub(crate) struct Dialer {
     options: Arc<ClientOptions>,
     tls: Option<TlsConnector>,
-    /// For the answers of all brokers.
+    /// Memory for the answers of all brokers.
     pool: Arc<FramePool>,
 }
 
@@ -52,7 +52,7 @@ impl Dialer {
         Ok(Self { options, tls, pool: Arc::default() })
     }
 
-    /// `broker` is how errors call it.
+    /// Connects to an address. `broker` is the broker's name in errors.
     pub(crate) async fn dial(&self, address: &Address, broker: &str) -> Result<Connection, Error> {
         let after_ms = self.options.connect_timeout_ms;
         match tokio::time::timeout(Duration::from_millis(after_ms), self.dial_slowly(address, broker)).await {

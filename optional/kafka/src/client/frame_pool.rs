@@ -1,5 +1,5 @@
-//! Memory of large answers, used again. What is freshly mapped has to be cleared by the system, page by page, which costs about as much as
-//! reading an answer into it.
+//! Memory of large answers that is used again. The system has to clear freshly mapped memory, page by page,
+//! which costs about as much as reading an answer into it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 const MAX_KEPT: usize = 4;
 const MAX_KEPT_BYTES: usize = 32 << 20;
-/// Nobody needed it for so long: others may.
+/// Time after which unused memory is freed for others.
 const UNUSED: Duration = Duration::from_secs(5);
-/// Sizes are rounded up, so that answers of about the same size fit into each other's memory.
+/// Bytes that sizes are rounded up to, so that answers of about the same size fit into each other's memory.
 const ROUNDED_TO: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl FramePool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Empty memory, if there is any, for so many bytes.
+    /// Returns empty memory for this number of bytes, if the pool has any.
     pub(crate) fn take(&self, wanted: usize) -> Option<Vec<u8>> {
         let mut free = self.free();
         let fits = free.iter().enumerate().filter(|(_, free)| free.memory.capacity() >= wanted);
@@ -41,7 +41,7 @@ impl FramePool {
         wanted.next_multiple_of(ROUNDED_TO)
     }
 
-    /// As shared bytes; the memory comes back when the last of them is dropped.
+    /// Returns the memory as shared bytes. It comes back to the pool when the last of them is dropped.
     pub(crate) fn share(self: &Arc<Self>, memory: Vec<u8>) -> Bytes {
         Bytes::from_owner(Pooled { memory, pool: self.clone() })
     }
@@ -61,7 +61,7 @@ impl FramePool {
         }
     }
 
-    /// Lets go what is not used.
+    /// Frees memory that was not used for a while.
     pub(crate) fn trim(&self) {
         let mut free = self.free();
         if !free.is_empty() {

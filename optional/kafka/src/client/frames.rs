@@ -1,4 +1,4 @@
-//! Frames: four bytes that say how many follow.
+//! Frames: four bytes that say how many bytes follow, and these bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::client::frame_pool::FramePool;
 
-/// For which room is made at once; a larger frame gets more as its bytes come.
+/// Bytes that memory is reserved for at once. The memory of a larger frame grows as its bytes come.
 const MAX_RESERVED_BYTES: usize = 8 << 20;
-/// Smaller ones are served well enough by the allocator.
+/// Size from which frames use the pool. The allocator serves smaller ones well enough.
 const POOLED_FROM_BYTES: usize = 256 << 10;
 
-/// The next frame without its size; nothing at the end of the stream.
+/// Reads the next frame and returns it without its size, or `None` at the end of the stream.
 pub(crate) async fn read_frame(
     reader: &mut (impl AsyncRead + Unpin),
     max_bytes: usize,

@@ -1,8 +1,10 @@
-//! Connections to a cluster's brokers, and what every user of a cluster asks first: who leads, who coordinates, where a partition begins.
+//! Connections to a cluster's brokers, and what every user of a cluster asks first: the leaders, the
+//! coordinator, and the offsets where partitions begin and end.
 //!
-//! A broker answers the requests of one connection strictly in turn, also those that it lets wait; hence a connection for each
-//! [`Purpose`]. A [`Connection`] serves any number of callers at once and ends with its first failure; [`Client::connection`] then makes
-//! a new one. Nothing here repeats a request behind its caller's back, but for the few that only ask (metadata, coordinator, offsets).
+//! A broker answers the requests of one connection strictly in turn, also those that it lets wait. Hence
+//! there is a connection for each [`Purpose`]. A [`Connection`] serves any number of callers at once and ends
+//! with its first failure; [`Client::connection`] then makes a new one. Only requests that change nothing
+//! (metadata, coordinator, offsets) are repeated without the caller's knowledge.
 
 mod backoff;
 mod cluster;

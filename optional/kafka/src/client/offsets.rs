@@ -1,4 +1,4 @@
-//! Where partitions begin and end, asked of their leaders.
+//! The offsets where partitions begin and end, asked of their leaders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, Isolation, ListOffsetsRequest, ListedOffset, MetadataResponse, OffsetAt, OffsetQuery};
 
-/// What one round of questions has brought.
+/// Results of one round of requests to the leaders.
 #[derive(Default)]
 struct Round {
     listed: Vec<(TopicPartition, ListedOffset)>,
-    /// To be asked again, and the last reason why.
+    /// Partitions that have to be asked again. `error` is the last reason.
     again: Vec<TopicPartition>,
     error: Option<Error>,
 }
@@ -27,7 +27,10 @@ impl Round {
 }
 
 impl Client {
-    /// Of one partition; -1 if no record is so late.
+    /// Returns the offset of one partition at `at`, or -1 if no record is so late.
+    ///
+    /// # Errors
+    /// Fails where a broker refuses the partition, or can't be asked within the time for retries.
     pub async fn list_offset(&self, named: &TopicPartition, isolation: Isolation, at: OffsetAt) -> Result<i64, Error> {
         let listed = self.list_offsets(vec![named.clone()], isolation, at).await?.pop().map(|(_, listed)| listed);
         let code = listed.map_or(KafkaErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |listed| listed.error);
@@ -37,7 +40,10 @@ impl Client {
         }
     }
 
-    /// The same, and where no record is so late the end.
+    /// Returns the same as [`list_offset`](Self::list_offset), but the partition's end where no record is so late.
+    ///
+    /// # Errors
+    /// Fails where a broker refuses the partition, or can't be asked within the time for retries.
     pub async fn list_offset_or_end(
         &self,
         named: &TopicPartition,
@@ -50,7 +56,11 @@ impl Client {
         }
     }
 
-    /// An answer for each partition, asked again while that can help. What is wrong with one for good is said there.
+    /// Returns an answer for each partition, and asks again while that can help. The error of one partition,
+    /// if it won't pass, is in its answer.
+    ///
+    /// # Errors
+    /// Fails where a leader can't be asked, or answers with a passing error for longer than the time for retries.
     pub async fn list_offsets(
         &self,
         partitions: Vec<TopicPartition>,

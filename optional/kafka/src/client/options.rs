@@ -1,23 +1,23 @@
-//! What a client has to know of a cluster. Secrets are in no debug output.
+//! Options of a client: the cluster's brokers, and how to connect to them. Secrets are in no debug output.
 
 use std::fmt;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// `host:port` of some brokers; the others are learned from them.
+    /// Addresses of some brokers, each as `host:port`. The other brokers are learned from them.
     pub brokers: Vec<String>,
-    /// How the brokers' logs and quotas know this program.
+    /// Name of this program in the brokers' logs and quotas.
     pub client_id: String,
-    /// Without it nothing is encrypted.
+    /// Options of TLS. Without them, connections are not encrypted.
     pub tls: Option<TlsOptions>,
     pub sasl: Option<Sasl>,
     pub connect_timeout_ms: u64,
-    /// On top of the time that a request allows the broker to let it wait.
+    /// Time to wait for an answer, on top of the time for which a request lets the broker wait.
     pub request_timeout_ms: u64,
-    /// A larger answer ends the connection.
+    /// Largest answer. A larger one ends the connection.
     pub max_answer_bytes: usize,
-    /// How long questions about the cluster are repeated while it can't answer, before whoever asks is told.
+    /// Time for which requests about the cluster are repeated, before the caller gets the error.
     pub retry_for_ms: u64,
     pub min_backoff_ms: u64,
     pub max_backoff_ms: u64,
@@ -40,17 +40,17 @@ impl ClientOptions {
     }
 }
 
-/// All files in PEM form.
+/// Files for TLS, all in PEM form.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
-    /// Whom to trust; without it, whom the system trusts.
+    /// Certificates of the authorities to trust. Without the file, the system's own are trusted.
     pub ca_file: Option<PathBuf>,
-    /// What the broker is shown of us, and its key, if it asks for a certificate.
+    /// Certificate that is shown to a broker that asks for one. `key_file` has its key.
     pub certificate_file: Option<PathBuf>,
     pub key_file: Option<PathBuf>,
 }
 
-/// How we say who we are.
+/// The mechanism by which the client proves its identity, with the credentials.
 #[derive(Clone)]
 pub enum Sasl {
     Plain { user: String, password: String },
@@ -64,10 +64,10 @@ pub enum ScramHash {
     Sha512,
 }
 
-/// Where a token is found. It is read again for every connection, so that whoever renews it need not tell us.
+/// The source of a token. It is read again for every connection, so a renewed token is used without any notice.
 #[derive(Clone)]
 pub enum TokenSource {
-    /// One that never changes.
+    /// A token that never changes.
     Text(String),
     File(PathBuf),
     /// A program with its arguments, which prints the token.

@@ -1,4 +1,4 @@
-//! Who waits for which answer on a connection, until there are no more.
+//! Requests of a connection that wait for their answers, until the connection ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct Pending {
 struct State {
     next_id: i32,
     waiting: HashMap<i32, oneshot::Sender<Answer>>,
-    /// Why nothing more will be answered.
+    /// The reason why nothing more will be answered.
     closed: Option<Error>,
 }
 
@@ -45,13 +45,15 @@ impl Pending {
         Ok(Ticket { id, answer })
     }
 
-    /// Whether anyone had asked. Nobody listens any more if the caller was dropped; that is as well.
+    /// Hands an answer to its caller, and says whether the request is known. A caller that was dropped gets
+    /// nothing, which does no harm.
     pub(crate) fn answer(&self, id: i32, frame: Bytes) -> bool {
         let waiting = self.state().waiting.remove(&id);
         waiting.map(|sender| sender.send(Ok(frame))).is_some()
     }
 
-    /// Tells everyone, now and later. What came first is the reason.
+    /// Ends all requests, present and future, with this error. If there was an error before, that one stays
+    /// the reason.
     pub(crate) fn close(&self, error: Error) {
         let mut state = self.state();
         let reason = state.closed.get_or_insert(error).clone();

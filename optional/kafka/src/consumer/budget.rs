@@ -1,4 +1,4 @@
-//! How many bytes may be fetched in advance.
+//! The budget of bytes that may be fetched in advance.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 pub(crate) struct Budget {
     max_bytes: usize,
     held_bytes: AtomicUsize,
-    /// Told whenever some of it is free again.
+    /// The signal that some of the budget is free again.
     freed: Arc<Notify>,
 }
 
-/// A part of the budget, free again when it is dropped.
+/// A part of the budget that is free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     budget: Arc<Budget>,
@@ -29,7 +29,8 @@ impl Budget {
         self.max_bytes
     }
 
-    /// Nothing if there is no room for so much. What is larger than the whole budget gets it when nobody else holds any.
+    /// Takes this number of bytes, or returns `None` if there is no room. An amount larger than the whole
+    /// budget is granted when nobody else holds any.
     pub(crate) fn try_hold(self: &Arc<Self>, bytes: usize) -> Option<Held> {
         let fits = |held: usize| held == 0 || held.saturating_add(bytes) <= self.max_bytes;
         let hold = |held: usize| fits(held).then(|| held.saturating_add(bytes));
@@ -37,7 +38,7 @@ impl Budget {
         held.ok().map(|_| Held { budget: self.clone(), bytes })
     }
 
-    /// Whether there is room or not: it is there already.
+    /// Takes this number of bytes whether there is room or not: they are in memory already.
     pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Held {
         self.held_bytes.fetch_add(bytes, Ordering::AcqRel);
         Held { budget: self.clone(), bytes }

@@ -1,8 +1,10 @@
-//! Whether a leader's log has what was read of a partition before (KIP-320).
+//! The check that a leader's log has the records that were read of a partition before (KIP-320).
 //!
-//! A broker that lacks the last messages becomes the leader where a topic allows that (`unclean.leader.election.enable`), or comes back without
-//! what it had not yet synced. Other messages get the same offsets then: whoever goes on at the offset where he was misses those before it.
-//! Each batch has the epoch of the leader that took it, so the present leader can be asked where the records up to that epoch end in its log.
+//! A broker that lacks the last messages becomes the leader where a topic allows that
+//! (`unclean.leader.election.enable`), or comes back without what it had not yet synced. Other messages get
+//! the same offsets then: a reader that goes on at its old offset misses those before it. Each batch has the
+//! epoch of the leader that took it, so the present leader can be asked where the records up to that epoch
+//! end in its log.
 
 use std::time::Instant;
 
@@ -13,22 +15,22 @@ use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, EpochEnd, EpochQuery, OffsetForLeaderEpochRequest};
 
-/// Where a leader's log has parted from what was read.
+/// The point where a leader's log has parted from the records that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Divergence {
     pub offset: i64,
-    /// Of that leader.
+    /// Epoch of that leader.
     pub leader_epoch: i32,
 }
 
-/// A question that is under way.
+/// A request to the leader that is under way.
 pub(super) struct Checking<'s> {
     under_way: UnderWay<'s>,
     request: OffsetForLeaderEpochRequest,
 }
 
 impl<'s> Checking<'s> {
-    /// Of each partition, with the epoch of the record before its position.
+    /// Prepares the question for each partition, with the epoch of the record before its position.
     pub fn begin(shared: &'s Shared, state: &mut State, unchecked: Vec<(TopicPartition, i32)>) -> Checking<'s> {
         let mut under_way = UnderWay::begin(shared, state);
         let mut queries = Vec::with_capacity(unchecked.len());
@@ -85,7 +87,7 @@ impl Fetcher {
     }
 }
 
-/// -1 where the leader can't say it.
+/// Returns the end of the epoch in the leader's log, or -1 where the leader can't say it.
 fn end_of(topics: &[ByTopic<EpochEnd>], named: &TopicPartition) -> Result<i64, KafkaErrorCode> {
     let ends = topics.iter().filter(|topic| topic.topic == named.topic).flat_map(|topic| &topic.partitions);
     match ends.copied().find(|end| end.partition == named.partition) {

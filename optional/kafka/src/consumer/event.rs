@@ -1,4 +1,4 @@
-//! What a consumer tells of its partitions, and what it is told.
+//! Events that a consumer sends about its partitions, and orders that it is given.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::wire::TopicId;
 
-/// One ownership of a partition. A partition that comes back after it was given up, or lost, or whose topic was made anew, has another
-/// epoch, so that nothing of the old ownership can pass for the new one.
+/// One ownership of a partition. A partition gets another epoch when it comes back after it was given up or
+/// lost, or its topic was made anew. So nothing of the old ownership can pass for the new one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Claim {
     pub topic: Arc<str>,
@@ -23,54 +23,57 @@ impl fmt::Display for Claim {
 
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Nothing of them is fetched before [`Consumer::start`](crate::consumer::Consumer::start).
+    /// Partitions that are ours from now on. Nothing of them is fetched before
+    /// [`Consumer::start`](crate::consumer::Consumer::start).
     Assigned(Vec<Assigned>),
-    /// They are still ours, to finish what is under way and to commit it; they have to be given up before the rebalance timeout.
+    /// Partitions that are still ours, to finish what is under way and to commit it. They have to be given up
+    /// before the rebalance timeout.
     Revoking(Vec<Claim>),
-    /// They may already be somebody else's. Nothing can be committed for them any more.
+    /// Partitions that may already be somebody else's. Nothing can be committed for them any more.
     Lost(Vec<Claim>),
-    /// The offset to go on with is not there; nothing more of the partition is fetched until it is started again. `start` is for
-    /// [`Consumer::is_started_as`].
+    /// The offset to go on with is not there. Nothing more of the partition is fetched until it is started
+    /// again. `start` is for [`Consumer::is_started_as`].
     ///
     /// [`Consumer::is_started_as`]: crate::consumer::Consumer::is_started_as
     OutOfRange { claim: Claim, start: u64, offset: i64, earliest: i64, latest: i64 },
-    /// The present leader, of this epoch, lacks the records from `diverged` up to `offset`, which is where reading would go on; or it has others
-    /// in their place. Nothing more of the partition is fetched until it is started again. `start` is for [`Consumer::is_started_as`].
+    /// The present leader, of this epoch, lacks the records from `diverged` up to `offset`, where reading
+    /// would go on, or it has others in their place. Nothing more of the partition is fetched until it is
+    /// started again. `start` is for [`Consumer::is_started_as`].
     ///
     /// [`Consumer::is_started_as`]: crate::consumer::Consumer::is_started_as
     Truncated { claim: Claim, start: u64, offset: i64, diverged: i64, leader_epoch: i32 },
-    /// Something went wrong and is tried again.
+    /// An error text. The failed step is tried again.
     Trouble(String),
-    /// Nothing comes after it: what is wrong does not pass by itself.
+    /// The last event, with an error that does not pass by itself.
     Ended(Error),
 }
 
 #[derive(Debug, Clone)]
 pub struct Assigned {
     pub claim: Claim,
-    /// Of zeros where the broker has none.
+    /// Id of the topic, all zeros where the broker has none.
     pub topic_id: TopicId,
-    /// Nothing if the group has committed nothing of this partition.
+    /// The group's committed offset, or `None` if it has committed nothing of this partition.
     pub committed: Option<Committed>,
 }
 
-/// How far a group has come in a partition.
+/// The position of a group in a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// Of the next record to be read.
+    /// Offset of the next record to be read.
     pub offset: i64,
-    /// -1 if unknown.
+    /// Epoch of the leader that wrote the record before the offset, or -1 if it is unknown.
     pub leader_epoch: i32,
     pub metadata: String,
 }
 
-/// Where to begin.
+/// The place in a partition to begin at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     At(i64),
     Earliest,
     Latest,
-    /// With the first record that is at least so late, in milliseconds since 1970; at the end if there is none.
+    /// The first record that is at least so late, in milliseconds since 1970, or the end if there is none.
     Time(i64),
 }
 
@@ -78,7 +81,7 @@ pub enum Start {
 pub enum StartError {
     /// The partition is not ours any more.
     Lost,
-    /// The broker could not be asked; the same may succeed later.
+    /// The broker could not be asked. The same call may succeed later.
     Passing(Error),
     Refused(Error),
 }
@@ -86,21 +89,22 @@ pub enum StartError {
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub claim: Claim,
-    /// Of the next record to be read.
+    /// Offset of the next record to be read.
     pub offset: i64,
-    /// At most 4096 bytes, unless the broker was told otherwise.
+    /// Text beside the offset, of at most 4096 bytes.
     pub metadata: String,
 }
 
-/// Why offsets were not committed. With all but `Passing`, none of them was.
+/// The cause why a commit failed. With `Fenced` no offset was committed. With `Refused` those of other
+/// partitions may have been.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// One of the partitions at least is no longer ours. What it was is told by an event.
+    /// One of the partitions, or more of them, is no longer ours. An event tells what has become of it.
     Fenced,
-    /// The group is being rebalanced, or its coordinator can't be reached: whether they were committed is not known. The same can be
-    /// tried again.
+    /// The group is being rebalanced, or its coordinator can't be reached. It is not known whether the
+    /// offsets were committed; the same commit can be tried again.
     Passing(Error),
-    /// It will never be taken: the metadata is too long, or we may not.
+    /// The commit will never succeed: the metadata is too long, or we have no right to it.
     Refused(Error),
 }
 
@@ -126,13 +130,13 @@ impl fmt::Display for CommitError {
 
 impl std::error::Error for CommitError {}
 
-/// Of a partition, as of the last answer of its broker.
+/// Bounds of a partition's log, as of the last answer of its broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermarks {
     /// The first offset that is still kept.
     pub low: i64,
-    /// Behind the last record that all replicas have.
+    /// The offset behind the last record that all replicas have.
     pub high: i64,
-    /// Of the first open transaction; `high` if there is none.
+    /// Offset of the first open transaction, or `high` if there is none.
     pub last_stable: i64,
 }

@@ -1,15 +1,17 @@
-//! Fetches what the partitions of one broker have, again and again.
+//! The fetching of records from one broker, again and again.
 //!
-//! A broker lets a request wait until one of its partitions has something new, up to a bound; so an idle partition's next record is here as
-//! soon as it is there. A request names all partitions that may be fetched and aren't asked for already. What it asks for at most is taken
-//! out of the budget before it is sent; so is what came, until whoever reads it lets it go.
+//! A broker lets a request wait until one of its partitions has something new, up to a bound. So an idle
+//! partition's next record is here as soon as it is there. A request names all partitions that may be fetched
+//! and aren't asked for already. The bytes that it asks for at most are taken out of the budget before it is
+//! sent; so are the bytes that came, until their reader drops them.
 //!
-//! Two tasks do this for each broker, each with a connection of its own. The *first* one asks for everything. What may be fetched only after
-//! its request was sent (a partition that was started, or resumed) need not wait for its end: the *second* one asks for it, until the first
-//! one's time is over, so that they come together again there.
+//! Two tasks do this for each broker, each with a connection of its own. The *first* one asks for everything.
+//! A partition that may be fetched only after that request was sent (it was started, or resumed) need not
+//! wait for the request's end: the *second* task asks for it, until the first task's time is over, so that
+//! they come together again there.
 //!
-//! A partition that another broker leads now, or whose reading begins where somebody else's ended, is not asked for before its leader has said
-//! that its log has what was read before (`check.rs`).
+//! A partition that another broker leads now, or whose reading begins where another reader's ended, is
+//! fetched only after its leader has said that its log has the records before (`check.rs`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,24 +32,25 @@ use crate::wire::{
     ByTopic, FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition, Isolation, TopicId,
 };
 
-/// Held for what surrounds records, so that many small answers are bounded too.
+/// Bytes that are held in addition to the records of a partition's answer, so that many small answers are
+/// bounded too.
 const OVERHEAD_BYTES: usize = 512;
-/// Less time than this is left to the first task's request: its end is waited for.
+/// Time to the end of the first task's request within which the second task waits instead of asking.
 const SHORT: Duration = Duration::from_millis(10);
 pub(super) const AFTER_ERROR: Duration = Duration::from_millis(200);
 const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 
-/// What the conductor has to know.
+/// A message from a fetcher to the conductor.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// Who leads what has changed.
+    /// The leaders of partitions have changed.
     StaleMetadata,
     OutOfRange {
         claim: Claim,
         start: u64,
         offset: i64,
     },
-    /// The leader's log has other records before the offset than were read, or none.
+    /// The leader's log has other records before the offset than those that were read, or none.
     Diverged {
         claim: Claim,
         start: u64,
@@ -74,11 +77,11 @@ pub(crate) struct Fetcher {
     pub reports: mpsc::UnboundedSender<Report>,
 }
 
-/// Partitions that a request is under way for. However it ends, they can be asked for again then.
+/// Partitions that a request is under way for. When the request ends, in any way, they can be asked for again.
 pub(super) struct UnderWay<'s> {
     shared: &'s Shared,
     pub number: u64,
-    /// By partition.
+    /// Partitions of the request. A fetch has them in the order of their names.
     pub asked: Vec<Asked>,
 }
 
@@ -87,7 +90,7 @@ struct Asking<'s> {
     node_id: i32,
     turn: Turn,
     request: FetchRequest,
-    /// For what may come.
+    /// Bytes of the budget for the answer.
     _reserved: Held,
 }
 
@@ -98,7 +101,7 @@ pub(super) struct Asked {
     pub epoch: u64,
     pub start: u64,
     pub offset: i64,
-    /// Of the leader that is asked.
+    /// Epoch of the leader that is asked.
     pub leader_epoch: i32,
 }
 
@@ -115,11 +118,11 @@ enum Task<'s> {
 
 enum Next<'s> {
     Do(Task<'s>),
-    /// For a change, or until then.
+    /// Waits for a change, or until this time if there is one.
     Wait(Option<Instant>),
 }
 
-/// What an answer brought, to be sent when the lock is free.
+/// Contents of an answer, to be sent when the lock is free.
 #[derive(Default)]
 struct Brought {
     deliveries: Vec<Delivery>,
@@ -325,7 +328,7 @@ impl<'s> UnderWay<'s> {
         UnderWay { shared, number: state.last_request, asked: Vec::new() }
     }
 
-    /// Nothing if there is nothing to be asked of it.
+    /// Adds a partition to the request. Returns `None` if the partition has no position or no leader.
     pub fn add(&mut self, state: &mut State, named: TopicPartition) -> Option<&Asked> {
         let partition = state.partitions.get_mut(&named)?;
         let (offset, leader) = (partition.position?, partition.leader?);

@@ -16,10 +16,11 @@ use crate::error_code::KafkaErrorCode;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ByTopic, CommitOffset, Isolation, OffsetAt, OffsetCommitRequest, OffsetCommitResponse};
 
-/// The broker's default. What is longer would be refused for its partition, and taken for the others.
+/// Largest metadata of an offset, which is the broker's default. Longer metadata would be refused for its
+/// partition, and taken for the others.
 const MAX_METADATA_BYTES: usize = 4096;
 
-/// Cheap to clone. When the last one is dropped, the consumer leaves its group.
+/// A handle of a consumer. Cloning is cheap. When the last clone is dropped, the consumer leaves its group.
 #[derive(Debug, Clone)]
 pub struct Consumer {
     client: Client,
@@ -30,17 +31,20 @@ pub struct Consumer {
     isolation: Isolation,
 }
 
-/// What [`Consumer::join`] gives.
+/// The result of [`Consumer::join`].
 #[derive(Debug)]
 pub struct Joined {
     pub consumer: Consumer,
-    /// Ends when the consumer has ended.
+    /// Events of the consumer. The channel ends when the consumer has ended.
     pub events: mpsc::UnboundedReceiver<Event>,
     pub records: Records,
 }
 
 impl Consumer {
-    /// Joins the group in the background; what becomes of it is told by events. Fails on options that can't be used.
+    /// Joins the group in the background. Events tell what becomes of that.
+    ///
+    /// # Errors
+    /// Fails on options that can't be used: no topic, a wrong pattern, no group's name, or no assignor.
     pub fn join(client: Client, options: ConsumerOptions) -> Result<Joined, Error> {
         let topics = TopicTable::new(Subscribed::new(&options.topics)?);
         if options.assignors.is_empty() || options.group.is_empty() {
@@ -63,8 +67,11 @@ impl Consumer {
         Ok(Joined { consumer, events, records: Records { receiver, shared } })
     }
 
-    /// Begins to fetch, and says at which offset. What was fetched before, and not yet taken, is dropped: a partition that was started
-    /// before goes on from here.
+    /// Begins to fetch, and returns the offset that fetching begins at. Records that were fetched before, and
+    /// not yet taken, are dropped: a partition that was started before goes on from here.
+    ///
+    /// # Errors
+    /// Fails where the partition is not ours any more, or its broker can't be asked for the offset or refuses it.
     pub async fn start(&self, claim: &Claim, start: Start) -> Result<i64, StartError> {
         if !self.owns(claim) {
             return Err(StartError::Lost);
@@ -79,18 +86,19 @@ impl Consumer {
         }
     }
 
-    /// The same at an offset, with the epoch of the record before it, by which the leader is asked whether it has what was read before; -1 if
-    /// that is not known better than by what was read here. False if the partition is not ours any more.
+    /// Begins to fetch at an offset, like [`start`](Self::start), and returns false if the partition is not ours any
+    /// more. `leader_epoch` is the epoch of the record before the offset. By it the leader is asked whether it has
+    /// the records before. It is -1 if the epochs of the records that were read here are all that is known.
     pub fn start_behind(&self, claim: &Claim, offset: i64, leader_epoch: i32) -> bool {
         self.shared.start(claim, offset, Some(leader_epoch).filter(|epoch| *epoch >= 0))
     }
 
-    /// Whether the partition was not started again since.
+    /// Says whether the partition was not started again since the start of this number.
     pub fn is_started_as(&self, claim: &Claim, start: u64) -> bool {
         self.shared.is_started_as(claim, start)
     }
 
-    /// In which leader's epoch the record before this offset was written; -1 if that is not known.
+    /// Returns the epoch of the leader that wrote the record before this offset, or -1 if it is not known.
     pub fn leader_epoch(&self, claim: &Claim, offset: i64) -> i32 {
         self.shared.leader_epoch(claim, offset).unwrap_or(-1)
     }
@@ -106,7 +114,7 @@ impl Consumer {
         self.client.list_offset_or_end(&named, self.isolation, at).await
     }
 
-    /// Nothing more is asked for, until it is resumed; what is under way comes all the same.
+    /// Stops asking for records until the partition is resumed. An answer that is under way comes all the same.
     pub fn pause(&self, claim: &Claim) {
         self.shared.set_paused(claim, true);
     }
@@ -115,17 +123,22 @@ impl Consumer {
         self.shared.set_paused(claim, false);
     }
 
-    /// Nothing before its broker has said anything of it. Of a partition that isn't being fetched they are about a second old.
+    /// Returns the ends of the partition, or `None` before its broker has said them. They are about a second
+    /// old if the partition isn't being fetched.
     pub fn watermarks(&self, claim: &Claim) -> Option<Watermarks> {
         self.shared.watermarks(claim)
     }
 
-    /// Also while it is being revoked.
+    /// Says whether the partition is ours, which it is also while it is being revoked.
     pub fn owns(&self, claim: &Claim) -> bool {
         self.shared.owns(claim)
     }
 
-    /// All of them, or none. At the coordinator it is one step.
+    /// Commits all of these offsets with one request, which is one step at the coordinator.
+    ///
+    /// # Errors
+    /// Fails where a partition is not ours any more, the metadata is too long, or the coordinator can't be
+    /// reached or refuses an offset.
     pub async fn commit(&self, commits: &[Commit]) -> Result<(), CommitError> {
         if commits.is_empty() {
             return Ok(());
@@ -154,7 +167,8 @@ impl Consumer {
         }
     }
 
-    /// Whose they are, and in which generation, is looked at in one moment: when a partition was lost, no later generation is used for it.
+    /// Builds the request. Ownership and generation are read under one lock: after a partition was lost, no
+    /// later generation is used for it.
     fn commit_request(&self, commits: &[Commit]) -> Result<OffsetCommitRequest, CommitError> {
         if let Some(commit) = commits.iter().find(|commit| commit.metadata.len() > MAX_METADATA_BYTES) {
             let bytes = commit.metadata.len();
@@ -216,12 +230,13 @@ impl Consumer {
         Error::Refused { doing: format!("commit offsets of the group '{}'", self.group), code, reason: None }
     }
 
-    /// The answer to [`Event::Revoking`]: all that was under way is committed or dropped.
+    /// Answers [`Event::Revoking`]: all work on these partitions is committed or dropped.
     pub fn given_up(&self, claims: &[Claim]) {
         let _ = self.commands.send(Command::GivenUp(claims.to_vec()));
     }
 
-    /// Leaves the group, so that others get the partitions at once. What is under way should be committed before.
+    /// Leaves the group, so that others get the partitions at once. Work that is under way should be
+    /// committed before.
     pub async fn leave(&self) {
         let (left, has_left) = oneshot::channel();
         let _ = self.commands.send(Command::Leave(left));

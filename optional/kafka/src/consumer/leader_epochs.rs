@@ -1,24 +1,27 @@
-//! In which leaders' epochs the records of a partition were written that were read of it: what a later leader is asked by, whether its log
-//! has them.
+//! The epochs of the leaders that wrote the records read of a partition. With them, a later leader is asked
+//! whether its log has these records.
 
 use std::collections::VecDeque;
 
 use crate::batch::Span;
 
-/// An epoch ends with an election: there are few between what was read and what is committed.
+/// Largest number of remembered epochs. An epoch ends with an election: there are few between what was read
+/// and what is committed.
 const MAX_REMEMBERED: usize = 100;
 
-/// An epoch that is said here is exactly that of the record: by one that is too early, a log that is whole would seem to be cut.
+/// Epochs by offset. An epoch that is returned is exactly that of the record: with one that is too early, a
+/// whole log would seem to be cut.
 #[derive(Debug, Default)]
 pub(crate) struct LeaderEpochs {
-    /// From which offset on which epoch; nothing where that is not known. Ascending.
+    /// Offsets from which on an epoch applies, ascending. The epoch is `None` where it is not known.
     from: VecDeque<(i64, Option<i32>)>,
-    /// Nothing is known from here on.
+    /// Offset from which on nothing is known.
     end: i64,
 }
 
 impl LeaderEpochs {
-    /// Reading goes on at an offset. The epoch of the record before it, where somebody knows it better than what was read here.
+    /// Begins at an offset. `leader_epoch` is the epoch of the record before it, where a caller knows it
+    /// better than the records that were read here.
     pub fn begin(&mut self, offset: i64, leader_epoch: Option<i32>) {
         match leader_epoch {
             Some(_) => self.from = VecDeque::from([(offset.saturating_sub(1), leader_epoch)]),
@@ -28,7 +31,7 @@ impl LeaderEpochs {
         self.end = offset;
     }
 
-    /// A batch was read, next to those before.
+    /// Adds a batch that was read and follows those before.
     pub fn note(&mut self, batch: Span) {
         if batch.next_offset <= self.end {
             return;
@@ -50,13 +53,13 @@ impl LeaderEpochs {
         }
     }
 
-    /// Of the record before this offset.
+    /// Returns the epoch of the record before this offset, or `None` if it is not known.
     pub fn before(&self, offset: i64) -> Option<i32> {
         let is_known = offset <= self.end;
         self.from.iter().rev().find(|(from, _)| is_known && *from < offset)?.1
     }
 
-    /// Nobody will ask of records that far before this offset.
+    /// Forgets epochs that end before this offset, since nobody will ask for them any more.
     pub fn forget_before(&mut self, offset: i64) {
         while self.from.get(1).is_some_and(|(from, _)| *from < offset) {
             self.from.pop_front();

@@ -9,12 +9,13 @@
 //!   Shared: partitions, positions, budget <----> fetchers, two for each broker --> records
 //! ```
 //!
-//! The *conductor* is one task that never waits for anybody: it drives the group's machine, asks for metadata, announces partitions with what
-//! the group has committed of them, and starts and ends fetchers. Whoever uses the consumer may be slow; heartbeats go on. What that
-//! costs is bounded by `max_prefetch_bytes` for records, while events are few.
+//! The *conductor* is one task that never waits for anybody. It drives the group's state machine, asks for
+//! metadata, announces partitions with their committed offsets, and starts and ends fetchers. The consumer's
+//! user may be slow: heartbeats go on. The memory that this costs is bounded by `max_prefetch_bytes` for
+//! records, while events are few.
 //!
-//! A partition is ours from `Assigned` to `Lost`, or to the moment when it is given up after `Revoking`. In that time, and in no other, offsets
-//! are committed for it; the broker refuses them too when the group has gone on without us.
+//! A partition is ours from `Assigned` to `Lost`, or to the moment when it is given up after `Revoking`. Offsets are
+//! committed for it in that time only. The broker, too, refuses them when the group has gone on without us.
 
 mod budget;
 mod check;

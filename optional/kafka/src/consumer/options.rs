@@ -1,4 +1,4 @@
-//! What a member of a group reads, and how much of it at once.
+//! Options of a member of a group: the topics that it reads, and the sizes of its requests.
 
 use crate::group::Assignor;
 use crate::wire::Isolation;
@@ -7,20 +7,23 @@ use crate::wire::Isolation;
 pub struct ConsumerOptions {
     pub topics: Topics,
     pub group: String,
-    /// A static member keeps its partitions when it comes back within the session timeout, under the same id.
+    /// Id of a static member. Such a member keeps its partitions when it comes back under this id within the
+    /// session timeout.
     pub group_instance_id: Option<String>,
-    /// In order of preference. With [`Assignor::CooperativeSticky`] alone a group of others that don't know it can't be joined.
+    /// Assignors in order of preference. With [`Assignor::CooperativeSticky`] alone, a group whose members
+    /// don't know it can't be joined.
     pub assignors: Vec<Assignor>,
-    /// After so long a silence the group gives the member's partitions to others.
+    /// Time without a heartbeat after which the group gives the member's partitions to others.
     pub session_timeout_ms: u64,
     pub heartbeat_interval_ms: u64,
-    /// How long the others wait for a member that has to finish what is under way before it gives partitions up.
+    /// Time that the others wait for a member that finishes its work before it gives partitions up.
     pub rebalance_timeout_ms: u64,
-    /// How often new partitions and new topics are looked for.
+    /// Time between two searches for new partitions and new topics.
     pub metadata_refresh_ms: u64,
     pub isolation: Isolation,
     pub fetch: FetchSizes,
-    /// Of records that were fetched and are still held, those in [`Fetched`](crate::consumer::Fetched) included until they are dropped.
+    /// Bytes of fetched records that may be held. Those in [`Fetched`](crate::consumer::Fetched) count until
+    /// they are dropped.
     pub max_prefetch_bytes: usize,
 }
 
@@ -49,10 +52,10 @@ pub enum Topics {
     Pattern(String),
 }
 
-/// What is asked of a broker at once.
+/// The sizes of one request to a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchSizes {
-    /// The broker waits for so much, but no longer than `max_wait_ms`.
+    /// Bytes that the broker waits for, but no longer than `max_wait_ms`.
     pub min_bytes: usize,
     pub max_bytes: usize,
     pub max_partition_bytes: usize,
@@ -60,7 +63,7 @@ pub struct FetchSizes {
 }
 
 impl Default for FetchSizes {
-    /// For the least latency: the broker answers as soon as there is a record.
+    /// Returns the sizes for the least latency: the broker answers as soon as there is a record.
     fn default() -> Self {
         Self { min_bytes: 1, max_bytes: 16 << 20, max_partition_bytes: 4 << 20, max_wait_ms: 500 }
     }

@@ -1,4 +1,4 @@
-//! Which topics are meant by a pattern.
+//! The pattern that selects topics by name.
 
 use regex::Regex;
 
@@ -9,6 +9,10 @@ use crate::error::Error;
 pub struct TopicPattern(Regex);
 
 impl TopicPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// Fails where the pattern is no regular expression.
     pub fn new(pattern: &str) -> Result<Self, Error> {
         let wrong = |error: regex::Error| Error::Options(format!("The pattern of topics can't be used: {error}"));
         // By itself first: a bracket too many must not close the one around it.

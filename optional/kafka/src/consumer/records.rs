@@ -1,4 +1,4 @@
-//! What was fetched, on its way to whoever decodes it.
+//! Fetched records on their way to the code that decodes them.
 
 use std::sync::Arc;
 
@@ -9,23 +9,25 @@ use crate::consumer::budget::Held;
 use crate::consumer::event::Claim;
 use crate::consumer::shared::Shared;
 
-/// Some of a partition's records, next to those before.
+/// Some of a partition's records, which follow those before without a gap.
 #[derive(Debug)]
 pub struct Fetched {
     pub claim: Claim,
-    /// The first of them may begin before `from_offset`, since batches are sent whole: records before it are to be left out.
+    /// The batches of these records. The first one may begin before `from_offset`, since batches are sent
+    /// whole: the reader has to leave out the records before it.
     pub batches: VisibleBatches,
     pub from_offset: i64,
-    /// What comes next begins here. There may be nothing to see before it: aborted transactions, what compaction has removed.
+    /// Offset of the next delivery. The range before it may have nothing to see: aborted transactions, or
+    /// records that compaction has removed.
     pub next_offset: i64,
     pub high_watermark: i64,
-    /// On the wire.
+    /// Bytes of the records as they were sent.
     pub bytes: usize,
-    /// Bounds what is fetched in advance, until this is dropped.
+    /// The part of the budget that is taken until this is dropped. It bounds what is fetched in advance.
     pub(crate) _held: Held,
 }
 
-/// Everything that is fetched, in the order of each partition.
+/// The stream of everything that is fetched. Records of one partition come in their order.
 #[derive(Debug)]
 pub struct Records {
     pub(crate) receiver: mpsc::UnboundedReceiver<Delivery>,
@@ -35,13 +37,14 @@ pub struct Records {
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub fetched: Fetched,
-    /// Of the partition's start that it belongs to.
+    /// Number of the partition's start that this delivery belongs to.
     pub start: u64,
 }
 
 impl Records {
-    /// Nothing when the consumer has ended. What was fetched of a partition that was given up, lost or started anew since is passed
-    /// over. May be dropped and called again without loss.
+    /// Returns the next records, or `None` when the consumer has ended. Records of a partition that was given
+    /// up, lost or started anew since they were fetched are passed over. The future may be dropped and made
+    /// anew without loss.
     pub async fn next(&mut self) -> Option<Fetched> {
         loop {
             let delivery = self.receiver.recv().await?;

@@ -1,4 +1,4 @@
-//! What the conductor, the fetchers and the handles know together: which partitions are ours, and how far each was fetched.
+//! The state that the conductor, the fetchers and the handles share: our partitions, and the position of each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::wire::TopicId;
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Told when there may be something to fetch that there was not before.
+    /// The signal that there may be something new to fetch.
     pub changed: Arc<Notify>,
     pub budget: Arc<Budget>,
     pub sizes: FetchSizes,
@@ -26,38 +26,39 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(super) struct State {
     pub partitions: BTreeMap<TopicPartition, Partition>,
-    /// In whose name offsets are committed.
+    /// Generation and member id with which offsets are committed.
     pub generation: Option<(i32, String)>,
-    /// The broker that keeps the group, as far as it is known.
+    /// Id of the broker that coordinates the group, as far as it is known.
     pub coordinator: Option<i32>,
-    /// Of each broker that leads a partition of ours: until when its first request may wait, while there is one under way.
+    /// Brokers that lead a partition of ours. The time is until when a broker's first request may wait, while
+    /// there is one under way.
     pub brokers: HashMap<i32, Option<Instant>>,
     pub last_request: u64,
     last_start: u64,
 }
 
-/// One that is ours, and was announced.
+/// A partition that is ours and was announced.
 #[derive(Debug)]
 pub(super) struct Partition {
     pub epoch: u64,
     pub topic_id: TopicId,
     pub leader: Option<Leader>,
-    /// Still ours, to finish what is under way.
+    /// True while the partition is still ours only to finish what is under way.
     pub is_revoking: bool,
     pub is_paused: bool,
-    /// The next offset to fetch; nothing while it isn't started.
+    /// The next offset to fetch, or `None` while the partition isn't started.
     pub position: Option<i64>,
-    /// Of the records before it.
+    /// Epochs of the leaders that wrote the records before the position.
     pub epochs: LeaderEpochs,
-    /// The leader, by its epoch, whose log is known to have them.
+    /// Epoch of the leader whose log is known to have these records.
     pub checked_in: Option<i32>,
-    /// Tells starts apart, so that what belongs to an earlier one is known.
+    /// Number of the start, which tells later starts from earlier ones.
     pub start: u64,
-    /// The request that asks for it at present.
+    /// Number of the request that asks for the partition at present.
     pub asked_in: Option<u64>,
-    /// The last request that brought something: whose turn was the longest ago goes first.
+    /// Number of the last request that brought something. The partition with the lowest number is asked for first.
     pub served_in: u64,
-    /// After an error.
+    /// Time before which the partition is not asked for again, after an error.
     pub not_before: Option<Instant>,
     pub watermarks: Option<Watermarks>,
     pub watermarks_at: Option<Instant>,
@@ -89,13 +90,14 @@ impl Partition {
         }
     }
 
-    /// Whether it is to be fetched from this broker, if nothing speaks against it for a while.
+    /// Says whether the partition is to be fetched from this broker. `not_before` is not looked at.
     pub fn is_due(&self, node_id: i32) -> bool {
         let is_wanted = self.position.is_some() && !self.is_paused && !self.is_revoking && self.asked_in.is_none();
         is_wanted && self.leader.is_some_and(|leader| leader.node_id == node_id)
     }
 
-    /// Another leader's log may have other records than were read before the position: the epoch to ask it by, before it is fetched from.
+    /// Returns the epoch that the leader has to be asked by before it is fetched from, or `None` if the leader need
+    /// not be asked. Another leader's log may have other records than were read before the position.
     pub fn unchecked(&self) -> Option<i32> {
         let leader = self.leader.filter(|leader| leader.epoch >= 0 && self.checked_in != Some(leader.epoch))?;
         let epoch = self.epochs.before(self.position?)?;
@@ -149,7 +151,7 @@ impl Shared {
         self.changed.notify_waiters();
     }
 
-    /// Whether nothing was started since.
+    /// Says whether the partition was not started again since this start.
     pub(crate) fn is_started_as(&self, claim: &Claim, start: u64) -> bool {
         self.state().of(claim).is_some_and(|partition| partition.start == start)
     }
@@ -158,7 +160,7 @@ impl Shared {
         self.state().of(claim)?.epochs.before(offset)
     }
 
-    /// What is committed is not committed again.
+    /// Forgets the epochs before committed offsets, since these are not committed again.
     pub(crate) fn forget_epochs_before(&self, commits: &[Commit]) {
         let mut state = self.state();
         for commit in commits {
@@ -168,7 +170,8 @@ impl Shared {
         }
     }
 
-    /// Whether it is ours. The epoch is that of the record before the offset, if it is known.
+    /// Starts a partition, and says whether it is ours. `leader_epoch` is that of the record before the
+    /// offset, if it is known.
     pub(crate) fn start(&self, claim: &Claim, offset: i64, leader_epoch: Option<i32>) -> bool {
         let mut state = self.state();
         state.last_start += 1;
@@ -185,7 +188,7 @@ impl Shared {
         true
     }
 
-    /// After its offset was found to be out of range and then was not, unless it was started again meanwhile.
+    /// Goes on with a partition whose offset seemed to be out of range, unless it was started again meanwhile.
     pub(crate) fn go_on(&self, claim: &Claim, start: u64, offset: i64, after: Duration) {
         if let Some(partition) = self.state().of(claim).filter(|partition| partition.start == start) {
             partition.position = Some(offset);
@@ -218,7 +221,8 @@ impl State {
         self.partitions.remove(partition).map(|found| claim(partition, found.epoch))
     }
 
-    /// What each broker may be asked for at once, so that all of them together stay within the budget, each with a second request.
+    /// Returns the bytes that each request may ask for, so that two requests to each broker together stay
+    /// within the budget.
     pub fn share_of_broker(&self, budget: &Budget) -> usize {
         budget.max_bytes() / (2 * self.brokers.len().max(1))
     }

@@ -1,4 +1,4 @@
-//! Which topics there are, of those that are of interest.
+//! The topics of interest that exist, with their partitions and leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::group::PartitionCounts;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{MetadataResponse, TopicId, TopicMetadata};
 
-/// A broker that has just started may not know of a topic yet: it is gone when nobody has known it for so long.
+/// Time after which an unknown topic counts as gone. A broker that has just started may not know of a topic yet.
 const GONE_AFTER: Duration = Duration::from_secs(1);
 
-/// What is subscribed to.
+/// The topics that are subscribed to.
 #[derive(Debug)]
 pub(super) enum Subscribed {
     Named(BTreeSet<Arc<str>>),
@@ -38,13 +38,14 @@ impl Subscribed {
 #[derive(Debug)]
 pub(super) struct Topic {
     pub id: TopicId,
-    /// Without a leader while there is none.
+    /// Leader of each partition, or `None` while the partition has no leader.
     pub partitions: BTreeMap<i32, Option<Leader>>,
     missing_since: Option<Instant>,
 }
 
 impl Topic {
-    /// A broker that the others have left behind names leaders of before.
+    /// Keeps leaders that are newer than those of this answer: a broker that has lost contact with the others
+    /// still names earlier leaders.
     fn keep_later_leaders(&mut self, before: &Topic) {
         if self.id != before.id || !self.id.is_known() {
             return;
@@ -69,7 +70,8 @@ impl TopicTable {
         Self { subscribed, known: BTreeMap::new() }
     }
 
-    /// What metadata has to be asked for, these topics besides: all there is for a pattern.
+    /// Returns the topics that metadata is asked for, together with `besides`: `None`, which means all
+    /// topics, for a pattern.
     pub fn to_ask(&self, besides: impl IntoIterator<Item = Arc<str>>) -> Option<Vec<Arc<str>>> {
         match &self.subscribed {
             Subscribed::Named(names) => {
@@ -88,7 +90,7 @@ impl TopicTable {
         *self.known.get(&partition.topic)?.partitions.get(&partition.partition)?
     }
 
-    /// The answer to what was asked for: `None` for all topics.
+    /// Learns from an answer. `asked` names the topics that were asked for; `None` means all topics.
     pub fn learn(&mut self, asked: Option<&[Arc<str>]>, metadata: &MetadataResponse, now: Instant) {
         let mut seen = BTreeSet::new();
         for topic in metadata.topics.iter().filter(|topic| topic.error == KafkaErrorCode::NONE && !topic.is_internal) {
@@ -109,7 +111,7 @@ impl TopicTable {
         });
     }
 
-    /// What the member subscribes to.
+    /// Returns the topics that the member subscribes to.
     pub fn names(&self) -> Vec<Arc<str>> {
         match &self.subscribed {
             Subscribed::Named(names) => names.iter().cloned().collect(),
@@ -117,12 +119,12 @@ impl TopicTable {
         }
     }
 
-    /// Named ones that aren't there.
+    /// Returns the topics that are named in the subscription but do not exist.
     pub fn missing(&self) -> Vec<Arc<str>> {
         self.names().into_iter().filter(|name| !self.known.contains_key(name)).collect()
     }
 
-    /// None of a topic that isn't there.
+    /// Returns the number of partitions of each topic, which is 0 for a topic that does not exist.
     pub fn counts(&self, names: impl IntoIterator<Item = Arc<str>>) -> PartitionCounts {
         let count = |name: Arc<str>| {
             let count = self.known.get(&name).map_or(0, |topic| topic.partitions.len());
@@ -187,7 +189,8 @@ mod tests {
         assert_eq!(names(&table), ["a"]);
     }
 
-    /// The leader of the one partition of a topic, as these answers one after another say it: the topic's id, leader and epoch.
+    /// Returns the leader of the one partition of a topic after these answers, which come one after another.
+    /// Each has the topic's id, the leader and its epoch.
     fn leader_after(answers: &[(u8, i32, i32)]) -> Option<i32> {
         let mut table = TopicTable::new(Subscribed::new(&Topics::Named(vec!["a".to_owned()])).unwrap());
         for (id, leader_id, leader_epoch) in answers.iter().copied() {

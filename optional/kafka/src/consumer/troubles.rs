@@ -1,4 +1,4 @@
-//! Says what goes wrong, but the same only now and then.
+//! The filter of error texts: the same text is reported only now and then.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    /// Whether it is to be said now.
+    /// Says whether the text is to be reported now.
     pub fn is_news(&mut self, text: &str, now: Instant) -> bool {
         self.said.retain(|_, at| now.duration_since(*at) < AGAIN);
         // Texts that change all the time are no news either.

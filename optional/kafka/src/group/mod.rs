@@ -1,8 +1,9 @@
-//! Being a member of a consumer group, by the protocol that all brokers know: JoinGroup, SyncGroup, Heartbeat.
+//! Membership of a consumer group, by the protocol that all brokers know: JoinGroup, SyncGroup, Heartbeat.
 //!
-//! Members join; when all have, the broker chooses one of them as the leader, tells it of all the others, and hands around what it decided.
-//! Every such round is a *generation*. Nothing here does anything by itself: [`Membership`] is told what was answered and what time it is,
-//! and answers what to do next; the [`Assignor`]s are functions. So all of it is tested against a model of the broker, with faults.
+//! Members join. When all have, the broker chooses one of them as the leader, tells it of all the others, and
+//! distributes its decision. Every such round is a *generation*. This module does no I/O: [`Membership`] gets
+//! the answers and the time, and returns what to do next; the [`Assignor`]s are functions. So all of it is
+//! tested against a model of the broker, with faults.
 
 mod assignor;
 mod membership;

@@ -1,8 +1,9 @@
-//! What members of a consumer group tell each other through the broker, which hands it around unread.
+//! The bytes that members of a consumer group send each other through the broker, which passes them on unread.
 //!
-//! A *subscription* (member to leader): version, topics, user data; from version 1 on the partitions that the member still has, from 2 on
-//! the generation that gave them, from 3 on its rack. An *assignment* (leader to member): version, partitions, user data. Both are in the
-//! classic spelling, and a reader passes over what a later version has added.
+//! A *subscription* (member to leader): version, topics, user data; from version 1 on the partitions that the
+//! member still has, from 2 on the generation that gave them, from 3 on its rack. An *assignment* (leader to
+//! member): version, partitions, user data. Both are in the classic encoding, and a reader ignores fields
+//! that a later version has added.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ const ASSIGNMENT_VERSION: i16 = 1;
 pub struct Subscription {
     pub topics: Vec<Arc<str>>,
     pub owned: Vec<TopicPartition>,
-    /// The generation that gave what is owned; -1 if it isn't known.
+    /// The generation that gave the owned partitions, or -1 if it isn't known.
     pub generation: i32,
 }
 
@@ -53,7 +54,8 @@ pub fn encode_assignment(partitions: &[TopicPartition]) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// No bytes at all are what the broker gives to a member that its leader forgot.
+/// Reads the partitions of an assignment. There are none in an empty text, which the broker gives to a member
+/// that its leader forgot.
 pub fn decode_assignment(bytes: &[u8]) -> Read<Vec<TopicPartition>> {
     if bytes.is_empty() {
         return Ok(Vec::new());

@@ -1,11 +1,12 @@
-//! ClickHouse's own reading of a message, as the plan's fields.
+//! ClickHouse's answer for a message, turned into the plan's fields.
 
 use windrow_columns::{Block, ColumnView, DefaultKind, Layout, Parsed, Present};
 
 use crate::messages::error::{MessageError, Unread};
 use crate::messages::plan::MessagePlan;
 
-/// Columns with a DEFAULT expression were asked for as Nullable: NULL in all rows says that the message left them out.
+/// Turns an answer into fields. Columns with a DEFAULT expression were asked for as Nullable: NULL in all
+/// rows says that the message left the column out.
 pub(crate) fn fields(plan: &MessagePlan, answer: Block) -> Result<Parsed, Unread> {
     let specs = plan.fields.columns();
     if answer.columns() != specs.len() {

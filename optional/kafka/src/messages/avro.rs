@@ -1,4 +1,4 @@
-//! Avro's messages: files with their schema, and rows behind the id of theirs.
+//! Messages in Avro: files with their schema, and rows behind the id of a schema.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,12 +10,13 @@ use crate::messages::fields::FieldError;
 use crate::messages::format::Kind;
 use crate::messages::plan::MessagePlan;
 
-/// The registry's framing: this byte, the id in four bytes, the row.
+/// First byte of the registry's framing. The id in four bytes and the row follow.
 const MAGIC: u8 = 0;
-/// Ids come from messages, so that rubbish may name any number of them.
+/// Largest number of schemas that are kept. Ids come from messages, so damaged messages may name any number of them.
 const MAX_SCHEMAS: usize = 10_000;
 
-/// What was fetched from a registry so far. A schema that has no place in the table is remembered with the reason.
+/// Schemas that were fetched from a registry so far. A schema that does not fit the table is remembered with
+/// the reason.
 #[derive(Default)]
 pub(crate) struct Schemas {
     by_id: RwLock<HashMap<u32, Known>>,
@@ -28,7 +29,7 @@ impl Schemas {
         self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    /// By what stands before the row.
+    /// Returns the schema whose id stands before the row.
     pub(crate) fn of(&self, value: &[u8]) -> Option<Known> {
         self.get(id_of(value)?.0)
     }
@@ -42,7 +43,7 @@ impl Schemas {
     }
 }
 
-/// The id of a schema, and the row behind it.
+/// Returns the id of the schema, and the row behind it.
 fn id_of(value: &[u8]) -> Option<(u32, &[u8])> {
     match value.split_first_chunk::<5>() {
         Some((&[MAGIC, a, b, c, d], row)) => Some((u32::from_be_bytes([a, b, c, d]), row)),

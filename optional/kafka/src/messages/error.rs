@@ -1,24 +1,24 @@
-//! What can be wrong with a message, and with the wish to read messages into a table.
+//! Errors of a message, and of a plan to read messages into a table.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Why a message became no rows. Nothing of it stays behind.
+/// The cause why a message became no rows. Nothing of the message stays behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
     Refused(MessageError),
-    /// The schema of this id has to be asked of the registry and given to the plan; then the message can be read.
+    /// The schema of this id has to be fetched from the registry and given to the plan. Then the message can be read.
     MissingSchema(u32),
 }
 
-/// A message that can't be read.
+/// The error of a message that can't be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageError {
-    /// In ClickHouse's manner, with column and row.
+    /// Text in ClickHouse's style, with column and row.
     pub text: String,
-    /// Counted from 1, within the message.
+    /// Number of the row within the message, counted from 1.
     pub row: u64,
     pub column: Option<String>,
-    /// ClickHouse would surely refuse it too. Otherwise it may be asked, see
+    /// True if ClickHouse would surely refuse the message too. Otherwise ClickHouse may be asked, see
     /// [`MessagePlan::question`](crate::messages::MessagePlan::question).
     pub certain: bool,
 }
@@ -38,17 +38,17 @@ impl Display for MessageError {
     }
 }
 
-/// Why messages of a format can't be read into a table as it was asked for.
+/// The cause why messages of a format can't be read into a table as the options ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanError {
     UnknownFormat(String),
-    /// A schema that is missing, or can't be read.
+    /// A schema is missing, or can't be read.
     Schema(String),
-    /// `columns` names a column that the table has not.
+    /// The option `columns` names a column that the table does not have.
     UnknownColumn(String),
-    /// A column that is computed, and can't be written.
+    /// The column is computed and can't be written.
     ColumnKind(String),
-    /// A field was named for a column, but rows of this format are told by their order.
+    /// A field was named for a column, but the fields of this format have no names, only an order.
     NoNames {
         format: &'static str,
         column: String,
@@ -58,15 +58,15 @@ pub enum PlanError {
         field: String,
         columns: [String; 2],
     },
-    /// A virtual column that can't be put into a column of this type.
+    /// The virtual column can't be put into a column of this type.
     VirtualType {
         column: String,
         source: String,
         type_name: String,
     },
-    /// The format makes one text of a row, or the field's type does not fit: what is wanted instead.
+    /// The format makes one text of a row, or the field's type does not fit. The text says what is needed instead.
     Columns(String),
-    /// A setting, or a column, that can't be read here.
+    /// A setting or a column can't be read here.
     Unreadable(String),
 }
 

@@ -1,5 +1,5 @@
-//! The rows that a format makes of messages' values: one face for readers that keep their memory from message to
-//! message.
+//! The rows that a format makes of messages' values: one interface for readers that keep their memory from
+//! message to message.
 
 use windrow_columns::{Parsed, Series, SeriesError};
 use windrow_interchange::ProtobufRows;
@@ -14,10 +14,10 @@ pub(crate) enum FieldRows<'p> {
     Avro(AvroMessages<'p>),
 }
 
-/// Why a value became no rows.
+/// The cause why a value became no rows.
 pub(crate) enum FieldError {
     Refused(SeriesError),
-    /// The schema has no place in the table.
+    /// The schema does not fit the table.
     Schema(String),
     MissingSchema(u32),
 }

@@ -5,7 +5,7 @@ use windrow_interchange::ProtobufSchema;
 
 use crate::messages::error::PlanError;
 
-/// What can be written as `format`, by the names of ClickHouse.
+/// Formats that the option `format` may name, by ClickHouse's names. The error for an unknown format lists them.
 pub(crate) const NAMES: &[&str] = &[
     "JSONEachRow",
     "Protobuf",
@@ -45,26 +45,29 @@ pub(crate) enum Kind {
     Payload(&'static Format),
     Protobuf {
         schema: ProtobufSchema,
-        /// Many messages in one, each behind its length.
+        /// True if a message holds many Protobuf messages, each behind its length.
         has_lengths: bool,
     },
-    /// Object container files.
+    /// Messages are object container files.
     Avro,
-    /// Rows behind the id of their schema in a registry.
+    /// Messages are rows behind the id of their schema in a registry.
     AvroConfluent,
 }
 
-/// What a format needs beside its name.
+/// The schema that a format needs beside its name.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SchemaSource<'s> {
-    /// The text of a `.proto` file.
+    /// Text of a `.proto` file.
     pub text: Option<&'s str>,
-    /// The message's name, with the schema's package or without.
+    /// Name of the Protobuf message, with the schema's package or without.
     pub message: Option<&'s str>,
 }
 
 impl MessageFormat {
-    /// A format by its name, in any case of its letters.
+    /// Finds a format by its name, in upper or lower case.
+    ///
+    /// # Errors
+    /// Fails where the format is unknown, or a Protobuf format has no schema or one that can't be read.
     pub fn new(name: &str, schema: SchemaSource<'_>) -> Result<MessageFormat, PlanError> {
         let is_named = |known: &str| known.eq_ignore_ascii_case(name);
         if is_named("Protobuf") || is_named("ProtobufSingle") {
@@ -82,7 +85,7 @@ impl MessageFormat {
         }
     }
 
-    /// ClickHouse's name of it.
+    /// Returns ClickHouse's name of the format.
     pub fn name(&self) -> &'static str {
         match &self.kind {
             Kind::Payload(format) => format.name,
@@ -93,8 +96,8 @@ impl MessageFormat {
         }
     }
 
-    /// Whether a field that a message hasn't can be read as NULL: not where the types of columns decide how values are
-    /// written.
+    /// Says whether a field that is missing in a message can be read as NULL. It can't where the types of
+    /// columns decide how values are written.
     pub(crate) fn reads_absence_as_null(&self) -> bool {
         match &self.kind {
             Kind::Payload(format) => {
@@ -107,7 +110,7 @@ impl MessageFormat {
         }
     }
 
-    /// Whether fields have no names and are told by their order.
+    /// Says whether fields have no names, only an order.
     pub(crate) fn is_positional(&self) -> bool {
         let name = self.name();
         let is_json = name.contains("JSON") && !name.contains("Compact") && !name.contains("AsString");

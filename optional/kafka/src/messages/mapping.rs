@@ -1,33 +1,33 @@
-//! Where each column of the table gets its values from.
+//! The source of the values of each column of the table.
 
 use windrow_columns::{ColumnSpec, DefaultKind};
 
 use crate::messages::error::PlanError;
 
-/// What the user said: a column and the field it takes. What isn't named takes the field, or the virtual column, of its
-/// own name.
+/// The user's choice of a field for each column. A column that isn't named takes the field, or the virtual
+/// column, of its own name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub columns: Vec<(String, String)>,
-    /// Whether the backend computes a column's DEFAULT expression where it is given NULL and the type has none, as
-    /// ClickHouse does under `input_format_null_as_default`. Then messages that have a field and messages that have it
-    /// not become rows of the same columns.
+    /// True if the backend computes a column's DEFAULT expression where the column is given NULL and its type
+    /// has none, as ClickHouse does under `input_format_null_as_default`. Then messages that have a field and
+    /// messages that lack it become rows of the same columns.
     pub null_asks_for_default: bool,
 }
 
-/// Where a column's values come from.
+/// The source of a column's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A field of the message; one within another is written with dots.
+    /// A field of the message. A field within another is written with dots.
     Field(String),
     Virtual(Virtual),
-    /// Nothing: the table's own DEFAULT expression.
+    /// The column's own expression in the table, since no value is given.
     Default,
-    /// Nothing: the type's default.
+    /// The type's default, since no value is given.
     Absent,
 }
 
-/// What every message has beside its value. The types they have in ClickHouse's engine are docs/kafka-engine.md's.
+/// A value that every message has beside its fields. docs/kafka-engine.md has the types in ClickHouse's engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Virtual {
     Topic,
@@ -76,7 +76,7 @@ impl Virtual {
 }
 
 impl Mapping {
-    /// The source of every column, as far as the table and the user decide it.
+    /// Returns the source of every column, as far as the table and the user decide it.
     pub(crate) fn sources(&self, columns: &[ColumnSpec]) -> Result<Vec<Source>, PlanError> {
         for (name, _) in &self.columns {
             match columns.iter().find(|column| column.name == *name) {
@@ -100,7 +100,7 @@ impl Mapping {
         }
     }
 
-    /// What was said of a column, if anything.
+    /// Returns the field that the user named for a column, if any.
     pub(crate) fn field(&self, column: &str) -> Option<&str> {
         self.columns.iter().find(|(name, _)| name == column).map(|(_, field)| field.as_str())
     }
@@ -110,7 +110,7 @@ pub(crate) fn is_written(column: &ColumnSpec) -> bool {
     matches!(column.default_kind, DefaultKind::None | DefaultKind::Default)
 }
 
-/// The source of a column that nothing is given for.
+/// Returns the source of a column that no value is given for.
 pub(crate) fn left_out(column: &ColumnSpec) -> Source {
     match column.default_kind {
         DefaultKind::None => Source::Absent,

@@ -1,25 +1,25 @@
-//! A message of a topic, as far as rows are made of it.
+//! A message of a topic, with the parts that rows are made of.
 
 use crate::Record;
 
-/// It borrows from wherever it lies.
+/// A message that borrows its bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
     pub offset: i64,
-    /// Since 1970; negative if it has none.
+    /// Timestamp in milliseconds since 1970, negative if the message has none.
     pub timestamp_ms: i64,
     pub key: Option<&'m [u8]>,
-    /// None, or no bytes, is a tombstone, of which no row is made.
+    /// The payload. A message without one, or with no bytes, is a tombstone, of which no row is made.
     pub value: Option<&'m [u8]>,
     pub headers: Headers<'m>,
 }
 
-/// A message's headers, in their order; a key may come more than once.
+/// Headers of a message, in their order. A key may come more than once.
 #[derive(Debug, Clone, Copy)]
 pub enum Headers<'m> {
-    /// As they came from the broker.
+    /// Headers as they came from the broker.
     Fetched(crate::Headers<'m>),
-    /// As they were kept, with a dead letter for one.
+    /// Headers that were kept, for example with a dead letter.
     Kept(&'m [(Vec<u8>, Option<Vec<u8>>)]),
 }
 

@@ -1,9 +1,9 @@
 //! Messages of Kafka as rows of a table.
 //!
-//! Pure functions on bytes: no I/O, no tasks, no clock. A [`MessagePlan`] is worked out once for a table; with it a
-//! [`MessageReader`] takes the messages of a partition one by one and hands out [`Run`]s of rows. What ClickHouse's own
-//! engine makes of each message is in docs/kafka-engine.md; here it is the same, but for messages with a bad row, which
-//! are refused whole and leave nothing behind.
+//! These are pure functions on bytes: no I/O, no tasks, no clock. A [`MessagePlan`] is made once for a table.
+//! With it a [`MessageReader`] takes the messages of a partition one by one and hands out [`Run`]s of rows.
+//! The rows are the same as those of ClickHouse's own engine (docs/kafka-engine.md), except for messages with
+//! a bad row, which are refused whole and leave nothing behind.
 
 mod answer;
 mod avro;

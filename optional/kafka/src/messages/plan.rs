@@ -1,4 +1,4 @@
-//! How messages of one format become rows of one table: worked out once, shared by all partitions.
+//! The plan that turns messages of one format into rows of one table. It is made once and shared by all partitions.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::messages::virtual_columns::VirtualColumn;
 pub struct MessagePlan {
     pub(crate) format: MessageFormat,
     columns: Vec<ColumnSpec>,
-    /// As runs have them.
+    /// Columns with the types that they have in runs.
     written: Vec<ColumnSpec>,
     sources: Vec<Source>,
-    /// What the format reads, with columns that are named as its fields.
+    /// The fields that the format reads, as columns with the names of the fields.
     pub(crate) fields: ReadPlan,
-    /// Of the table's columns, those that the format reads, in order.
+    /// Indexes of the table's columns that the format reads, in order.
     pub(crate) field_columns: Vec<usize>,
     pub(crate) virtual_columns: Vec<VirtualColumn>,
-    /// What the blocks of virtual columns are checked against, if there are any.
+    /// The plan that blocks of virtual columns are checked against, if there are any.
     pub(crate) virtual_plan: Option<ReadPlan>,
-    /// Of that format.
+    /// The plan of a Protobuf format.
     pub(crate) protobuf: Option<ProtobufPlan>,
-    /// Of AvroConfluent.
+    /// The schemas of AvroConfluent.
     pub(crate) schemas: Schemas,
-    /// Of the format's fields, those that the user has named: messages have to have them.
+    /// True for each of the format's fields that the user has named: messages must have these fields.
     named_fields: Vec<bool>,
 }
 
@@ -41,21 +41,26 @@ pub struct ColumnMapping {
     pub default_kind: DefaultKind,
 }
 
-/// How ClickHouse is asked to read a message that isn't certain to be read here as it would.
+/// The request by which ClickHouse reads a message, where it isn't certain that the message is read here as
+/// ClickHouse would.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// ClickHouse's name.
+    /// ClickHouse's name of the format.
     pub format: &'static str,
-    /// The answer has a column for each, in this order. A column with a DEFAULT expression is asked for as Nullable:
-    /// NULL says that the message left it out.
+    /// Columns of the answer, in this order. A column with a DEFAULT expression is asked for as Nullable:
+    /// NULL says that the message left the column out.
     pub columns: Vec<ColumnSpec>,
-    /// Settings that this asks for, beside those of the pipeline.
+    /// Settings that this request needs, beside those of the pipeline.
     pub settings: Vec<(String, String)>,
 }
 
 impl MessagePlan {
-    /// `columns` are the table's, in its order. `settings` are those that bear on reading the format, with the server's
-    /// time zone.
+    /// Makes a plan. `columns` are the table's, in its order. `settings` are those that affect reading the
+    /// format, with the server's time zone.
+    ///
+    /// # Errors
+    /// Fails where a column can't take the source that the mapping names, the schema doesn't fit, or messages
+    /// can't be read into these columns.
     pub fn new(
         format: MessageFormat,
         columns: Vec<ColumnSpec>,
@@ -104,19 +109,23 @@ impl MessagePlan {
         })
     }
 
-    /// The table's, in its order.
+    /// Returns the table's columns, in its order.
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
     }
 
-    /// The same with the types that the blocks of runs have. A column with a DEFAULT expression may be Nullable here:
-    /// NULL asks for the expression.
+    /// Returns the table's columns with the types that the blocks of runs have. A column with a DEFAULT
+    /// expression may be Nullable here: NULL asks for the expression.
     pub fn written(&self) -> &[ColumnSpec] {
         &self.written
     }
 
-    /// Gives a schema of the registry, in its JSON, which a message was [missing](crate::messages::Unread::MissingSchema). If it
-    /// has no place in the table, all messages of this schema are refused, with the same text.
+    /// Adds a schema of the registry, in JSON, that was [missing](crate::messages::Unread::MissingSchema) for
+    /// a message.
+    ///
+    /// # Errors
+    /// Fails where the schema can't be read or does not fit the table. All messages of this schema are
+    /// refused then, with the same text.
     pub fn add_schema(&self, id: u32, schema: &str) -> Result<(), PlanError> {
         let is_required = |field: usize| self.is_named_field(field);
         let known = AvroDecoder::new(schema.as_bytes(), &self.fields, &is_required).map(Arc::new);
@@ -125,7 +134,7 @@ impl MessagePlan {
         outcome
     }
 
-    /// Remembers that the registry has no schema of this id: its messages are refused, with this text.
+    /// Remembers that the registry has no schema of this id. Its messages are refused with this text.
     pub fn refuse_schema(&self, id: u32, reason: &str) {
         self.schemas.add(id, Err(reason.to_owned()));
     }
@@ -134,18 +143,18 @@ impl MessagePlan {
         self.named_fields.get(field).copied().unwrap_or(false)
     }
 
-    /// The table's column that takes a field.
+    /// Returns the table's column that takes a field.
     pub(crate) fn column_of_field(&self, field: usize) -> Option<&ColumnSpec> {
         self.field_columns.get(field).map(|index| &self.columns[*index])
     }
 
-    /// Fields of the schema that no column takes, where there is one schema for all messages.
+    /// Returns the fields of the schema that no column takes, if there is one schema for all messages.
     pub fn unused_fields(&self) -> Option<Vec<String>> {
         let Kind::Protobuf { schema, .. } = &self.format.kind else { return None };
         Some(schema.fields_without(&self.taken_fields().collect::<Vec<_>>()))
     }
 
-    /// The same where each message says what its schema is.
+    /// Returns the fields that no column takes, if each message names its schema.
     pub fn unused_fields_of(&self, value: &[u8]) -> Option<Vec<String>> {
         let is_required = |_: usize| false;
         match &self.format.kind {
@@ -157,7 +166,7 @@ impl MessagePlan {
         }
     }
 
-    /// What columns take, with their types.
+    /// Returns the fields that columns take, with the columns' types.
     pub fn taken_fields(&self) -> impl Iterator<Item = (&str, &DataType)> {
         self.sources.iter().zip(&self.columns).filter_map(|(source, column)| match source {
             Source::Field(field) => Some((field.as_str(), &column.data_type)),
@@ -165,7 +174,7 @@ impl MessagePlan {
         })
     }
 
-    /// Whether fields have no names and are told by their order.
+    /// Says whether fields have no names, only an order.
     pub fn is_positional(&self) -> bool {
         self.format.is_positional()
     }
@@ -180,8 +189,8 @@ impl MessagePlan {
         explained.collect()
     }
 
-    /// Nothing if ClickHouse's answer would not say which columns a message left out, or has no words for where the
-    /// fields are.
+    /// Returns the request by which ClickHouse reads a message. It is `None` if the answer would not say
+    /// which columns a message left out, or ClickHouse has no way to say where the fields are.
     pub fn question(&self) -> Option<Question> {
         if matches!(self.format.kind, Kind::Avro | Kind::AvroConfluent) {
             return None;
@@ -209,8 +218,8 @@ impl MessagePlan {
     }
 }
 
-/// Finds the fields that columns take by their own name, and leaves out the columns that have none. Of a field that is
-/// in the schema and not in a message ClickHouse stores the zero, whatever the column's DEFAULT expression.
+/// Finds the fields that columns take by their own name, and leaves out columns without a field. Where a field is in
+/// the schema but not in a message, ClickHouse stores zero, whatever the column's DEFAULT expression.
 fn find_in_schema(
     schema: &ProtobufSchema,
     columns: &[ColumnSpec],
@@ -245,7 +254,7 @@ fn find_in_schema(
     Ok(())
 }
 
-/// A column as ClickHouse is asked for it.
+/// Returns a column with the type that ClickHouse is asked for.
 fn asked(column: &ColumnSpec) -> Option<ColumnSpec> {
     let data_type = match (column.default_kind, &column.data_type) {
         (DefaultKind::None, data_type) => data_type.clone(),
@@ -261,7 +270,7 @@ fn asked(column: &ColumnSpec) -> Option<ColumnSpec> {
     Some(ColumnSpec { name: column.name.clone(), data_type, default_kind: DefaultKind::None })
 }
 
-/// The columns that the format reads, by the names of its fields.
+/// Returns the columns that the format reads, named as its fields.
 fn field_specs(
     format: &MessageFormat,
     columns: &[ColumnSpec],
@@ -301,7 +310,7 @@ fn virtual_columns(columns: &[ColumnSpec], sources: &[Source]) -> Result<Vec<Vir
     Ok(built)
 }
 
-/// Whether anything can be read at all.
+/// Checks that messages can be read with these settings and columns at all.
 fn check(fields: &ReadPlan) -> Result<(), PlanError> {
     let Err(refusal) = BlockBuilder::new(fields, 0) else { return Ok(()) };
     Err(PlanError::Unreadable(match refusal.reason {

@@ -1,4 +1,4 @@
-//! Message after message into rows.
+//! The reader that turns message after message into rows.
 
 use windrow_columns::{Block, BlockBuilder, NotParsedReason, Parsed, Present};
 
@@ -11,7 +11,7 @@ use crate::messages::refusal::refused;
 use crate::messages::run::Run;
 use crate::messages::virtual_columns::VirtualRows;
 
-/// Reads messages of one partition, in their order. One for each piece of work: it is cheap to make.
+/// A reader of one partition's messages, in their order. Each piece of work makes its own reader, which is cheap.
 pub struct MessageReader<'p> {
     plan: &'p MessagePlan,
     topic: &'p str,
@@ -20,11 +20,11 @@ pub struct MessageReader<'p> {
     virtual_rows: Vec<VirtualRows<'p>>,
     span: Option<Span>,
     runs: Vec<Run>,
-    /// Of the runs that are closed.
+    /// Bytes of the runs that are closed.
     bytes: usize,
 }
 
-/// The messages of the run that is open.
+/// Offsets, timestamps and number of the messages in the open run.
 struct Span {
     first_offset: i64,
     last_offset: i64,
@@ -40,7 +40,10 @@ impl<'p> MessageReader<'p> {
         MessageReader { plan, topic, partition, fields, virtual_rows, span: None, runs: Vec::new(), bytes: 0 }
     }
 
-    /// Reads one message; returns how many rows it has. On an error nothing of it stays.
+    /// Reads one message and returns its number of rows.
+    ///
+    /// # Errors
+    /// Fails where the message can't be read, or its schema is not known yet. Nothing of the message stays then.
     #[inline]
     pub fn read(&mut self, message: &Message<'_>) -> Result<u32, Unread> {
         let Some(value) = message.value.filter(|value| !value.is_empty()) else { return Ok(0) };
@@ -54,7 +57,8 @@ impl<'p> MessageReader<'p> {
         Ok(u32::try_from(rows).expect("a row takes a byte, and a message has no 4 GiB"))
     }
 
-    /// A message that gives other columns than those before it can be read in a run of its own.
+    /// Reads a message again after an error. A message with other columns than those before it can be read in
+    /// a run of its own.
     #[cold]
     fn read_again(&mut self, value: &[u8], error: FieldError) -> Result<usize, Unread> {
         let outcome = match &error {
@@ -71,8 +75,12 @@ impl<'p> MessageReader<'p> {
         })
     }
 
-    /// Takes ClickHouse's answer for a message that wasn't certain: the columns of the plan's
-    /// [`question`](MessagePlan::question).
+    /// Takes ClickHouse's answer for a message whose error wasn't certain: the columns of the plan's
+    /// [`question`](MessagePlan::question). Returns its number of rows.
+    ///
+    /// # Errors
+    /// Fails where the answer has another number of columns, or only some rows have a value for a column with
+    /// a DEFAULT expression.
     pub fn take_block(&mut self, answer: Block, message: &Message<'_>) -> Result<u32, Unread> {
         let fields = answer::fields(self.plan, answer)?;
         let rows = fields.block.rows();
@@ -85,18 +93,19 @@ impl<'p> MessageReader<'p> {
         Ok(u32::try_from(rows).unwrap_or(u32::MAX))
     }
 
-    /// What the rows that were read take in memory, those of closed runs included. A message of little may become much.
+    /// Returns the bytes of memory that the rows take, those of closed runs included. A small message may
+    /// become many bytes.
     pub fn bytes(&self) -> usize {
         self.bytes + self.fields.bytes() + self.virtual_rows.iter().map(VirtualRows::bytes).sum::<usize>()
     }
 
-    /// Hands out what was read, in the order of the messages.
+    /// Returns the runs that were read, in the order of the messages.
     pub fn finish(mut self) -> Vec<Run> {
         self.close();
         self.runs
     }
 
-    /// The message's rows are there; what else every row of it has is put beside them.
+    /// Counts a message whose rows were read, and adds the values of the virtual columns for each of these rows.
     fn passed(&mut self, message: &Message<'_>, rows: usize) {
         for column in &mut self.virtual_rows {
             column.push(self.topic.as_bytes(), self.partition, message, rows);

@@ -1,11 +1,11 @@
-//! What is said of a message that can't be read, and whether ClickHouse would surely say the same.
+//! The error text of a message that can't be read, and whether ClickHouse would surely refuse it too.
 
 use windrow_columns::{DataType, NotParsedReason, SeriesError};
 
 use crate::messages::error::{MessageError, Unread};
 use crate::messages::plan::MessagePlan;
 
-/// Of the message, on either side of the place where reading stopped.
+/// Bytes of the message that are shown on either side of the place where reading stopped.
 const SHOWN_BYTES: usize = 24;
 
 #[cold]
@@ -45,7 +45,7 @@ fn what(reason: NotParsedReason, format: &str) -> String {
     what.to_owned()
 }
 
-/// The bytes around a place.
+/// Describes the place with the bytes around it.
 fn near(value: &[u8], at: usize) -> String {
     let at = at.min(value.len());
     let shown = &value[at.saturating_sub(SHOWN_BYTES)..value.len().min(at + SHOWN_BYTES)];
@@ -55,8 +55,8 @@ fn near(value: &[u8], at: usize) -> String {
     }
 }
 
-/// Only plain rubbish: everything else is ClickHouse's to judge. What stands here was compared with it on damaged
-/// messages.
+/// Says whether ClickHouse would surely refuse the message. Only plainly damaged ones count; ClickHouse
+/// judges all others. These rules were compared with ClickHouse on damaged messages.
 fn is_certain(format: &str, value: &[u8], error: &SeriesError, data_type: Option<&DataType>) -> bool {
     let (is_broken, at) = (error.reason == NotParsedReason::Syntax, error.at.unwrap_or(0));
     match format {
@@ -68,7 +68,7 @@ fn is_certain(format: &str, value: &[u8], error: &SeriesError, data_type: Option
     }
 }
 
-/// No object at all, or one that is cut off.
+/// Says whether the value is no JSON object at all, or is cut off.
 fn is_no_json(value: &[u8], at: usize) -> bool {
     let first = value.iter().find(|byte| !byte.is_ascii_whitespace() && **byte != 0x0B);
     // A mark of byte order and separators may be passed over.
@@ -76,7 +76,7 @@ fn is_no_json(value: &[u8], at: usize) -> bool {
     is_other || at >= value.len() || is_open_string(value, at)
 }
 
-/// Whether there is a string around a place, and no end of it.
+/// Says whether the place is inside a string that does not end.
 fn is_open_string(value: &[u8], at: usize) -> bool {
     let (mut inside, mut escaped) = (false, false);
     for byte in &value[..at] {
@@ -90,20 +90,20 @@ fn is_open_string(value: &[u8], at: usize) -> bool {
     inside && !value[at..].contains(&b'"')
 }
 
-/// An object with something in it that can't stand there. Of some signs it isn't known where they are passed over.
+/// Says whether an object has a byte that can't stand at this place. Some bytes are left out, since it isn't
+/// known where ClickHouse passes over them.
 fn is_broken_json(value: &[u8], at: usize) -> bool {
     let is_object = value.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     is_object && value.get(at).is_some_and(|byte| !b"+.;,'}]eE\0".contains(byte))
 }
 
-/// A word where an integer has to be.
+/// Says whether a word stands where an integer has to be.
 fn is_word(value: &[u8], at: usize, data_type: Option<&DataType>) -> bool {
-    let is_dead_letter =
-        value.get(at).is_some_and(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b't' | b'f' | b'n'));
-    is_dead_letter && data_type.is_some_and(is_integer)
+    let is_letter = value.get(at).is_some_and(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b't' | b'f' | b'n'));
+    is_letter && data_type.is_some_and(is_integer)
 }
 
-/// Which no word is read into.
+/// Says whether the type is an integer that no word can be read into.
 fn is_integer(data_type: &DataType) -> bool {
     use DataType as T;
     matches!(

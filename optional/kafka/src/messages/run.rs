@@ -1,23 +1,23 @@
-//! What is made of messages that follow each other.
+//! The rows of messages that follow each other.
 
 use windrow_columns::{Block, Present};
 
-/// Rows of consecutive messages that give the same columns. What is left out are columns with a DEFAULT expression that
-/// no row of these messages has a value for: ClickHouse computes them, as it can't if some rows had them and others
-/// not.
+/// Rows of consecutive messages that give the same columns. Left out are columns with a DEFAULT expression
+/// that no row of these messages has a value for. ClickHouse computes them, which it could not if some rows
+/// had a value and others not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The columns in `present`, in the plan's order.
     pub block: Block,
-    /// Which of the plan's columns the block carries.
+    /// The plan's columns that the block has.
     pub present: Present,
-    /// Of the first message that has rows here.
+    /// Offset of the first message that has rows here.
     pub first_offset: i64,
     pub last_offset: i64,
-    /// Messages with rows.
+    /// Number of messages with rows.
     pub messages: u32,
     pub rows: usize,
-    /// Of messages that have a timestamp.
+    /// Earliest timestamp of the messages that have one, in milliseconds since 1970.
     pub min_timestamp_ms: Option<i64>,
     pub max_timestamp_ms: Option<i64>,
 }

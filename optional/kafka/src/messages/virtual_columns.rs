@@ -1,14 +1,15 @@
-//! What every message has beside its value, as columns: worked out once for a message, repeated for each of its rows.
+//! The values that every message has beside its fields, as columns. A value is computed once for a message
+//! and repeated for each of its rows.
 
 use windrow_columns::{ColumnData, DataType, StringData};
 
 use crate::messages::mapping::Virtual;
 use crate::messages::message::Message;
 
-/// How the values of one virtual column are written.
+/// The form in which the values of one virtual column are written.
 #[derive(Clone, Debug)]
 pub(crate) struct VirtualColumn {
-    /// Of the column in the table.
+    /// Index of the column in the table.
     pub(crate) index: usize,
     source: Virtual,
     form: Form,
@@ -20,9 +21,9 @@ enum Form {
     Integer {
         width: usize,
     },
-    /// Unix seconds.
+    /// Seconds since 1970.
     DateTime,
-    /// `10^precision` ticks a second.
+    /// Ticks since 1970, `10^precision` of them in a second.
     DateTime64 {
         precision: u8,
     },
@@ -51,7 +52,7 @@ const MS_PER_SECOND: i64 = 1000;
 const MS_PER_DAY: i64 = 86_400_000;
 
 impl VirtualColumn {
-    /// Nothing if such a value has no place in a column of this type, whatever it is.
+    /// Makes the column, or returns `None` if no value of this source has a place in a column of this type.
     pub(crate) fn new(index: usize, source: &Virtual, data_type: &DataType) -> Option<Self> {
         let (plain, nullable) = unwrapped(data_type);
         let form = match source {
@@ -77,7 +78,7 @@ impl VirtualColumn {
         VirtualRows { column: self, values, nulls: Vec::new() }
     }
 
-    /// A number as it is stored. Times that the type does not hold become the nearest that it does.
+    /// Returns a number as it is stored. A time that the type can't hold becomes the nearest one that it can.
     fn number(&self, message: &Message<'_>, partition: i32) -> Option<i64> {
         let ms = message.timestamp_ms;
         match self.source {
@@ -123,7 +124,7 @@ impl VirtualColumn {
 }
 
 impl VirtualRows<'_> {
-    /// The message's value, for so many rows.
+    /// Adds the message's value for this number of rows.
     pub(crate) fn push(&mut self, topic: &[u8], partition: i32, message: &Message<'_>, rows: usize) {
         let column = self.column;
         let is_null = match &mut self.values {
@@ -162,7 +163,7 @@ impl VirtualRows<'_> {
         values + self.nulls.len()
     }
 
-    /// Hands out the rows and begins anew.
+    /// Returns the rows and begins anew.
     pub(crate) fn take(&mut self) -> ColumnData {
         let values = match &mut self.values {
             Growing::Fixed(data) => ColumnData::Fixed(std::mem::take(data)),
@@ -204,7 +205,7 @@ fn text(plain: &DataType) -> Option<Form> {
     (*plain == DataType::String).then_some(Form::Text)
 }
 
-/// Integers of so many bytes or more.
+/// Returns the form of an integer type that has this number of bytes or more.
 fn integer(plain: &DataType, at_least: usize) -> Option<Form> {
     use DataType as T;
     let is_integer =
@@ -223,12 +224,12 @@ fn time(plain: &DataType) -> Option<Form> {
     })
 }
 
-/// As a DateTime has them.
+/// Returns the form of a DateTime, which is seconds in four bytes, for the type UInt32.
 fn unsigned_seconds(plain: &DataType) -> Option<Form> {
     (*plain == DataType::UInt32).then_some(Form::DateTime)
 }
 
-/// The type inside, and whether NULL is one of its values.
+/// Returns the type inside, and says whether NULL is one of its values.
 fn unwrapped(data_type: &DataType) -> (&DataType, bool) {
     match data_type.plain() {
         DataType::Nullable(inner) => (inner.plain(), true),

@@ -1,4 +1,4 @@
-//! What pipelines count. Names, units and help texts of all their metrics are here.
+//! Metrics of pipelines. This file has the names, units and help texts of all of them.
 
 use crate::TopicPartition;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -44,7 +44,7 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-/// What of a pipeline's environment has failed.
+/// The part of a pipeline's environment that has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ErrorKind {
     /// Brokers and the group.
@@ -74,7 +74,7 @@ impl ErrorKind {
     }
 }
 
-/// All pipelines' metrics; registered once.
+/// Metrics of all pipelines, registered once.
 #[derive(Clone)]
 pub struct PipelineMetrics {
     messages: Family<PartitionLabels, Counter>,
@@ -186,7 +186,7 @@ impl PipelineMetrics {
     }
 }
 
-/// One pipeline's.
+/// Metrics of one pipeline.
 pub(crate) struct OwnMetrics {
     pipeline: String,
     pub(crate) replays: Counter,
@@ -211,7 +211,7 @@ impl OwnMetrics {
         }
     }
 
-    /// All of them are there from now on, so that the first increase of each is seen.
+    /// Returns the metrics of a partition. All of them exist from now on, so that the first increase of each is seen.
     pub(crate) fn for_partition(&self, partition: &TopicPartition) -> PartitionMetrics {
         let (m, labels) = (&self.all, self.labels(partition));
         let stage = |stage| {
@@ -237,7 +237,7 @@ impl OwnMetrics {
         }
     }
 
-    /// Another member says from now on how far it is.
+    /// Removes the gauges of a partition, since another member reports them from now on.
     pub(crate) fn forget_partition(&self, partition: &TopicPartition) {
         let labels = self.labels(partition);
         self.all.lag.remove(&labels);
@@ -251,7 +251,7 @@ impl OwnMetrics {
     }
 }
 
-/// One partition's, looked up once.
+/// Metrics of one partition, looked up once.
 #[derive(Clone)]
 pub(crate) struct PartitionMetrics {
     pub(crate) messages: Counter,

@@ -1,4 +1,5 @@
-//! Pipelines: from topics of Kafka into a table, each message's rows once, as late as was allowed and no later.
+//! Pipelines, which bring topics of Kafka into a table. The rows of each message are stored once, and within
+//! the allowed latency.
 
 mod accounts;
 mod check;

@@ -1,4 +1,4 @@
-//! What a pipeline is told: settings that were checked for their form, not yet against the cluster and the table.
+//! Options of a pipeline. Their form was checked, but not yet whether the cluster and the table fit them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::ClientOptions;
 
 #[derive(Debug, Clone)]
 pub struct PipelineOptions {
-    /// Unique among the pipelines of a gateway; the label of its metrics.
+    /// Name of the pipeline, unique in a gateway. It is the label of the pipeline's metrics.
     pub name: String,
     pub client: ClientOptions,
     pub topics: Topics,
@@ -15,18 +15,18 @@ pub struct PipelineOptions {
     pub database: String,
     pub table: String,
     pub format: FormatOptions,
-    /// A column and the field that it is taken from; an empty field leaves the column out. What isn't named maps by its
-    /// own name.
+    /// Columns with the field that each takes. An empty field leaves the column out. A column that isn't
+    /// named takes the field of its own name.
     pub columns: Vec<(String, String)>,
     pub start: StartAt,
-    /// From a message's timestamp until it is stored and can be found.
+    /// Longest time from a message's timestamp until the message is stored and can be found.
     pub max_latency: Duration,
     pub on_error: OnError,
-    /// Where the table can recognise a batch that comes again.
+    /// True if rows are to be stored exactly once, where the table can recognise a batch that comes again.
     pub exactly_once: bool,
-    /// How long the group waits for a member that is silent, before its partitions go to others.
+    /// Time that the group waits for a silent member before it gives the member's partitions to others.
     pub session_timeout: Duration,
-    /// How often new partitions, and new topics of a pattern, are looked for.
+    /// Time between two searches for new partitions, and for new topics of a pattern.
     pub metadata_refresh: Duration,
     pub overrides: Overrides,
 }
@@ -38,20 +38,20 @@ pub enum Topics {
     Pattern(String),
 }
 
-/// How messages are read.
+/// The format of messages, with everything that reading them needs.
 #[derive(Debug, Clone, Default)]
 pub struct FormatOptions {
-    /// ClickHouse's name of it.
+    /// ClickHouse's name of the format.
     pub name: String,
-    /// Of Protobuf: the file, and the message's full name in it.
+    /// The file with a Protobuf schema. `message` is the message's full name in it.
     pub schema_file: Option<PathBuf>,
     pub message: Option<String>,
     pub registry: Option<RegistryOptions>,
-    /// ClickHouse's settings of reading.
+    /// ClickHouse's settings for reading.
     pub settings: Vec<(String, String)>,
 }
 
-/// A schema registry as Confluent's.
+/// A schema registry with Confluent's interface.
 #[derive(Clone, Default)]
 pub struct RegistryOptions {
     pub url: String,
@@ -65,7 +65,7 @@ impl std::fmt::Debug for RegistryOptions {
     }
 }
 
-/// Where a partition is begun for which the group has no offset.
+/// The place where a partition begins for which the group has no offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {
     Earliest,
@@ -74,7 +74,7 @@ pub enum StartAt {
     Time(i64),
 }
 
-/// What becomes of a message that can't be read, or that the table refuses.
+/// The treatment of a message that can't be read, or that the table refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     DeadLetter,
@@ -82,14 +82,14 @@ pub enum OnError {
     Stop,
 }
 
-/// What a pipeline otherwise chooses by itself.
+/// Values that a pipeline otherwise chooses by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub consumers: Option<usize>,
     pub flush_interval: Option<Duration>,
     pub max_batch_rows: Option<u64>,
     pub max_batch_bytes: Option<u64>,
-    /// Of what was fetched and parsed and is not stored.
+    /// Memory for messages that were fetched or parsed and are not stored, in bytes.
     pub max_memory_bytes: Option<u64>,
     pub fetch_min_bytes: Option<u32>,
     pub fetch_max_bytes: Option<u32>,
@@ -100,7 +100,7 @@ pub struct Overrides {
 pub(crate) mod tests {
     use super::*;
 
-    /// Of a pipeline of which nothing else was said; no broker is there.
+    /// Returns the options of a pipeline with defaults only. Its broker does not exist.
     pub(crate) fn options() -> PipelineOptions {
         PipelineOptions {
             name: "events".to_owned(),

@@ -1,5 +1,5 @@
-//! How a pipeline's messages are read into its table: the format with its schema, the mapping, and every setting that
-//! bears on reading.
+//! The plan by which a pipeline reads messages into its table: the format with its schema, the mapping, and
+//! every setting that affects reading.
 
 use std::fmt;
 use std::path::Path;
@@ -10,19 +10,19 @@ use windrow_columns::{ColumnSpec, Format, ReadSettings, SettingEffect};
 use crate::pipeline::options::{FormatOptions, PipelineOptions};
 use crate::pipeline::tables::TableDescription;
 
-/// Schemas beyond this are refused unread: a file that long is something else.
+/// Largest schema file. A longer one is refused unread, since it can't be a schema.
 const MAX_SCHEMA_BYTES: u64 = 4 << 20;
 
-/// Why messages can't be read as the pipeline was told.
+/// The cause why messages can't be read with a pipeline's options.
 #[derive(Debug, Clone)]
 pub enum PlanFault {
     Plan(PlanError),
-    /// The schema's file.
+    /// The schema's file can't be read.
     File {
         path: String,
         reason: String,
     },
-    /// A setting of ClickHouse's that has a value which is not read by here.
+    /// A setting of ClickHouse's has a value that is not supported here.
     Setting {
         name: String,
         value: String,
@@ -58,13 +58,17 @@ impl fmt::Display for PlanFault {
 
 impl std::error::Error for PlanFault {}
 
-/// Columns whose types can't be written from here are left out, and get their defaults.
+/// Makes the plan. Columns whose types can't be written from here are left out, and get their defaults.
+///
+/// # Errors
+/// Fails where the options name a column of such a type, the schema or a setting can't be used, or the
+/// messages can't be read into the columns.
 pub fn plan(options: &PipelineOptions, table: &TableDescription) -> Result<MessagePlan, PlanFault> {
     let columns = writable_columns(options, table)?;
     plan_for(&options.format, &options.columns, columns, table)
 }
 
-/// The same for columns of one's own choice.
+/// Makes a plan like [`plan`], for columns of the caller's choice.
 pub(crate) fn plan_for(
     format: &FormatOptions,
     mapping: &[(String, String)],
@@ -79,7 +83,8 @@ pub(crate) fn plan_for(
     MessagePlan::new(message_format, columns, &mapping, settings).map_err(PlanFault::Plan)
 }
 
-/// ClickHouse does, unless the account that stores the batches has a profile that says otherwise.
+/// Says whether NULL asks for a column's DEFAULT. In ClickHouse it does, unless the profile of the account
+/// that stores the batches says otherwise.
 fn null_asks_for_default(table: &TableDescription) -> bool {
     let is_off = |name: &str| {
         table.settings.iter().any(|(given, value)| given == name && !matches!(value.as_str(), "1" | "true"))
@@ -124,7 +129,7 @@ fn schema_text(path: &Path) -> Result<String, PlanFault> {
     std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))
 }
 
-/// The server's own settings, and over them those of the pipeline.
+/// Returns the server's own settings, overridden by those of the pipeline.
 fn read_settings(format: &FormatOptions, table: &TableDescription) -> Result<ReadSettings, PlanFault> {
     let known = Format::named(&format.name).or_else(|| windrow_interchange::format(&format.name));
     let mut read = known.map(ReadSettings::of).unwrap_or_default();

@@ -1,17 +1,18 @@
-//! A batch as it is written down before its first attempt: in the metadata of the offsets of all its partitions.
+//! The record of a batch, written down before the first attempt in the metadata of the offsets of all its partitions.
 //!
-//! What a later life, or another member of the group, needs to push the same batch again: its id, and which messages
-//! are in it. A coordinator keeps 4096 bytes for each partition ([`MAX_TEXT_BYTES`], `offset.metadata.max.bytes`), of
-//! text; so the bytes are written as base64 behind a word that tells them from what others write there. All of a commit
-//! is one message of the coordinator's topic, whose size is bounded too ([`MAX_TEXTS_BYTES`]).
+//! The record has what a later run, or another member of the group, needs to push the same batch again: its
+//! id, and which messages are in it. A coordinator keeps 4096 bytes of text for each partition
+//! ([`MAX_TEXT_BYTES`], `offset.metadata.max.bytes`). So the bytes are written as base64, behind a word that
+//! distinguishes them from texts of other programs. A whole commit is one message of the coordinator's topic,
+//! whose size is bounded too ([`MAX_TEXTS_BYTES`]).
 //!
 //! ```text
 //! version 2 | id, 16 bytes | topics | for each: its id, 16 bytes | length and name | partitions |
 //!     for each: partition, first, last - first, leader epoch of the last + 1
 //! ```
 //!
-//! Version 1 had no epochs. Numbers are varints, least significant seven bits first. Topics are in the order of their
-//! names, partitions in that of their numbers. Nothing follows the last one.
+//! Version 1 had no epochs. Numbers are varints, least significant seven bits first. Topics are in the order
+//! of their names, partitions in that of their numbers. Nothing follows the last one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,19 +22,19 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use base64::Engine;
 use windrow_engine::sink::BatchId;
 
-/// What a coordinator takes unless it is told otherwise.
+/// Bytes of text that a coordinator accepts beside an offset, unless it is configured otherwise.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
-/// Of the texts beside all offsets of a batch together, half of what a broker takes as one message
-/// (`message.max.bytes`): the rest is for names and offsets.
+/// Bytes of the texts beside all offsets of a batch together: half of the size that a broker accepts as one
+/// message (`message.max.bytes`). The rest is for names and offsets.
 pub const MAX_TEXTS_BYTES: usize = 512 << 10;
 
 const MARK: &str = "windrow:";
-/// Foreign to those who know only [`MARK`].
+/// Mark of a topic's id. A reader that knows only [`MARK`] takes such a text for a foreign one.
 const TOPIC_MARK: &str = "windrow-topic:";
 const VERSION: u8 = 2;
 const WITHOUT_EPOCHS: u8 = 1;
-/// Kafka's own limit.
+/// Largest name of a topic, which is Kafka's own limit.
 const MAX_NAME_BYTES: usize = 249;
 
 /// Messages of a partition, one after another.
@@ -41,13 +42,13 @@ const MAX_NAME_BYTES: usize = 249;
 pub struct Range {
     pub topic: Arc<str>,
     pub partition: i32,
-    /// Tells a topic from one of the same name that was there before; zeros if the brokers have none.
+    /// Id that distinguishes the topic from an earlier one of the same name, or zeros if the brokers have no ids.
     pub topic_id: TopicId,
     pub first_offset: i64,
-    /// Included.
+    /// Offset of the last message, which belongs to the range.
     pub last_offset: i64,
-    /// Of the leader that wrote the last message; -1 if it isn't known. It tells whether the messages are still those
-    /// that they were.
+    /// Epoch of the leader that wrote the last message, or -1 if it isn't known. It shows whether the
+    /// messages are still the same ones.
     pub leader_epoch: i32,
 }
 
@@ -61,21 +62,21 @@ impl Range {
     }
 }
 
-/// As it stands in logs.
+/// The form of a range in logs.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}-{}", self.topic, self.partition, self.first_offset, self.last_offset)
     }
 }
 
-/// The ranges of a batch as one word: what it is called in logs and tables.
+/// Returns the ranges of a batch as one word, which names the batch in logs and tables.
 pub fn token(ranges: &[Range]) -> String {
     let ranges: Vec<String> = ranges.iter().map(Range::to_string).collect();
     ranges.join(",")
 }
 
-/// What stands beside an offset at which no batch begins: which topic it is of. Who commits may not know yet that the
-/// topic was deleted and made anew; then the offset means nothing in the new one.
+/// Returns the text beside an offset at which no batch begins: the id of its topic. A member that commits may
+/// not know yet that the topic was deleted and made anew. The offset means nothing in the new topic.
 pub fn encode_topic(id: TopicId) -> String {
     match id.is_known() {
         true => format!("{TOPIC_MARK}{}", STANDARD_NO_PAD.encode(id.0)),
@@ -83,7 +84,7 @@ pub fn encode_topic(id: TopicId) -> String {
     }
 }
 
-/// Unknown if it is no such text.
+/// Returns the id in such a text, or an unknown one if the text is another.
 pub fn decode_topic(text: &str) -> TopicId {
     let bytes = text.strip_prefix(TOPIC_MARK).and_then(|text| STANDARD_NO_PAD.decode(text).ok());
     bytes.and_then(|bytes| bytes.try_into().ok()).map_or_else(TopicId::default, TopicId)
@@ -92,19 +93,19 @@ pub fn decode_topic(text: &str) -> TopicId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchRecord {
     pub id: BatchId,
-    /// By topic and partition, one for each. Not empty.
+    /// Ranges in the order of topic and partition, one for each partition. There is at least one.
     pub ranges: Vec<Range>,
 }
 
-/// The ranges don't fit: the batch has to be cut.
+/// The ranges don't fit into a record: the batch has to be smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
-    /// Not written by a pipeline.
+    /// The text was not written by a pipeline.
     Foreign,
-    /// By a later version.
+    /// The record was written by a later version.
     Version(u8),
     Damaged,
 }
@@ -120,6 +121,10 @@ impl fmt::Display for RecordError {
 }
 
 impl BatchRecord {
+    /// Encodes the record as the text beside an offset.
+    ///
+    /// # Errors
+    /// Fails where the text, or the texts of all the batch's partitions together, would be too long.
     pub fn encode(&self) -> Result<String, TooLong> {
         let mut bytes = vec![VERSION];
         bytes.extend_from_slice(&self.id.0.to_be_bytes());
@@ -145,6 +150,10 @@ impl BatchRecord {
         }
     }
 
+    /// Reads the record from the text beside an offset.
+    ///
+    /// # Errors
+    /// Fails where the text was not written by a pipeline, or by a later version, or is damaged.
     pub fn decode(text: &str) -> Result<BatchRecord, RecordError> {
         let text = text.strip_prefix(MARK).ok_or(RecordError::Foreign)?;
         if text.len() > MAX_TEXT_BYTES {
@@ -158,7 +167,7 @@ impl BatchRecord {
         }
     }
 
-    /// The batch's range of this partition.
+    /// Returns the batch's range of this partition.
     pub fn range_of(&self, topic: &str, partition: i32) -> Option<&Range> {
         self.ranges.iter().find(|range| *range.topic == *topic && range.partition == partition)
     }
@@ -261,10 +270,10 @@ mod tests {
         assert!(!decode_topic(&sample([-1; 3]).encode().unwrap()).is_known());
     }
 
-    /// Written by version 1: has to be read for ever.
+    /// A record that version 1 has written, which has to be readable for ever.
     const VERSION_1: &str = "windrow:AQEjRWeJq03vgSNFZ4mrze8CAAAAAAAAAAAAAAAAAQIDBAZjbGlja3MBAAAAAAAAAAAAAAAAAAAAAQIDBAZldmVudHMCAH8BA4CAgICAIPCiBA";
 
-    /// The same of version 2.
+    /// The same record, written by version 2.
     const VERSION_2: &str = "windrow:AgEjRWeJq03vgSNFZ4mrze8CAAAAAAAAAAAAAAAAAQIDBAZjbGlja3MBAAAAAQAAAAAAAAAAAAAAAAECAwQGZXZlbnRzAgB/AQADgICAgIAg8KIErQI";
     const EPOCHS: [i32; 3] = [0, -1, 300];
 

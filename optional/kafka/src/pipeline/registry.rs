@@ -1,4 +1,4 @@
-//! A schema registry with Confluent's interface: one question, which schema has this id.
+//! A schema registry with Confluent's interface. It is asked only for the schema of an id.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use crate::pipeline::options::RegistryOptions;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// Every question has a connection of its own: there is one for each new schema, and no more.
+/// A client of a registry. Every request has a connection of its own: there is one request for each new
+/// schema, and no more.
 #[derive(Clone)]
 pub struct SchemaRegistry {
     place: Address,
@@ -25,15 +26,15 @@ struct Address {
     tls: bool,
     host: String,
     port: u16,
-    /// Before the interface's own, without a slash at its end.
+    /// Path before the interface's own paths, without a slash at its end.
     path: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistryError {
-    /// It says that there is no such schema, or that it is none of ours: asking again won't help.
+    /// The registry has no such schema, or one of another type. Asking again won't help.
     Refused(String),
-    /// It can't be asked at present.
+    /// The registry can't be asked at present.
     Unavailable(String),
 }
 
@@ -46,6 +47,10 @@ impl fmt::Display for RegistryError {
 }
 
 impl SchemaRegistry {
+    /// Makes a client of the registry, without connecting.
+    ///
+    /// # Errors
+    /// Fails where the address is no http:// or https:// URL.
     pub fn new(options: &RegistryOptions) -> Result<SchemaRegistry, String> {
         let place =
             Address::parse(&options.url).ok_or("the schema registry's address is no http:// or https:// URL")?;
@@ -56,7 +61,10 @@ impl SchemaRegistry {
         Ok(SchemaRegistry { place, authorization })
     }
 
-    /// The text of an Avro schema.
+    /// Fetches the text of an Avro schema.
+    ///
+    /// # Errors
+    /// Fails where the registry can't be asked, has no schema of this id, or has one that is not Avro.
     pub async fn schema(&self, id: u32) -> Result<String, RegistryError> {
         let asked = tokio::time::timeout(TIMEOUT, self.ask(id)).await;
         let (status, body) = match asked {
@@ -175,7 +183,7 @@ mod tests {
         }
     }
 
-    /// What is made of one answer.
+    /// Returns the client's result for this answer of a registry.
     async fn answered(answer: &str) -> Result<String, RegistryError> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();

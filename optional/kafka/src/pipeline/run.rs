@@ -1,4 +1,4 @@
-//! A pipeline that runs beside everything else.
+//! A pipeline that runs in the background.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::pipeline::view::View;
 
 pub struct Pipeline;
 
-/// Goes on until it is stopped or dropped.
+/// A running pipeline, which goes on until it is stopped or dropped.
 pub struct RunningPipeline {
     view: Arc<View>,
     group: String,
@@ -32,8 +32,8 @@ pub struct RunningPipeline {
 }
 
 impl Pipeline {
-    /// Whatever goes wrong from here on is tried again, and shown. Without `dead letters`, messages that can't be
-    /// stored are left out.
+    /// Starts the pipeline. Errors from here on are shown, and the failed step is tried again. Without
+    /// `dead_letters`, messages that can't be stored are left out.
     pub fn start<S: Sink>(
         options: PipelineOptions,
         gatherer: Gatherer<S>,
@@ -83,13 +83,16 @@ impl RunningPipeline {
         self.view.status()
     }
 
-    /// Reads a message of this pipeline that is a dead letter, for another attempt to store it. Refused while its batch
-    /// is not committed.
+    /// Reads a message of this pipeline that is a dead letter, for another attempt to store it.
+    ///
+    /// # Errors
+    /// Fails where the message's batch is not committed, the message can't be read, or brokers or table can't
+    /// be reached.
     pub async fn revive(&self, dead_letter: &MessageDeadLetter) -> Result<MessageRows, String> {
         engine::revive(&self.current, &self.readers, &self.group, dead_letter).await
     }
 
-    /// Gathers nothing more, stores what is gathered if that is possible soon, and leaves the group.
+    /// Stops gathering, stores the gathered messages if that is possible soon, and leaves the group.
     pub async fn stop(&self) {
         self.stop.send_replace(true);
         let mut consumers = self.consumers.lock().await;

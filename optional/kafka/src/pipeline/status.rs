@@ -1,4 +1,4 @@
-//! What a pipeline shows of itself: a row of `system.windrow_kafka` for each of its partitions.
+//! The status of a pipeline, shown as a row of `system.windrow_kafka` for each of its partitions.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub struct PipelineStatus {
     pub max_latency_seconds: f64,
     pub rebalances: u64,
     pub replays: u64,
-    /// Of the pipeline as a whole: brokers, group, table.
+    /// Last error of the pipeline as a whole: brokers, group, table.
     pub last_error: Option<LastError>,
-    /// `topic:partition:first-last` of each range of the latest batch, joined by commas.
+    /// Text `topic:partition:first-last` of each range of the latest batch, joined by commas.
     pub last_token: String,
-    /// Those that it owns now, by topic and number.
+    /// Partitions that the pipeline owns now, by topic and number.
     pub partitions: Vec<PartitionStatus>,
 }
 
@@ -27,15 +27,16 @@ pub struct PartitionStatus {
     pub topic: Arc<str>,
     pub partition: i32,
     pub state: State,
-    /// Nothing while it isn't known.
+    /// Committed offset, or `None` while it isn't known.
     pub committed_offset: Option<i64>,
     pub stored_offset: Option<i64>,
     pub high_watermark: Option<i64>,
     pub lag_messages: u64,
     pub oldest_unstored_seconds: f64,
-    /// Of the last minute, from the message's timestamp until it was stored; nothing if none was.
+    /// Latency of the last minute, from a message's timestamp until it was stored, or `None` if no message was.
     pub latency: Option<Quantiles>,
-    /// Means of the last minute.
+    /// Mean time of the last minute until messages were fetched. The next two fields are means of the last
+    /// minute, too.
     pub kafka_seconds: f64,
     pub gathering_seconds: f64,
     pub storing_seconds: f64,
@@ -46,7 +47,7 @@ pub struct PartitionStatus {
     pub dead_letters: u64,
     pub skipped: u64,
     pub tombstones: u64,
-    /// Offsets that were read, and that a later leader lacks.
+    /// Offsets that were read and that a later leader lacks.
     pub truncated_offsets: u64,
     pub last_error: Option<LastError>,
     pub last_token: String,
@@ -62,23 +63,23 @@ pub struct Quantiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
     pub text: String,
-    /// In microseconds since 1970.
+    /// Time of the error, in microseconds since 1970.
     pub at_wall_micros: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
-    /// Connecting, or without a partition.
+    /// The pipeline is connecting, or has no partition.
     #[default]
     Waiting,
     Running,
-    /// Nothing is fetched until something of what is held is stored.
+    /// Messages are not fetched until some of the held rows are stored.
     Paused,
-    /// A batch of an earlier life, or of another member, is stored first.
+    /// A batch of an earlier run, or of another member, is stored first.
     Replaying,
-    /// A backend or a broker refuses or is away, and is tried again.
+    /// A backend or a broker refuses or can't be reached, and is tried again.
     Failed,
-    /// By command, or by a message that can't be stored where that was asked for.
+    /// A command has stopped the pipeline, or a message that can't be stored, where the settings say so.
     Stopped,
 }
 

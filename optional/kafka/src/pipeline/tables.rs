@@ -1,4 +1,4 @@
-//! What a pipeline asks of whoever knows the backend's tables.
+//! The questions that a pipeline asks about the backend's tables, and the trait that answers them.
 
 use std::fmt;
 use std::future::Future;
@@ -12,9 +12,9 @@ use windrow_engine::sink::{Destination, Form};
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub trait Tables: Send + Sync + 'static {
-    /// The table as it is now: what was known of it before does not count. With `exactly_once`, a table that could be
-    /// given a window for its batches, as is done for inserts, is given one; without, it is only said whether it could
-    /// be.
+    /// Describes the table as it is now, ignoring earlier knowledge. With `exactly_once`, a table that could
+    /// be given a window for its batches, as is done for inserts, is given one. Without, the description only
+    /// says whether it could be.
     fn describe<'a>(
         &'a self,
         database: &'a str,
@@ -22,39 +22,40 @@ pub trait Tables: Send + Sync + 'static {
         exactly_once: bool,
     ) -> Asking<'a, Result<TableDescription, TableError>>;
 
-    /// How ClickHouse itself reads a payload: `SELECT ... FROM format(...)`. There is nobody to ask on DuckDB.
+    /// Asks how ClickHouse itself reads a payload: `SELECT ... FROM format(...)`. On DuckDB the answer is
+    /// [`AskError::Nobody`].
     fn ask_format<'a>(&'a self, question: FormatQuestion<'a>) -> Asking<'a, Result<Block, AskError>>;
 }
 
-/// A table as far as writing to it is concerned.
+/// A table, with everything that writing to it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
-    /// Those that can be written, in the table's order.
+    /// Columns that can be written, in the table's order.
     pub columns: Vec<TableColumn>,
-    /// As the gateway's own account, with no columns yet: [`TableDescription::destination`] puts them in.
+    /// Destination under the gateway's own account, without columns yet: [`TableDescription::destination`] adds them.
     pub destination: Destination,
-    /// Why a repeated batch would be stored twice; nothing if it would not.
+    /// The cause why a repeated batch would be stored twice, or `None` if it would not.
     pub no_deduplication: Option<String>,
-    /// Of values without a time zone of their own.
+    /// Time zone of values that have none of their own.
     pub time_zone: String,
-    /// ClickHouse's first two numbers.
+    /// First two numbers of ClickHouse's version.
     pub server_version: Option<(u32, u32)>,
-    /// Settings of the backend that may bear on how payloads are read.
+    /// Settings of the backend that may affect how payloads are read.
     pub settings: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumn {
     pub name: String,
-    /// As the backend calls it.
+    /// Type in the backend's words.
     pub type_name: String,
-    /// Or why values of it can't be written from here.
+    /// The parsed type, or the cause why its values can't be written from here.
     pub data_type: Result<DataType, String>,
     pub default_kind: DefaultKind,
 }
 
 impl TableDescription {
-    /// Where batches of these columns go.
+    /// Returns the destination of batches of these columns.
     pub fn destination<'c>(&self, columns: impl IntoIterator<Item = &'c ColumnSpec>) -> Destination {
         let (columns, types) =
             columns.into_iter().map(|column| (column.name.clone(), column.data_type.clone())).unzip();
@@ -64,7 +65,7 @@ impl TableDescription {
 
 #[derive(Debug, Clone)]
 pub enum TableError {
-    /// The backend's own word: the table is not there, or may not be written to.
+    /// The backend refuses: the table does not exist, or may not be written to.
     Refused(Exception),
     /// The backend can't be asked at present.
     Unavailable(String),
@@ -79,25 +80,25 @@ impl fmt::Display for TableError {
     }
 }
 
-/// A payload that isn't certain to be read here as ClickHouse would read it.
+/// A payload that ClickHouse has to read, since it isn't certain to be read the same way here.
 #[derive(Debug, Clone)]
 pub struct FormatQuestion<'q> {
-    /// ClickHouse's name.
+    /// ClickHouse's name of the format.
     pub format: &'q str,
-    /// What the payload is to be read into; the answer has a column for each, in this order.
+    /// Columns that the payload is read into. The answer has a column for each, in this order.
     pub columns: &'q [ColumnSpec],
-    /// ClickHouse's settings of reading.
+    /// ClickHouse's settings for reading.
     pub settings: &'q [(String, String)],
     pub payload: Bytes,
 }
 
 #[derive(Debug, Clone)]
 pub enum AskError {
-    /// ClickHouse can't read it either.
+    /// ClickHouse can't read the payload either.
     Refused(Exception),
     /// ClickHouse can't be asked at present.
     Unavailable(String),
-    /// There is no ClickHouse.
+    /// The backend is not ClickHouse.
     Nobody,
 }
 
@@ -106,7 +107,7 @@ pub(crate) mod tests {
     use super::*;
     use windrow_clickhouse::{Credentials, ErrorCode};
 
-    /// Knows no table, and of a format what is said here.
+    /// A backend without tables, which gives one fixed answer to questions about formats.
     pub(crate) enum NoTable {
         NobodyToAsk,
         /// ClickHouse refuses with this code.
@@ -132,7 +133,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A table with columns of these names and types, none with a DEFAULT.
+    /// Describes a table with columns of these names and types, none with a DEFAULT.
     pub(crate) fn description(columns: &[(&str, &str)]) -> TableDescription {
         let column = |(name, type_name): &(&str, &str)| TableColumn {
             name: (*name).to_owned(),

@@ -1,4 +1,4 @@
-//! What a pipeline shows of itself while it runs: kept by its parts, read by whoever asks.
+//! The view of a running pipeline: its parts keep it up to date, and status queries read it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::pipeline::metrics::{ErrorKind, OwnMetrics, PartitionMetrics};
 use crate::pipeline::options::PipelineOptions;
 use crate::pipeline::status::{Guarantee, LastError, PartitionStatus, PipelineStatus, State};
 
-/// The same complaint is written to the log once in this time.
+/// Time within which the same error is written to the log only once.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct View {
@@ -28,20 +28,20 @@ pub(crate) struct View {
 
 struct Inner {
     guarantee: Guarantee,
-    /// Of the pipeline as a whole.
+    /// State of the pipeline as a whole.
     state: State,
     last_error: Option<LastError>,
     last_token: String,
-    /// Of the batch that is on its way.
+    /// Progress of the batch that is on its way.
     progress: Option<BatchProgress>,
     partitions: BTreeMap<TopicPartition, Shown>,
-    /// How often a partition was given to one of the pipeline's consumers.
+    /// Number of times that a partition was given to one of the pipeline's consumers.
     given: u64,
     complained: Option<(String, Instant)>,
     missed: Option<Instant>,
 }
 
-/// A partition.
+/// The view of one partition.
 pub(crate) struct Shown {
     given: u64,
     pub(crate) metrics: PartitionMetrics,
@@ -95,7 +95,7 @@ impl View {
         self.inner().state = state;
     }
 
-    /// For good.
+    /// Marks the pipeline as stopped until the gateway starts again.
     pub(crate) fn stopped(&self, text: &str) {
         let mut inner = self.inner();
         inner.state = State::Stopped;
@@ -112,7 +112,7 @@ impl View {
         token.clone_into(&mut self.inner().last_token);
     }
 
-    /// Something of the environment fails, and is tried again.
+    /// Reports an error of the environment. The failed step is tried again.
     pub(crate) fn trouble(&self, kind: ErrorKind, text: &str) {
         self.metrics.error(kind);
         let mut inner = self.inner();
@@ -129,7 +129,7 @@ impl View {
         self.trouble(ErrorKind::Kafka, text);
     }
 
-    /// The number is for [`View::gone`].
+    /// Adds a partition, and returns a number for [`View::gone`].
     pub(crate) fn assigned(&self, partition: &TopicPartition) -> u64 {
         let mut inner = self.inner();
         inner.given += 1;
@@ -149,7 +149,8 @@ impl View {
         given
     }
 
-    /// Another of the pipeline's consumers may have been given it before the one that lost it hears of that.
+    /// Removes a partition, unless it was given again under another number: another of the pipeline's
+    /// consumers may be given it before the one that lost it learns of that.
     pub(crate) fn gone(&self, partition: &TopicPartition, given: u64) {
         let mut inner = self.inner();
         if inner.partitions.get(partition).is_some_and(|shown| shown.given == given) {
@@ -164,7 +165,7 @@ impl View {
         }
     }
 
-    /// Messages were stored late. Said in the log now and then, with where the time went.
+    /// Counts messages that were stored late. A line in the log says so now and then, with the times of the stages.
     pub(crate) fn missed(&self, partition: &TopicPartition, reason: MissedReason, messages: u64, took: Took) {
         self.metrics.missed(reason, messages);
         let max_latency_seconds = self.max_latency.as_secs_f64();
@@ -177,7 +178,7 @@ impl View {
         }
     }
 
-    /// Messages are late already, and not stored yet.
+    /// Writes a line to the log, now and then, about messages that are late already and not stored yet.
     pub(crate) fn is_missing(&self, partition: &TopicPartition, reason: MissedReason, age_seconds: f64) {
         if self.may_complain_of_latency() {
             tracing::warn!(
@@ -232,7 +233,7 @@ impl View {
 }
 
 impl Shown {
-    /// Messages that have come to their end.
+    /// Counts messages that have come to their end.
     pub(crate) fn ended(&mut self, timing: &Timing, took: Took, stored_ms: i64) {
         let (m, messages) = (&self.metrics, timing.messages);
         let kafka = |ms: i64| timing.fetched_ms.saturating_sub(ms).max(0) as f64 / 1e3;

@@ -1,4 +1,4 @@
-//! How far a group has come, asked of its coordinator.
+//! The offsets that a group has committed, asked of its coordinator.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,16 @@ use crate::wire::{ByTopic, FetchedOffset, OffsetFetchRequest, OffsetFetchRespons
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedOffset {
     pub partition: TopicPartition,
-    /// Nothing if the group has committed nothing of this partition.
+    /// The committed offset, or `None` if the group has committed nothing of this partition.
     pub committed: Option<Committed>,
 }
 
 impl Client {
-    /// In the order of the partitions, which may name one twice. Asked again while that can help. One need not be a member of the group.
+    /// Returns the group's offsets in the order of the partitions, which may name one twice. Asks again while
+    /// that can help. The caller need not be a member of the group.
+    ///
+    /// # Errors
+    /// Fails where the coordinator can't be asked within the time for retries, refuses, or leaves out a partition.
     pub async fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<CommittedOffset>, Error> {
         let named = partitions.iter().map(|each| (each.topic.clone(), each.partition));
         let request = OffsetFetchRequest { group: group.to_owned(), topics: Some(ByTopic::collect(named)) };

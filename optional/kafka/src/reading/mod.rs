@@ -1,4 +1,5 @@
-//! Reading without being a member of a group: a range of offsets, what a group has committed, a topic's newest records.
+//! Reading without being a member of a group: a range of offsets, the committed offsets of a group, and the
+//! newest records of a topic.
 
 mod committed;
 mod range;

@@ -1,4 +1,4 @@
-//! A range of a partition's offsets, whoever owns the partition.
+//! The reading of a range of a partition's offsets, no matter which member owns the partition.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -14,19 +14,21 @@ use crate::wire::{
     OffsetForLeaderEpochRequest, TopicId,
 };
 
-/// Where nothing comes, the log may have ended; a little patience costs few questions.
+/// Time that a fetch may wait. Where no records come, the log may have ended; with a short wait, few requests
+/// are needed.
 const MAX_WAIT_MS: i32 = 500;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
     pub isolation: Isolation,
-    /// Asked for at once; a batch that is larger comes all the same.
+    /// Bytes that one request asks for. A batch that is larger comes all the same.
     pub max_bytes: usize,
-    /// How long brokers have to say the same until messages that they don't show count as gone: one that has just started, or a new leader,
-    /// doesn't show all of them at once.
+    /// Time for which brokers have to say the same until messages that they don't show count as gone. A
+    /// broker that has just started, or a new leader, doesn't show all messages at once.
     pub gone_after_ms: u64,
-    /// In which leader's epoch the range's last record was written when it was read before; -1 if that is not known. What lies behind the place
-    /// where the present leader's log has parted from that one is not what was read: it counts as gone.
+    /// Epoch of the leader that wrote the range's last record, as it was read before, or -1 if it is not
+    /// known. Records behind the place where the present leader's log has parted from that leader's are not
+    /// those that were read: they count as gone.
     pub leader_epoch: i32,
 }
 
@@ -38,7 +40,7 @@ impl Default for ReadOptions {
 
 #[derive(Debug, Clone)]
 pub enum RangeError {
-    /// The topic was deleted, or made anew: what was meant is gone.
+    /// The topic was deleted, or made anew. The wanted records are gone.
     AnotherTopic {
         found: Option<TopicId>,
     },
@@ -65,10 +67,10 @@ impl From<Error> for RangeError {
     }
 }
 
-/// Some of the range's records, next to those before.
+/// Some of the range's records, which follow those before without a gap in reading.
 #[derive(Debug, Clone)]
 pub struct RangePart {
-    /// Records before `from_offset`, and behind the range's end, are to be left out.
+    /// Batches of records. The caller has to leave out records before `from_offset` and behind the range's end.
     pub batches: VisibleBatches,
     pub from_offset: i64,
     pub next_offset: i64,
@@ -90,26 +92,27 @@ pub struct RangeReader {
     position: i64,
     last: i64,
     leader: Option<Leader>,
-    /// Since when brokers say that the rest, or the topic, isn't there.
+    /// Time since which brokers say that the rest, or the topic, isn't there.
     seems_gone_since: Option<Instant>,
     gaps: Vec<RangeInclusive<i64>>,
 }
 
-/// What one question has brought.
+/// The result of one request.
 enum Step {
     Part(RangePart),
-    /// The position has moved over what is no longer there.
+    /// The position has moved over offsets that are no longer there.
     Skipped,
-    /// Nothing yet, and perhaps never, for this reason.
+    /// No records came, and perhaps none ever will, for this reason.
     Nothing(Error),
-    /// The log ends before the range does, unless what its new leader says is not the last word.
+    /// The log ends before the range does, unless its new leader doesn't know all of it yet.
     Ended,
-    /// Nobody knows the topic, which a broker that has just started may not do either.
+    /// No broker knows the topic, but a broker that has just started may not know it yet.
     Unknown,
 }
 
 impl Client {
-    /// `topic_id` is the one of the topic that is meant; unknown, any topic of the name is.
+    /// Begins to read a range. `topic_id` is the id of the wanted topic; if it is unknown, any topic of the
+    /// name is read.
     pub fn read_range(
         &self,
         partition: TopicPartition,
@@ -134,8 +137,12 @@ impl Client {
 }
 
 impl RangeReader {
-    /// Nothing at the end of the range. Asked again while that can help, for as long as the client's options say; after an error it can be
-    /// called again.
+    /// Returns the next part, or `None` at the end of the range. Asks again while that can help, for as long
+    /// as the client's options say. After an error it can be called again.
+    ///
+    /// # Errors
+    /// Fails where the topic was deleted or made anew, or a broker refuses, or can't be asked within the time
+    /// for retries.
     pub async fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
         let options = self.client.options();
         let mut retry = Retry::new(options);
@@ -165,12 +172,12 @@ impl RangeReader {
         Ok(None)
     }
 
-    /// Offsets of the range that are no longer in the log: expired, or lost with a leader.
+    /// Returns offsets of the range that are no longer in the log: expired, or lost with a leader.
     pub fn gaps(&self) -> &[RangeInclusive<i64>] {
         &self.gaps
     }
 
-    /// Whether brokers have said for long enough that there is nothing.
+    /// Says whether brokers have said for long enough that the rest is not there.
     fn is_gone(&mut self) -> bool {
         let since = *self.seems_gone_since.get_or_insert_with(Instant::now);
         since.elapsed() >= Duration::from_millis(self.options.gone_after_ms)
@@ -241,7 +248,7 @@ impl RangeReader {
         }
     }
 
-    /// Asks a leader where its log has parted from the one that the range was in; as in a consumer's `check.rs`.
+    /// Asks a leader where its log has parted from the one that the range was in, like a consumer's `check.rs`.
     async fn check(&mut self, leader: Leader) -> Result<(), RangeError> {
         let leader_epoch = self.options.leader_epoch;
         if leader_epoch < 0 || leader.epoch < 0 || leader_epoch == leader.epoch {
@@ -268,7 +275,7 @@ impl RangeReader {
         }
     }
 
-    /// What is not read yet of the range is gone from here on.
+    /// Ends the range at this offset: the records behind it that are not read yet are gone.
     fn end_at(&mut self, offset: i64) {
         let first_gone = self.position.max(offset);
         if first_gone <= self.last {

@@ -1,4 +1,4 @@
-//! The newest records of a topic, to have a look at.
+//! A sample of the newest records of a topic.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::reading::range::{RangeError, ReadOptions};
 use crate::topic_partition::TopicPartition;
 use crate::wire::{Isolation, ListedOffset, OffsetAt, TopicId};
 
-/// Of a topic with more partitions these are enough to see what is in it.
+/// Number of partitions that are sampled. More are not needed to see what a topic contains.
 const MAX_SAMPLED_PARTITIONS: usize = 16;
-/// How often it is looked further back, where a range held fewer records than it has offsets.
+/// Number of attempts, each further back, where a range held fewer records than it has offsets.
 const MAX_STEPS_BACK: usize = 4;
 const MAX_KEPT_BYTES: usize = 32 << 20;
 const MAX_BATCH_BYTES: usize = 128 << 20;
 
-/// What a topic looks like at present.
+/// A view of a topic at present.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub topic_id: TopicId,
     pub partitions: Vec<SampledPartition>,
-    /// Of all partitions, the oldest first.
+    /// Records of all partitions, the oldest first.
     pub records: Vec<SampledRecord>,
 }
 
@@ -31,7 +31,7 @@ pub struct Sample {
 pub struct SampledPartition {
     pub partition: i32,
     pub earliest: i64,
-    /// The offset of the next record; of the first open transaction, if there is one.
+    /// Offset of the next record, or of the first open transaction, if there is one.
     pub latest: i64,
 }
 
@@ -65,7 +65,12 @@ impl SampledRecord {
 }
 
 impl Client {
-    /// At most `count` of the newest committed records, of a large topic's first partitions that have any. Joins no group, commits nothing.
+    /// Returns at most `count` of the newest committed records, from a large topic's first partitions that
+    /// have any. Joins no group and commits nothing.
+    ///
+    /// # Errors
+    /// Fails where the topic does not exist, a record can't be read, or a broker refuses or can't be asked
+    /// within the time for retries.
     pub async fn sample(&self, topic: Arc<str>, count: usize) -> Result<Sample, Error> {
         let metadata = self.metadata(Some(vec![topic.clone()])).await?;
         let found = metadata.topics.into_iter().find(|each| each.name == topic);

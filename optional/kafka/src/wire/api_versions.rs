@@ -1,4 +1,4 @@
-//! ApiVersions: what a broker understands. The first request on every connection.
+//! ApiVersions: the APIs and versions that a broker understands. It is the first request on every connection.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::reader::{Read, Reader};
@@ -22,7 +22,7 @@ pub(crate) struct ApiRange {
 }
 
 impl ApiVersionsResponse {
-    /// The newest version that both sides know, and no newer one than this.
+    /// Returns the newest version that both sides know and that is not newer than `newest`.
     pub(crate) fn common(&self, api: &Api, newest: i16) -> Option<i16> {
         let range = self.apis.iter().find(|range| range.key == api.key)?;
         let newest = range.max.min(newest);

@@ -12,7 +12,7 @@ pub struct ByTopic<P, T = Arc<str>> {
 }
 
 impl<P, T: PartialEq> ByTopic<P, T> {
-    /// What belongs to one topic is put together; topics are in the order of their first partition.
+    /// Groups partitions by topic. Topics are in the order of their first partition.
     pub fn collect(partitions: impl IntoIterator<Item = (T, P)>) -> Vec<ByTopic<P, T>> {
         let mut topics: Vec<ByTopic<P, T>> = Vec::new();
         for (topic, partition) in partitions {

@@ -1,10 +1,11 @@
-//! Fetch: the records themselves.
+//! Fetch: the records of partitions.
 //!
-//! In a *session* (an id, and an epoch that counts requests) a request names only partitions whose offset or limits changed, and an
-//! answer only those that have something to say. Session 0 with epoch 0 asks for a new one; epoch -1 goes without.
+//! In a *session* (an id, and an epoch that counts requests) a request names only partitions whose offset or
+//! limits changed, and an answer names only partitions with news. Session 0 with epoch 0 asks for a new
+//! session; with epoch -1 there is none.
 //!
-//! From version 13 on topics have ids instead of names, so that an offset of a topic that was deleted is never
-//! taken for one of a topic that has its name since.
+//! From version 13 on topics have ids instead of names. So an offset of a deleted topic is never taken for
+//! one of a newer topic of the same name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
-/// Whether records of transactions are seen before they are committed.
+/// The choice whether records of transactions are seen before they are committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
     ReadUncommitted,
@@ -37,16 +38,16 @@ impl Isolation {
 
 #[derive(Debug, Clone)]
 pub struct FetchRequest {
-    /// How long the broker may wait for `min_bytes`.
+    /// Time for which the broker may wait for `min_bytes`.
     pub max_wait_ms: i32,
     pub min_bytes: i32,
-    /// Of the whole answer. A first batch that is larger comes all the same, or nothing ever would.
+    /// Largest size of the whole answer. A larger first batch comes all the same: otherwise it would never come.
     pub max_bytes: i32,
     pub isolation: Isolation,
     pub topics: Vec<ByTopic<FetchPartition, FetchTopic>>,
 }
 
-/// Zeros if its id isn't known; then any topic of the name is meant.
+/// A topic by name and id. An id of zeros means any topic of the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchTopic {
     pub name: Arc<str>,
@@ -56,7 +57,7 @@ pub struct FetchTopic {
 #[derive(Debug, Clone, Copy)]
 pub struct FetchPartition {
     pub partition: i32,
-    /// -1 if unknown.
+    /// Epoch of the partition's leader, or -1 if it is unknown.
     pub current_leader_epoch: i32,
     pub offset: i64,
     pub max_bytes: i32,
@@ -68,7 +69,7 @@ pub struct FetchResponse {
     pub topics: Vec<ByTopic<FetchedPartition, FetchedTopic>>,
 }
 
-/// As the request was written.
+/// A topic by name or by id, as in the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchedTopic {
     Name(Arc<str>),
@@ -76,7 +77,7 @@ pub enum FetchedTopic {
 }
 
 impl FetchRequest {
-    /// What an answer brought, by the names of topics.
+    /// Returns the partitions of an answer by the names of their topics.
     pub fn by_name(&self, answer: FetchResponse) -> impl Iterator<Item = ByTopic<FetchedPartition>> {
         let names: HashMap<TopicId, Arc<str>> =
             self.topics.iter().map(|asked| (asked.topic.id, asked.topic.name.clone())).collect();
@@ -100,7 +101,7 @@ pub struct FetchedPartition {
     pub last_stable_offset: i64,
     /// The first offset that is still kept.
     pub log_start_offset: i64,
-    /// Only with [`Isolation::ReadCommitted`].
+    /// Aborted transactions in the answer, which come only with [`Isolation::ReadCommitted`].
     pub aborted_transactions: Vec<AbortedTransaction>,
     /// Record batches, the last of which may be cut off. They share the answer's memory.
     pub records: Bytes,

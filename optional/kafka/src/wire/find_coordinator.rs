@@ -1,4 +1,4 @@
-//! FindCoordinator: which broker keeps a consumer group.
+//! FindCoordinator: the broker that coordinates a consumer group.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::metadata::BrokerAddress;
@@ -15,7 +15,7 @@ pub(crate) struct FindCoordinatorRequest {
 pub(crate) struct FindCoordinatorResponse {
     pub error: KafkaErrorCode,
     pub error_message: Option<String>,
-    /// Meaningless with an error.
+    /// Address of the broker, meaningless with an error.
     pub coordinator: BrokerAddress,
 }
 

@@ -1,5 +1,5 @@
-//! What Kafka 4.1 was asked and has answered, byte for byte: requests are written the same, answers are read, and what is cut off or
-//! changed does no harm.
+//! Tests on the requests that Kafka 4.1 got and on its answers, byte for byte: requests are written the same,
+//! answers are read, and truncated or changed answers do no harm.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub(crate) fn golden(name: &str) -> Bytes {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).into()
 }
 
-/// Reads an answer; then every truncation of it, which must be refused, and changes of it, which must not do harm.
+/// Reads an answer, then every truncation of it, which must be refused, and changes of it, which must do no harm.
 fn answer<R: Request>(name: &str, version: i16) -> R::Response
 where
     R::Response: Debug,
@@ -50,7 +50,7 @@ fn member_id() -> String {
     answer::<JoinGroupRequest>("join_group_v6", 6).member_id
 }
 
-/// As the broker was asked: the group's name has the time in it.
+/// Returns the group's name in a recorded request, since that name contains the time.
 fn group_of(name: &str) -> String {
     let request = golden(name);
     let start = request.windows(7).position(|window| window == b"golden-").unwrap();
@@ -227,7 +227,7 @@ fn offsets_of_a_group() {
     assert_eq!((fetched[1].offset, fetched[1].metadata.as_str()), (-1, ""));
 }
 
-/// Of the topic that Kafka was asked for in version 13.
+/// Id of the topic in the recorded requests of version 13.
 const GOLDEN_ID: [u8; 16] = 0x936129c30d6546b0b852c836b27a3145_u128.to_be_bytes();
 
 fn fetch_request(id: [u8; 16]) -> FetchRequest {

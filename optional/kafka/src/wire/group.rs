@@ -1,23 +1,23 @@
-//! JoinGroup, SyncGroup, Heartbeat, LeaveGroup: being a member of a consumer group.
+//! JoinGroup, SyncGroup, Heartbeat, LeaveGroup: membership of a consumer group.
 //!
-//! What protocols and assignments say inside is for the members alone; the broker hands it around as bytes.
+//! The contents of protocols and assignments are for the members alone. The broker passes them on as bytes.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
-/// Answered when all members have joined, or the rebalance time is over.
+/// A request to join, answered when all members have joined or the rebalance time is over.
 #[derive(Debug, Clone)]
 pub struct JoinGroupRequest {
     pub group: String,
     pub session_timeout_ms: i32,
     pub rebalance_timeout_ms: i32,
-    /// Empty the first time.
+    /// Id that the broker has given, or empty the first time.
     pub member_id: String,
     pub group_instance_id: Option<String>,
     pub protocol_type: String,
-    /// In order of preference.
+    /// Protocols in order of preference.
     pub protocols: Vec<SupportedProtocol>,
 }
 
@@ -31,11 +31,11 @@ pub struct SupportedProtocol {
 pub struct JoinGroupResponse {
     pub error: KafkaErrorCode,
     pub generation_id: i32,
-    /// The one that all members know. Empty with an error.
+    /// Name of the protocol that all members know, or empty with an error.
     pub protocol_name: String,
     pub leader: String,
     pub member_id: String,
-    /// Given to the leader only.
+    /// All members, sent to the leader only.
     pub members: Vec<GroupMember>,
 }
 
@@ -94,7 +94,7 @@ impl Decode for JoinGroupResponse {
     }
 }
 
-/// Answered when the leader has given its assignments.
+/// A request for an assignment, answered when the leader has sent its assignments.
 #[derive(Debug, Clone)]
 pub struct SyncGroupRequest {
     pub group: String,
@@ -103,7 +103,7 @@ pub struct SyncGroupRequest {
     pub group_instance_id: Option<String>,
     pub protocol_type: String,
     pub protocol_name: String,
-    /// Given by the leader only.
+    /// Assignments of all members, sent by the leader only.
     pub assignments: Vec<MemberAssignment>,
 }
 

@@ -1,4 +1,4 @@
-//! ListOffsets: where a partition begins and ends, and where a time is in it.
+//! ListOffsets: the offsets where a partition begins and ends, and the offset that belongs to a time.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
@@ -7,14 +7,15 @@ use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
-/// Which offset of a partition is wanted.
+/// The place in a partition whose offset is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetAt {
-    /// The first one that is still kept.
+    /// The first offset that is still kept.
     Earliest,
-    /// The one that the next record will get; with [`Isolation::ReadCommitted`], the one of the first open transaction.
+    /// The offset that the next record will get, or with [`Isolation::ReadCommitted`] the offset of the first
+    /// open transaction.
     Latest,
-    /// Of the first record that is at least so late.
+    /// The offset of the first record that is at least so late.
     TimestampMs(i64),
 }
 
@@ -49,9 +50,9 @@ pub struct ListOffsetsResponse {
 pub struct ListedOffset {
     pub partition: i32,
     pub error: KafkaErrorCode,
-    /// Of the record that was found by a time, else -1.
+    /// Timestamp of the record that was found by a time, otherwise -1.
     pub timestamp_ms: i64,
-    /// -1 if no record is so late.
+    /// The offset, or -1 if no record is so late.
     pub offset: i64,
     pub leader_epoch: i32,
 }

@@ -1,8 +1,8 @@
-//! What is wrong with bytes that a broker sent.
+//! The error in bytes that a broker sent.
 
 use std::fmt;
 
-/// An answer, or a part of one, that can't be read.
+/// The cause why an answer, or a part of one, can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub(crate) &'static str);
 

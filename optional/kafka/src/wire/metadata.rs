@@ -1,4 +1,4 @@
-//! Metadata: which brokers, topics and partitions there are, and who leads them.
+//! Metadata: the brokers, topics and partitions that exist, and the partitions' leaders.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use crate::wire::reader::{Read, Reader};
 use crate::wire::request::{Api, Decode, Request};
 use crate::wire::writer::Writer;
 
-/// Distinguishes a topic from one of the same name that was deleted before. All zeros where the broker (before 2.8) has none.
+/// The id that distinguishes a topic from a deleted one of the same name. It is all zeros where the broker
+/// (before 2.8) has none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TopicId(pub [u8; 16]);
 
@@ -17,7 +18,8 @@ impl TopicId {
         self.0 != [0; 16]
     }
 
-    /// Whether they are certainly two topics. Brokers that had no ids may have them by now.
+    /// Says whether the two ids certainly belong to different topics. An unknown id proves nothing: brokers
+    /// that had no ids may have them by now.
     pub fn is_other(&self, than: TopicId) -> bool {
         *self != than && self.is_known() && than.is_known()
     }
@@ -37,7 +39,7 @@ impl fmt::Debug for TopicId {
 
 #[derive(Debug, Clone)]
 pub struct MetadataRequest {
-    /// All topics if nothing is named. No topic is made by asking for it.
+    /// Topics to describe, or `None` for all. Asking for a topic does not create it.
     pub topics: Option<Vec<Arc<str>>>,
 }
 
@@ -77,7 +79,7 @@ pub struct TopicMetadata {
 pub struct PartitionMetadata {
     pub error: KafkaErrorCode,
     pub partition: i32,
-    /// -1 while there is none.
+    /// Id of the leader, or -1 while there is none.
     pub leader_id: i32,
     pub leader_epoch: i32,
 }

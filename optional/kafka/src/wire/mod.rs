@@ -1,9 +1,8 @@
 //! Kafka's protocol on the wire: its primitives, and one file for each API.
 //!
-//! Of every API those versions are spoken that Kafka 2.4 knows and 4.1 still accepts; of Metadata and Fetch newer
-//! ones too, for the ids of topics.
-//! What a broker sends is not trusted: a frame's size is capped by the connection, and nothing in it is allocated by a length that was
-//! only claimed.
+//! The versions of each API are those that Kafka 2.4 knows and 4.1 still accepts. Metadata and Fetch have newer ones
+//! too, for the ids of topics, and so have JoinGroup and SyncGroup. Bytes from a broker are not trusted: the
+//! connection limits the size of a frame, and no memory is allocated for a length that is only claimed.
 
 mod api_versions;
 mod by_topic;

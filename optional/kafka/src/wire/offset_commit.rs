@@ -1,4 +1,4 @@
-//! OffsetCommit: how far a group has come, with a text beside each offset.
+//! OffsetCommit: the new offsets of a group, with a text beside each.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
@@ -9,7 +9,7 @@ use crate::wire::writer::Writer;
 #[derive(Debug, Clone)]
 pub struct OffsetCommitRequest {
     pub group: String,
-    /// -1 with an empty member id commits for a group without members.
+    /// Generation of the member. -1 with an empty member id commits for a group without members.
     pub generation_id: i32,
     pub member_id: String,
     pub group_instance_id: Option<String>,
@@ -19,11 +19,11 @@ pub struct OffsetCommitRequest {
 #[derive(Debug, Clone)]
 pub struct CommitOffset {
     pub partition: i32,
-    /// Of the next record to be read.
+    /// Offset of the next record to be read.
     pub offset: i64,
-    /// -1 if unknown.
+    /// Epoch of the leader that wrote the record before the offset, or -1 if it is unknown.
     pub leader_epoch: i32,
-    /// At most 4096 bytes (`offset.metadata.max.bytes` of the broker).
+    /// Text beside the offset, of at most 4096 bytes (`offset.metadata.max.bytes` of the broker).
     pub metadata: String,
 }
 

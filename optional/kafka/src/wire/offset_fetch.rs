@@ -1,4 +1,4 @@
-//! OffsetFetch: how far a group has come.
+//! OffsetFetch: the committed offsets of a group.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
@@ -9,7 +9,7 @@ use crate::wire::writer::Writer;
 #[derive(Debug, Clone)]
 pub struct OffsetFetchRequest {
     pub group: String,
-    /// Numbers of partitions; everything that was committed if nothing is named.
+    /// Numbers of partitions, or `None` for everything that was committed.
     pub topics: Option<Vec<ByTopic<i32>>>,
 }
 
@@ -22,7 +22,7 @@ pub struct OffsetFetchResponse {
 #[derive(Debug, Clone)]
 pub struct FetchedOffset {
     pub partition: i32,
-    /// Of the next record to be read; -1 if nothing was committed.
+    /// Offset of the next record to be read, or -1 if nothing was committed.
     pub offset: i64,
     pub leader_epoch: i32,
     pub metadata: String,

@@ -1,4 +1,5 @@
-//! OffsetForLeaderEpoch: up to where the log of a partition's present leader is the one that an earlier leader wrote.
+//! OffsetForLeaderEpoch: the offset up to which the log of a partition's present leader is the one that an
+//! earlier leader wrote.
 
 use crate::error_code::KafkaErrorCode;
 use crate::wire::by_topic::ByTopic;
@@ -14,9 +15,9 @@ pub struct OffsetForLeaderEpochRequest {
 #[derive(Debug, Clone, Copy)]
 pub struct EpochQuery {
     pub partition: i32,
-    /// Of who is asked, as metadata says; another one refuses.
+    /// Epoch of the broker that is asked, as metadata says it. A broker with another epoch refuses.
     pub current_leader_epoch: i32,
-    /// Of the record that was read last.
+    /// Epoch of the record that was read last.
     pub leader_epoch: i32,
 }
 
@@ -29,9 +30,10 @@ pub struct OffsetForLeaderEpochResponse {
 pub struct EpochEnd {
     pub partition: i32,
     pub error: KafkaErrorCode,
-    /// The latest epoch in the log that is not later than the one asked for; -1 if there is none.
+    /// The latest epoch in the log that is not later than the one asked for, or -1 if there is none.
     pub leader_epoch: i32,
-    /// Where the records of later epochs begin; the log's end if there are none; -1 if that can't be said.
+    /// The offset where the records of later epochs begin, or the log's end if there are none, or -1 if it
+    /// can't be said.
     pub end_offset: i64,
 }
 

@@ -1,11 +1,12 @@
-//! Reads the protocol's primitives.
+//! The reader of the protocol's primitives.
 //!
-//! Kafka has two spellings of everything that has a length. The classic one gives strings an i16 and bytes and arrays an i32, with -1
-//! for null; the compact one, of *flexible* versions, an unsigned varint that is one more than the length, with 0 for null, and ends every
-//! structure with tagged fields. A reader is told which of the two it reads, so that an API is written down once.
+//! Kafka has two encodings of everything that has a length. The classic one gives strings an i16, and bytes
+//! and arrays an i32, with -1 for null. The compact one, of *flexible* versions, has an unsigned varint that
+//! is one more than the length, with 0 for null, and ends every structure with tagged fields. A reader is
+//! told which of the two it reads, so that the code of an API is written only once.
 //!
-//! Nothing is allocated by a length that was only claimed: strings and bytes are cut out of what is there, arrays grow as their
-//! elements are read.
+//! No memory is allocated for a length that is only claimed: strings and bytes are cut out of the frame,
+//! arrays grow as their elements are read.
 
 use bytes::Bytes;
 
@@ -27,7 +28,7 @@ impl<'f> Reader<'f> {
         Self { frame, rest: frame, flexible }
     }
 
-    /// From here on in the spelling of flexible versions, or not.
+    /// Chooses the encoding of flexible versions, or the classic one, from here on.
     pub(crate) fn set_flexible(&mut self, flexible: bool) {
         self.flexible = flexible;
     }
@@ -72,12 +73,12 @@ impl<'f> Reader<'f> {
         self.fixed()
     }
 
-    /// A TCP port, which the protocol gives 32 bits.
+    /// Reads a TCP port, which the protocol gives 32 bits.
     pub(crate) fn port(&mut self) -> Read<u16> {
         u16::try_from(self.i32()?).map_err(|_| Malformed("a port is out of range"))
     }
 
-    /// For an answer whose rest can't be known.
+    /// Passes over the rest of an answer that can't be understood.
     pub(crate) fn skip_rest(&mut self) {
         self.rest = &[];
     }
@@ -97,7 +98,7 @@ impl<'f> Reader<'f> {
         Err(Malformed("a variable-length integer is larger than 32 bits"))
     }
 
-    /// A length, or nothing for null.
+    /// Reads a length, or `None` for null.
     fn length(&mut self, classic: fn(&mut Self) -> Read<i32>) -> Read<Option<usize>> {
         if self.flexible {
             return Ok(self.unsigned_varint()?.checked_sub(1).map(|length| length as usize));
@@ -125,17 +126,17 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// Bytes that share the answer's memory. Null is empty.
+    /// Reads bytes that share the answer's memory. Null becomes empty bytes.
     pub(crate) fn shared_bytes(&mut self) -> Read<Bytes> {
         Ok(self.nullable_slice()?.map_or_else(Bytes::new, |slice| self.frame.slice_ref(slice)))
     }
 
-    /// Bytes of their own. Null is empty.
+    /// Reads bytes into memory of their own. Null becomes empty bytes.
     pub(crate) fn owned_bytes(&mut self) -> Read<Vec<u8>> {
         Ok(self.nullable_slice()?.unwrap_or_default().to_vec())
     }
 
-    /// Null is empty.
+    /// Reads an array. Null becomes an empty one.
     pub(crate) fn array<T>(&mut self, mut element: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
         let count = self.length(Self::i32)?.unwrap_or_default();
         // No element is shorter than a byte.

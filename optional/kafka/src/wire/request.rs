@@ -1,4 +1,4 @@
-//! A request and its answer: what every API has to say of itself, and the heads that go before.
+//! A request and its answer: the properties of an API, and the heads of the messages.
 
 use bytes::Bytes;
 
@@ -6,12 +6,13 @@ use crate::wire::malformed::Malformed;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::writer::Writer;
 
-/// What a client may ask a broker for.
+/// A kind of request that a client may send to a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Api {
     pub name: &'static str,
     pub(crate) key: i16,
-    /// The versions that are written and read here. Brokers from 2.4 to 4.1 have one in common with each.
+    /// The oldest and the newest version that are written and read here. Brokers from 2.4 to 4.1 share one
+    /// with each API.
     pub(crate) versions: (i16, i16),
     /// The first version that is flexible.
     pub(crate) flexible_from: i16,
@@ -23,19 +24,19 @@ impl Api {
     }
 }
 
-/// What can be sent over a [`Connection`](crate::Connection).
+/// A request that can be sent over a [`Connection`](crate::Connection).
 pub trait Request {
     const API: Api;
     type Response: Decode;
 
     fn encode(&self, writer: &mut Writer, version: i16);
 
-    /// The newest version in which this request can be written.
+    /// Returns the newest version in which this request can be written.
     fn newest_version(&self) -> i16 {
         Self::API.versions.1
     }
 
-    /// For how long the broker may let it wait before it answers.
+    /// Returns the time for which the broker may let the request wait before it answers.
     fn wait_ms(&self) -> u64 {
         0
     }
@@ -45,21 +46,21 @@ pub trait Decode: Sized {
     fn decode(reader: &mut Reader<'_>, version: i16) -> Read<Self>;
 }
 
-/// What comes back.
+/// The contents of an answer.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// For how long the broker wants to be left alone.
+    /// Time for which the broker asks not to get requests.
     pub throttle_time_ms: i32,
     pub response: T,
 }
 
-/// ApiVersions: its answer has the classic head in every version, since its reader can't know better.
+/// Key of ApiVersions, whose answer has the classic head in every version, since its reader can't know better.
 const API_VERSIONS_KEY: i16 = 18;
-/// SaslHandshake and SaslAuthenticate ask for no time of rest, and ApiVersions does at its end: nothing was asked before it. All
-/// others begin with it.
+/// Keys of answers that do not begin with a throttle time. SaslHandshake and SaslAuthenticate have none, and
+/// ApiVersions has it at its end, where it is ignored: no request came before. All other answers begin with it.
 const WITHOUT_THROTTLE: [i16; 3] = [17, API_VERSIONS_KEY, 36];
 
-/// The request with its size and head, as it goes over the wire.
+/// Writes the request with its size and head, as it goes over the wire.
 pub(crate) fn encode<R: Request>(request: &R, version: i16, correlation_id: i32, client_id: &str) -> Vec<u8> {
     let flexible = R::API.is_flexible(version);
     let mut writer = Writer::new(false);
@@ -78,12 +79,12 @@ pub(crate) fn encode<R: Request>(request: &R, version: i16, correlation_id: i32,
     bytes
 }
 
-/// Which request an answer (without its size) is to.
+/// Reads the number of the request that an answer (without its size) belongs to.
 pub(crate) fn correlation_id(frame: &[u8]) -> Option<i32> {
     frame.first_chunk().map(|bytes| i32::from_be_bytes(*bytes))
 }
 
-/// The answer (without its size) to a request that was sent in this version.
+/// Reads the answer (without its size) to a request that was sent in this version.
 pub fn decode<R: Request>(frame: &Bytes, version: i16) -> Read<Answer<R::Response>> {
     let flexible = R::API.is_flexible(version);
     let mut reader = Reader::new(frame, flexible && R::API.key != API_VERSIONS_KEY);

@@ -1,4 +1,4 @@
-//! SaslHandshake and SaslAuthenticate: saying who one is, before anything else but ApiVersions.
+//! SaslHandshake and SaslAuthenticate: the client's authentication, before all other requests but ApiVersions.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) struct SaslHandshakeRequest {
 #[derive(Debug)]
 pub(crate) struct SaslHandshakeResponse {
     pub error: KafkaErrorCode,
-    /// Those that the broker offers.
+    /// Mechanisms that the broker offers.
     pub mechanisms: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct SaslAuthenticateRequest {
     pub message: Vec<u8>,
 }
 
-/// The message may be a password.
+/// Shows only the name of the type, since the message may be a password.
 impl fmt::Debug for SaslAuthenticateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SaslAuthenticateRequest")
@@ -50,7 +50,7 @@ pub(crate) struct SaslAuthenticateResponse {
     pub error: KafkaErrorCode,
     pub error_message: Option<String>,
     pub message: Vec<u8>,
-    /// After which the broker closes the connection; 0 for never.
+    /// Time after which the broker closes the connection, or 0 for never.
     pub session_lifetime_ms: i64,
 }
 

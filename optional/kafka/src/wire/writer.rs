@@ -1,4 +1,4 @@
-//! Writes the protocol's primitives, in the classic or the compact spelling (see `reader.rs`).
+//! The writer of the protocol's primitives, in the classic or the compact encoding (see `reader.rs`).
 
 pub struct Writer {
     bytes: Vec<u8>,
@@ -50,7 +50,8 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
-    /// What was asked for is never so long; if it were, the broker would refuse the request.
+    /// Writes a length, or null. Lengths that are too large for the type don't occur; the broker would refuse
+    /// such a request.
     fn length(&mut self, length: Option<usize>, classic: fn(&mut Self, i32)) {
         let length = length.map(|length| i32::try_from(length).unwrap_or(i32::MAX - 1));
         match (self.flexible, length) {
@@ -88,7 +89,7 @@ impl Writer {
         self.length(None, Self::i32);
     }
 
-    /// No tagged fields at the end of a structure, which only flexible versions have.
+    /// Writes that a structure has no tagged fields at its end, which only flexible versions have.
     pub(crate) fn end_structure(&mut self) {
         if self.flexible {
             self.unsigned_varint(0);

@@ -1,6 +1,6 @@
-//! What senders are told: that all rows were taken, or how many never will be, or why nothing was.
+//! Answers to senders: all rows were accepted, some never will be, or the request was refused.
 //!
-//! In Protobuf the messages are written field by field: they have few, and senders read nothing else.
+//! Protobuf messages are written field by field: they have few fields, and senders read nothing else.
 
 mod json;
 mod protobuf;
@@ -10,27 +10,28 @@ use std::time::Duration;
 use crate::kind::Signal;
 use crate::request::Encoding;
 
-/// Rows that can never be taken. Their sender is told, and does not send them again. With none of them, the message is a
-/// warning.
+/// Rows that can never be accepted. Their sender is told, and does not send them again. If there are none of
+/// them, the message is a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialSuccess {
     pub rejected: usize,
     pub message: String,
 }
 
-/// `google.rpc.Status`, as it stands in the body of a refusal over HTTP, and in `grpc-status-details-bin` over gRPC.
+/// A `google.rpc.Status`, as it stands in the body of a refusal over HTTP, and in `grpc-status-details-bin`
+/// over gRPC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Of gRPC.
+    /// The status code of gRPC.
     pub code: i32,
     pub message: String,
-    /// When the request may come again: `RetryInfo`.
+    /// Time after which the request may be sent again: `RetryInfo`.
     pub retry_after: Option<Duration>,
-    /// What is wrong with the request itself: `BadRequest`.
+    /// Description of what is wrong with the request itself: `BadRequest`.
     pub bad_request: Option<String>,
 }
 
-/// The answer to a request that was taken: an `Export…ServiceResponse`.
+/// Returns the answer to a request that was accepted: an `Export…ServiceResponse`.
 pub fn success(signal: Signal, encoding: Encoding, partial: Option<&PartialSuccess>) -> Vec<u8> {
     match encoding {
         Encoding::Protobuf => protobuf::success(partial),

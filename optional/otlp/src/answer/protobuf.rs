@@ -4,7 +4,8 @@ use windrow_columns::wire::write_varint;
 
 use super::{PartialSuccess, Status, BAD_REQUEST, RETRY_INFO};
 
-/// The same for all signals: only in JSON their fields have different names.
+/// Writes the answer to a request that was accepted. It is the same for all signals: its fields have
+/// different names only in JSON.
 pub(super) fn success(partial: Option<&PartialSuccess>) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(partial) = partial {
@@ -34,7 +35,7 @@ pub(super) fn status(status: &Status) -> Vec<u8> {
     out
 }
 
-/// An Any with a message that has nothing but its first field.
+/// Writes an Any with a message that has only its first field.
 fn put_detail(of: &str, first_field: &[u8], out: &mut Vec<u8>) {
     let (mut message, mut any) = (Vec::new(), Vec::new());
     put_bytes(1, first_field, &mut message);

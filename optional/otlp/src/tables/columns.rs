@@ -8,7 +8,7 @@ use crate::kind::Kind;
 pub(super) struct ColumnDef {
     pub(super) name: &'static str,
     type_text: &'static str,
-    /// The resource's attribute that it is worked out from.
+    /// The attribute of the resource that the column is computed from.
     copies: Option<&'static str>,
     codec: &'static str,
 }
@@ -42,7 +42,7 @@ const fn zstd(name: &'static str, type_text: &'static str) -> ColumnDef {
     column(name, type_text, ZSTD)
 }
 
-/// A column that is worked out from an attribute of the resource, and never inserted.
+/// Makes a column that is computed from an attribute of the resource, and is never inserted.
 const fn copy(name: &'static str, attribute: &'static str) -> ColumnDef {
     ColumnDef { name, type_text: LOW, copies: Some(attribute), codec: ZSTD }
 }
@@ -126,7 +126,7 @@ pub(super) fn json_traces() -> Vec<ColumnDef> {
     [&SPAN_HEAD[..], &resource, &SPAN_SCOPE, &attributes, &SPAN_OUTCOME, &lists].concat()
 }
 
-/// When a trace began and ended.
+/// The columns with the beginning and the end of a trace.
 pub(super) const TRACE_TIMES: [ColumnDef; 3] =
     [zstd("TraceId", "String"), column("Start", "DateTime", DELTA), column("End", "DateTime", DELTA)];
 

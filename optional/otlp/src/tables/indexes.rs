@@ -1,4 +1,4 @@
-//! The indexes of the exporter's tables: a name, and what stands behind it.
+//! The indexes of the exporter's tables: a name, and the definition after it.
 
 use super::TableOptions;
 use crate::kind::Kind;

@@ -1,5 +1,5 @@
-//! The statements that make the tables, as the exporter makes them: what is stored in them, how, and in which order. The
-//! exporter's comments on columns are not among it.
+//! The statements that make the tables as the exporter makes them: their columns, codecs, indexes and order.
+//! The exporter's comments on columns are left out.
 
 mod columns;
 mod indexes;
@@ -11,33 +11,34 @@ use windrow_columns::write_identifier;
 use crate::kind::Kind;
 use crate::source::fields_in;
 
-/// What the times of metrics are kept as.
+/// The type of the times of metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricTime {
-    /// In seconds, as the exporter does it now.
+    /// A time in seconds, as the exporter makes it now.
     #[default]
     DateTime,
-    /// In nanoseconds, as its earlier versions did.
+    /// A time in nanoseconds, as the exporter's earlier versions made it.
     DateTime64,
 }
 
 #[derive(Clone, Debug)]
 pub struct TableOptions {
     pub database: String,
-    /// Of the kind that is asked for.
+    /// Name of the table of the kind that is asked for.
     pub table: String,
-    /// As ClickHouse writes it: `MergeTree()`.
+    /// The engine as ClickHouse writes it: `MergeTree()`.
     pub engine: String,
-    /// `ON CLUSTER` this one.
+    /// Name of the cluster for `ON CLUSTER`.
     pub cluster: Option<String>,
-    /// Zero: rows stay for ever.
+    /// Time for which rows are kept, in seconds. Zero: they stay for ever.
     pub ttl_seconds: u64,
-    /// Attributes of logs and traces as JSON instead of Maps. Metrics keep their Maps, as the exporter has it.
+    /// Says whether attributes of logs and traces are JSON instead of Maps. Metrics keep their Maps, as in
+    /// the exporter.
     pub json: bool,
     pub metric_time: MetricTime,
-    /// Of traces: the table, and the view that fills it, by which a trace's time is found.
+    /// Says whether traces get the table, and the view that fills it, by which a trace's time is found.
     pub trace_id_ts: bool,
-    /// Year and month, as the server tells them. From 26.2 on, logs get text indexes.
+    /// Year and month of the server's version. From 26.2 on, logs get text indexes.
     pub server_version: (u32, u32),
 }
 
@@ -69,21 +70,21 @@ impl TableOptions {
     }
 }
 
-/// How a table is cut and ordered.
+/// The order and the partitions of a table.
 struct Order {
-    /// The column that partitions are by, and the time that rows are kept.
+    /// The column for the partitions and for the time to live.
     time: &'static str,
     order_by: &'static str,
-    /// Where it is not the whole order.
+    /// The primary key, where it is not the whole order.
     primary_key: Option<&'static str>,
 }
 
-/// What makes the database, if it is not there.
+/// Returns the statement that makes the database, if it does not exist.
 pub fn create_database_statement(options: &TableOptions) -> String {
     format!("CREATE DATABASE IF NOT EXISTS {}{}", identifier(&options.database), options.on_cluster())
 }
 
-/// The columns of the exporter's table that are filled, those of a Nested by their own names.
+/// Returns the columns of the exporter's table that are filled. The parts of a Nested have their own names.
 pub(crate) fn filled_columns(kind: Kind) -> impl Iterator<Item = &'static str> {
     columns(kind, false, MetricTime::default()).into_iter().flat_map(move |column| fields_in(kind, column.name))
 }
@@ -98,7 +99,8 @@ fn columns(kind: Kind, json: bool, metric_time: MetricTime) -> Vec<ColumnDef> {
     }
 }
 
-/// What makes the table of a kind, and what stands beside it; each statement does nothing where it is there already.
+/// Returns the statements that make the table of a kind, and what belongs to it. A statement does nothing
+/// where its object exists.
 pub fn create_statements(kind: Kind, options: &TableOptions) -> Vec<String> {
     let columns = columns(kind, options.json, options.metric_time);
     let indexes = indexes(kind, options);
@@ -158,7 +160,8 @@ fn create_table(
     )
 }
 
-/// What finds the first and the last span of each trace in every block that is stored.
+/// Returns the statement of the view that finds the first and the last span of each trace in every block that
+/// is stored.
 fn create_view(options: &TableOptions) -> String {
     format!(
         "CREATE MATERIALIZED VIEW IF NOT EXISTS {}{} TO {} AS\nSELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS \
@@ -170,7 +173,7 @@ fn create_view(options: &TableOptions) -> String {
     )
 }
 
-/// In the largest unit that has no rest.
+/// Returns the TTL clause, in the largest unit that leaves no rest.
 fn ttl(time: &str, seconds: u64) -> String {
     let units = [("Day", 86_400), ("Hour", 3_600), ("Minute", 60), ("Second", 1)];
     match units.into_iter().find(|(_, of)| seconds > 0 && seconds.is_multiple_of(*of)) {

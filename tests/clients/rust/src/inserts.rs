@@ -1,4 +1,4 @@
-//! The ways to insert, and what has to have landed after each.
+//! The ways to insert, and the check of the stored rows after each.
 
 use crate::report::{equal, Outcome};
 use crate::rows::{all, native, native_block, small, Native, Small, Stranger, COLUMNS, NATIVE_COLUMNS, ROWS};
@@ -14,7 +14,7 @@ async fn count(client: &Client, table: &str) -> Result<u64, Error> {
     client.query(&format!("SELECT count() FROM {table}")).fetch_one().await
 }
 
-/// What was not waited for shows up soon.
+/// Waits until all rows are stored, and compares them. Rows that were not waited for appear soon.
 async fn stored(client: &Client, table: &str) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(180);
     while count(client, table).await? < ROWS && Instant::now() < deadline {}
@@ -32,7 +32,7 @@ pub async fn rows(client: &Client, table: &str, way: &Client) -> Outcome {
     stored(client, table).await
 }
 
-/// An INSERT after every third row.
+/// Inserts with an INSERT after every third row.
 pub async fn inserter(client: &Client, table: &str) -> Outcome {
     create(client, table, COLUMNS).await?;
     let mut inserter = client.inserter::<Small>(table).with_max_rows(3);
@@ -119,7 +119,7 @@ pub async fn unknown_table(client: &Client) -> Outcome {
     refused(client.insert::<Small>("nowhere").await.map(drop), 60)
 }
 
-/// ClickHouse's refusals are this variant, with its text.
+/// Checks that an insert was refused: the error is this variant, with ClickHouse's text.
 fn refused(outcome: Result<(), Error>, code: u16) -> Outcome {
     match outcome {
         Err(Error::BadResponse(text)) if text.contains(&format!("Code: {code}. DB::Exception")) => Ok(()),

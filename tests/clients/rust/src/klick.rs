@@ -1,4 +1,4 @@
-//! klickhouse: the native protocol, with blocks that it packs itself.
+//! Inserts with klickhouse: the native protocol, with blocks that the client packs itself.
 
 use crate::report::{equal, Outcome, Report};
 use crate::rows::ROWS;
@@ -71,7 +71,8 @@ async fn create(client: &Client, table: &str, columns: &str) -> Outcome {
     Ok(client.execute(format!("CREATE TABLE {table} {columns} ENGINE = MergeTree ORDER BY id")).await?)
 }
 
-/// What was not waited for shows up soon; the report's reader has the deadline.
+/// Waits until all rows are stored, and compares them. Rows that were not waited for appear soon; the reader
+/// of the report has the deadline.
 async fn stored(client: &Client, table: &str) -> Outcome {
     while client.query_one::<Count>(format!("SELECT count() AS count FROM {table}")).await?.count < ROWS {}
     equal(client.query_collect::<Event>(format!("SELECT * FROM {table} ORDER BY id")).await?, events())
@@ -83,7 +84,7 @@ async fn block(client: &Client, table: &str) -> Outcome {
     stored(client, table).await
 }
 
-/// Three rows to a block.
+/// Inserts blocks of three rows.
 async fn blocks(client: &Client, table: &str) -> Outcome {
     create(client, table, COLUMNS).await?;
     let blocks: Vec<Vec<Event>> = events().chunks(3).map(<[Event]>::to_vec).collect();

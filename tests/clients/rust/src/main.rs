@@ -1,5 +1,6 @@
-//! Drives a ClickHouse HTTP endpoint with the official Rust client, or, with the argument `klickhouse`, a native one with
-//! that client: every way to insert that it offers, each into a table of its own. Prints one JSON report.
+//! Drives a ClickHouse HTTP endpoint with the official Rust client, or, with the argument `klickhouse`, a
+//! native endpoint with that client: every way to insert that it has, each into a table of its own. Prints
+//! one JSON report.
 
 mod inserts;
 mod klick;

@@ -1,4 +1,4 @@
-//! The report that every client program prints: its checks, and the inserts it sent by table.
+//! The report that every client program prints: its checks, and the inserts that it sent to each table.
 
 use serde_json::{json, Map, Value};
 use std::error::Error;

@@ -1,9 +1,10 @@
 //! Blocks as a client sends them, taken apart as they come in.
 //!
-//! What comes out is a block as HTTP's `FORMAT Native` has it, without BlockInfo, marks of serialisation and sparse columns:
-//! that is what readers of inserts read. The bytes of values are the same in both, so they are copied, not parsed; only
-//! where they end has to be found, and for that every type has to be known. A block may come in pieces of any size, and no
-//! piece is looked at twice: what is still to come stands as a stack of steps.
+//! The result is a block as HTTP's `FORMAT Native` has it, without BlockInfo, marks of serialisation and
+//! sparse columns: readers of inserts expect that form. The bytes of values are the same in both, so they are
+//! copied, not parsed. Only their end has to be found, and for that every type has to be known. A block may
+//! come in pieces of any size, and no piece is looked at twice: a stack of steps holds the parts that are
+//! still to come.
 
 mod open;
 mod shape;
@@ -25,51 +26,52 @@ use state::State;
 const MAX_COLUMNS: usize = 100_000;
 const MAX_ROWS: u64 = 1_000_000_000_000;
 const MAX_NAME_BYTES: usize = 1 << 20;
-/// Of a sparse column: so many values follow that are the type's default, and that was all.
+/// A flag in the last number of a sparse column's positions: the rest of the number counts the default values
+/// at the end.
 const SPARSE_END: u64 = 1 << 62;
-/// In place of a revision.
+/// Stands in place of a revision for a payload in the format Native.
 const OF_PAYLOAD: u64 = 0;
 
-/// What is still to come of a block; the last of the steps comes first.
+/// A part of a block that is still to come. The last step of the stack is done first.
 #[derive(Debug)]
 enum Step {
     Info,
     Counts,
     Column,
-    /// A number that can only be this.
+    /// A number with the only value that it may have.
     Word(u64),
-    /// So many bytes, whatever they are.
+    /// Bytes to be copied unread; their count.
     Copy(u64),
-    /// So many values of this shape.
+    /// Values of this shape; their count.
     Values(Arc<Shape>, u64),
-    /// So many strings.
+    /// Strings; their count.
     Strings(u64),
-    /// So many end offsets, and then values up to the last.
+    /// End offsets, and then the values up to the last offset; the count of offsets.
     Offsets(Arc<Shape>, u64),
-    /// A dictionary, its keys and so many positions.
+    /// A dictionary, its keys and the position of each row; the count of rows.
     Dictionary(Arc<Shape>, u64),
-    /// How many positions there are, which can only be so many, and they.
+    /// The count of positions, which has to be that of the rows, and the positions, each of so many bytes.
     Positions {
         bytes: u64,
         rows: u64,
     },
-    /// A row's type each, and then the values of each type.
+    /// The discriminator of each row, and then the values of each type.
     Discriminators(Vec<Arc<Shape>>, u64),
-    /// What stands in front of a JSON with these declared paths.
+    /// The head that stands before the values of a JSON with these declared paths.
     JsonHead(Arc<[Arc<Shape>]>),
-    /// What stands in front of so many Dynamics, one after the other.
+    /// The heads of several Dynamics, one after the other; their count.
     DynamicHeads(u64),
-    /// So many names are left of a Dynamic's types, and then what stands in front of their values.
+    /// The names of a Dynamic's types that are left, and then the heads of these types.
     TypeNames {
         left: u64,
         is_flat: bool,
         types: Vec<(Box<str>, Arc<Shape>)>,
     },
-    /// The values of so many Dynamics, of so many rows each.
+    /// The values of several Dynamics, one after the other; the count of Dynamics and of rows.
     Dynamics(u64, u64),
-    /// Which of a Dynamic's types each row has, and then the values of each type.
+    /// The index of each row's type in a flat Dynamic, and then the values of each type.
     Indexes(Vec<Arc<Shape>>, u64),
-    /// So many states of an aggregate function.
+    /// States of an aggregate function; their count.
     States(Arc<State>, u64),
     State(Arc<State>),
     Sparse {
@@ -78,7 +80,7 @@ enum Step {
         seen: u64,
         positions: Vec<u64>,
     },
-    /// The values behind `start` are those of the sparse rows at `positions`.
+    /// Moves the values after `start` to the rows at `positions` of a sparse column.
     Spread {
         shape: Arc<Shape>,
         rows: u64,
@@ -87,7 +89,7 @@ enum Step {
     },
 }
 
-/// What a block was.
+/// The size of a block that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEnd {
     pub columns: usize,
@@ -95,13 +97,14 @@ pub struct BlockEnd {
 }
 
 impl BlockEnd {
-    /// It has neither columns nor rows: nothing more comes.
+    /// Says whether the block has neither columns nor rows: no block comes after it.
     pub fn is_last(self) -> bool {
         self.columns == 0 && self.rows == 0
     }
 }
 
-/// What rows have at least, so that a block that is too large is known by its head. One of another number of columns is not.
+/// The least bytes of a row with so many columns. With it, a block that is too large is refused at its head;
+/// a block with another number of columns is not.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RowShape {
     pub columns: usize,
@@ -113,7 +116,7 @@ pub struct BlockReader {
     revision: u64,
     max_bytes: usize,
     expected: RowShape,
-    /// What comes out is wanted as it has to be; else only where blocks end.
+    /// Says whether the plain form of blocks is needed. If not, only the ends of blocks are looked for.
     keeps: bool,
     steps: Vec<Step>,
     columns: usize,
@@ -121,7 +124,7 @@ pub struct BlockReader {
     rows: u64,
     /// The columns of this block and of earlier ones: the next block has the same.
     seen: Vec<KnownColumn>,
-    /// What stood in front of the present column, as far as its values have not begun.
+    /// The heads of the present column whose values have not begun yet.
     opened: VecDeque<Opened>,
     /// Bytes of the names of types in the present column.
     named_bytes: usize,
@@ -134,7 +137,7 @@ struct KnownColumn {
 }
 
 impl BlockReader {
-    /// Of a connection of this revision. No column is unfolded past `max_bytes`.
+    /// Makes a reader for a connection of this revision. No sparse column is unfolded past `max_bytes`.
     pub fn new(revision: u64, max_bytes: usize) -> BlockReader {
         BlockReader {
             revision,
@@ -151,17 +154,17 @@ impl BlockReader {
         }
     }
 
-    /// Of a payload in the format Native, which has nothing of a connection in it.
+    /// Makes a reader for a payload in the format Native, which has none of a connection's additions.
     pub fn of_payload(max_bytes: usize) -> BlockReader {
         BlockReader::new(OF_PAYLOAD, max_bytes)
     }
 
-    /// Of blocks whose rows are likely to be of this shape.
+    /// Sets the shape that rows of the blocks are likely to have.
     pub fn expecting(self, expected: RowShape) -> BlockReader {
         BlockReader { expected, ..self }
     }
 
-    /// For who only looks for the ends of blocks, and clears `out` whenever he likes.
+    /// Makes the reader look for the ends of blocks only. The caller may clear `out` at any time.
     pub fn discarding(self) -> BlockReader {
         BlockReader { keeps: false, ..self }
     }
@@ -179,8 +182,13 @@ impl BlockReader {
         self.seen.iter().take(self.columns).map(|seen| (&*seen.name, &*seen.type_text))
     }
 
-    /// Reads on. Tells how many of `bytes` it has taken, and what the block was if it has ended; all that is taken and
-    /// belongs to a block of rows is appended to `out`. What is not taken has to come again, with more behind it.
+    /// Reads on. Returns how many of `bytes` were taken, and the size of the block if it has ended. Taken
+    /// bytes of a block of rows are appended to `out`. Bytes that were not taken have to come again, with
+    /// more after them.
+    ///
+    /// # Errors
+    /// Fails where the bytes are no block, the block is too large, or it has a type or a form that can't be
+    /// read here.
     pub fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<BlockEnd>), Fault> {
         let mut taken = 0;
         while let Some(step) = self.steps.pop() {
@@ -194,7 +202,7 @@ impl BlockReader {
         Ok((taken, Some(BlockEnd { columns: self.columns, rows: self.rows })))
     }
 
-    /// False: it has put back what is left of it, and takes more bytes.
+    /// Runs one step. Returns false if the step needs more bytes; what is left of it was put back on the stack.
     fn step(&mut self, step: Step, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<bool, Fault> {
         match step {
             Step::Copy(left) => {
@@ -219,7 +227,8 @@ impl BlockReader {
         Ok(true)
     }
 
-    /// If the last step put something in front of this one, that comes first; it is not done all the same.
+    /// Puts the rest of a step back on the stack, and says whether the step is done. A step that the last one
+    /// has put on top comes first; the present step is not done all the same.
     fn put_back_if(&mut self, left: u64, step: impl FnOnce(u64) -> Step) -> bool {
         if left == 0 {
             return true;
@@ -228,7 +237,7 @@ impl BlockReader {
         false
     }
 
-    /// A step that is done when all of its bytes are there, and put back when they are not.
+    /// Runs a step that needs all of its bytes at once. It is put back on the stack when they are not all there.
     fn small_step(&mut self, mut step: Step, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let start = input.clone();
         match self.whole_step(&mut step, input, out) {
@@ -440,7 +449,8 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Returns how many strings are left. Of one that has begun, the rest is to be copied before them.
+    /// Copies whole strings and returns how many are left. If a string is there in part, its rest is to be
+    /// copied before the others.
     fn strings(&mut self, mut left: u64, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<u64, Fault> {
         let start = input.clone();
         let mut whole = input.clone();
@@ -470,13 +480,14 @@ impl BlockReader {
         Ok(left)
     }
 
-    /// Puts the rest of a string in front of what is to come, and says that the present step has nothing left of its own.
+    /// Puts the rest of a string before everything that is still to come, and returns zero: the present step
+    /// has nothing left.
     fn rest_of_string(&mut self, bytes: u64) -> u64 {
         self.steps.push(Step::Copy(bytes));
         0
     }
 
-    /// What a sparse column is made of.
+    /// Puts the values of a sparse column on the stack, and their move to the right rows after them.
     fn unfold(&mut self, shape: &Arc<Shape>, rows: u64, positions: Vec<u64>, start: usize) -> Result<(), Fault> {
         let values = positions.len() as u64;
         let (inner, is_nullable) = match &**shape {
@@ -508,7 +519,7 @@ fn bytes_of(values: u64, width: usize) -> Result<usize, Fault> {
     bytes.ok_or(Fault::TooLarge("a column"))
 }
 
-/// Whether the column is sparse. All other kinds are for servers among each other.
+/// Says whether the column is sparse. Servers use all other kinds only among themselves.
 fn read_kinds(shape: &Shape, input: &mut Input<'_>) -> Result<bool, Fault> {
     let kinds = input.take(shape.kinds())?;
     match kinds {
@@ -518,7 +529,7 @@ fn read_kinds(shape: &Shape, input: &mut Input<'_>) -> Result<bool, Fault> {
     }
 }
 
-/// Puts the values that stand behind `start` where they belong, and defaults between them.
+/// Puts the values after `start` into their rows, and defaults between them.
 fn spread(shape: &Shape, rows: u64, positions: &[u64], start: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     let values = out.split_off(start);
     let rows = bytes_of(rows, 1)?;

@@ -1,7 +1,8 @@
-//! JSON and Dynamic: what there is in a column of them stands in front of it, and is needed again when its values come.
+//! JSON and Dynamic: the head before such a column says what is in it, and is needed again for the values.
 //!
-//! ClickHouse writes what stands in front of a column for each type inside it, depth first, and the values in the same
-//! order. So what was said in front is kept in a queue, and each JSON or Dynamic takes the first when its values begin.
+//! ClickHouse writes the heads of all types inside a column first, depth first, and the values in the same
+//! order. So the heads are kept in a queue, and each JSON or Dynamic takes the first head when its values
+//! begin.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,45 +13,46 @@ use windrow_columns::wire::PLAIN_DISCRIMINATORS;
 
 /// The forms of a JSON. The one that is missing, 4, is only used on disk.
 mod json_form {
-    /// As `PATHS`, and the limit of paths in front of it.
+    /// The same as `PATHS`, after the limit of paths.
     pub(super) const LIMITED_PATHS: u64 = 0;
     pub(super) const TEXT: u64 = 1;
-    /// Paths, and behind them those of each row that had no room among them.
+    /// Paths, and after them the paths of each row that had no room among them.
     pub(super) const PATHS: u64 = 2;
     pub(super) const FLAT: u64 = 3;
 }
 
 /// The forms of a Dynamic. The one that is missing, 4, is only used on disk.
 mod dynamic_form {
-    /// As `VARIANT`, and the limit of types in front of it.
+    /// The same as `VARIANT`, after the limit of types.
     pub(super) const LIMITED_VARIANT: u64 = 1;
-    /// A Variant of its types, and of one more.
+    /// A Variant of the Dynamic's types and of the shared one.
     pub(super) const VARIANT: u64 = 2;
     pub(super) const FLAT: u64 = 3;
 }
 
-/// The type of values that had no room among a Dynamic's types: a String, sorted among them by this name.
+/// The type of values that had no room among a Dynamic's types: a String. It is sorted among the types by this name.
 const SHARED: &str = "SharedVariant";
-/// A row names its alternative in a byte, and there are the shared one and NULL.
+/// The most types of a Dynamic in the form of a Variant. A byte names a row's type, and two values are the
+/// shared type and NULL.
 const MAX_VARIANT_TYPES: u64 = 254;
 const MAX_FLAT_TYPES: u64 = u16::MAX as u64;
-/// Of the names of types inside one column.
+/// The most bytes of the names of types inside one column.
 const MAX_NAMED_BYTES: usize = 1 << 20;
 
 const ON_DISK: Fault = Fault::Unsupported("a form of JSON or Dynamic that is only used on disk");
 
-/// Paths and values that had no room among a JSON's paths.
+/// Paths and values that had no room among a JSON's paths, as an Array of pairs.
 static SHARED_PATHS: LazyLock<Arc<Shape>> = LazyLock::new(|| {
     let [path, value] = [Arc::new(Shape::String), Arc::new(Shape::String)];
     Arc::new(Shape::Array(Arc::new(Shape::Tuple(vec![path, value]))))
 });
 
-/// What stood in front of a column.
+/// The head of a column: what was said before its values.
 #[derive(Debug)]
 pub(super) enum Opened {
     /// Documents, as text.
     Texts,
-    /// So many paths besides the declared ones.
+    /// Paths; `others` is the count of those that were not declared.
     Paths { others: u64, has_shared: bool },
     /// The types of a Dynamic.
     Types { types: Vec<Arc<Shape>>, is_flat: bool },
@@ -105,7 +107,7 @@ impl BlockReader {
         Ok(())
     }
 
-    /// The next name of a Dynamic's types; behind the last, what stands in front of their values.
+    /// Reads the next name of a Dynamic's types. After the last name, it puts the heads of the types on the stack.
     pub(super) fn type_name(
         &mut self,
         left: u64,
@@ -161,7 +163,7 @@ impl BlockReader {
         Ok(())
     }
 
-    /// The first of so many Dynamics.
+    /// Begins the values of the first Dynamic, and puts the others back on the stack.
     pub(super) fn dynamic_values(&mut self, dynamics: u64, rows: u64) -> Result<(), Fault> {
         if dynamics > 1 {
             self.steps.push(Step::Dynamics(dynamics - 1, rows));
@@ -174,7 +176,7 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Which of the types each row has.
+    /// Reads the index of each row's type, and puts the values of each type on the stack.
     pub(super) fn indexes(
         &mut self,
         types: &[Arc<Shape>],
@@ -199,7 +201,7 @@ impl BlockReader {
 
 const OUT_OF_ORDER: Fault = Fault::Malformed("values of a JSON or Dynamic that nothing stood in front of");
 
-/// As the alternatives of a Variant are, with the one that they share.
+/// Sorts a Dynamic's types like the alternatives of a Variant, together with the shared type.
 fn sort(types: &mut Vec<(Box<str>, Arc<Shape>)>) -> Result<(), Fault> {
     // Of a JSON's arguments ClickHouse has an order of its own.
     if types.iter().filter(|(name, _)| name.contains("JSON(")).count() > 1 {

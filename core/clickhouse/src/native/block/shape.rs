@@ -1,4 +1,4 @@
-//! How the values of a type lie one after the other, as far as it takes to find where they end.
+//! The layout of a type's values, as far as it is needed to find where they end.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ pub(super) enum Shape {
     Nullable(Arc<Shape>),
     Array(Arc<Shape>),
     Tuple(Vec<Arc<Shape>>),
-    /// Of its keys.
+    /// A dictionary; the shape of its keys.
     LowCardinality(Arc<Shape>),
     Variant(Vec<Arc<Shape>>),
-    /// Which types its values have stands in front of its column.
+    /// Values whose types the head of the column names.
     Dynamic,
-    /// Of the paths that were declared, by their names. Which others there are stands in front of its column.
+    /// The shapes of the declared paths, in the order of their names. The head of the column names the other paths.
     Json(Arc<[Arc<Shape>]>),
-    /// One after the other, each as long as it says itself.
+    /// States of an aggregate function, one after the other. Each state says itself how long it is.
     States(Arc<State>),
 }
 
 impl Shape {
-    /// Of a type as a block names it.
+    /// Returns the type that a block names, and its shape.
     pub(super) fn named(type_text: &str) -> Result<(DataType, Arc<Shape>), Fault> {
         let data_type = DataType::parse_passing(type_text);
         let data_type = data_type.map_err(|_| Fault::Unsupported("a type that Windrow doesn't know"))?;
@@ -79,7 +79,7 @@ impl Shape {
         types.into_iter().map(Shape::of).collect()
     }
 
-    /// What stands in front of a column for these, in this order.
+    /// Puts the heads of a column of this shape on the stack.
     pub(super) fn prefix(&self, steps: &mut Vec<Step>) {
         match self {
             Shape::Fixed(_) | Shape::String | Shape::States(_) => {}
@@ -95,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// How many kinds of serialisation stand behind the mark of a column.
+    /// Returns how many kinds of serialisation follow the mark of a column.
     pub(super) fn kinds(&self) -> usize {
         match self {
             Shape::Tuple(elements) => 1 + elements.iter().map(|element| element.kinds()).sum::<usize>(),

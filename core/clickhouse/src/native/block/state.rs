@@ -1,7 +1,8 @@
-//! States of aggregate functions, which have no lengths: of these functions it is known how long each state is.
+//! States of aggregate functions. They have no lengths; for the functions here the length of each state is known.
 //!
-//! A state is written by its function, row by row, and each function has a layout of its own. It was tried with ClickHouse for
-//! every function and type here (`tests/native/test_blocks.py`); whatever else there is has no known end.
+//! A function writes its states row by row, in a layout of its own. Each layout was checked against
+//! ClickHouse for every function and type here (`tests/native/test_blocks.py`). The end of any other
+//! function's state is not known.
 
 use std::sync::Arc;
 
@@ -12,22 +13,23 @@ use crate::native::input::{Fault, Input};
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// So many bytes.
+    /// Bytes; their count.
     Fixed(usize),
-    /// A number.
+    /// A number of variable length.
     Count,
-    /// A length of four bytes, negative where there is nothing, and so many bytes.
+    /// A length of four bytes, negative where there is no text, and the text.
     Text,
-    /// How many there are, and so many values of so many bytes.
+    /// The count of values, and the values, each of so many bytes.
     List(usize),
-    /// How many there are, and each with its length.
+    /// The count of texts, and each text with its length.
     Texts,
-    /// Whether something follows, and that.
+    /// A byte that says whether a state follows, and the state.
     Optional(Arc<State>),
     Sequence(Vec<Arc<State>>),
-    /// Few numbers of so many bytes as a list, or a compressed bitmap with its length.
+    /// A list for few numbers of so many bytes each, or a compressed bitmap with its length.
     Bitmap(usize),
-    /// A sample of so many bytes each, as large as it may be or as there are values, behind the state of a random generator.
+    /// A sample of values of so many bytes each, after the state of a random generator. The sample is full or
+    /// has all values.
     Sample(usize),
 }
 
@@ -87,7 +89,7 @@ fn named(name: &str, arguments: &[DataType]) -> Option<State> {
     Some(if has_nulls { State::Optional(Arc::new(state)) } else { state })
 }
 
-/// What stands for a value that is no number.
+/// Bytes of the hash that stands for a value that is no number.
 const HASH_BYTES: usize = 16;
 
 fn sequence(states: [State; 2]) -> State {
@@ -117,7 +119,7 @@ fn is_wide_integer(of: &DataType) -> bool {
     matches!(of, DataType::UInt128 | DataType::UInt256 | DataType::Int128 | DataType::Int256)
 }
 
-/// Whether it stands in a set as it is.
+/// Says whether a set holds a value of the type as it is, not as a hash.
 fn is_key(of: &DataType) -> bool {
     use DataType::*;
     is_integer(of)
@@ -155,7 +157,7 @@ fn average_bytes(of: &DataType) -> Option<usize> {
 }
 
 impl BlockReader {
-    /// What a state says of its length.
+    /// Reads the length of a state, and puts the rest of the state on the stack.
     pub(super) fn state(&mut self, state: &State, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         let head = input.clone();
         let rest = match state {

@@ -32,7 +32,7 @@ fn plain(columns: &[(&str, &str, &[u8])], rows: u64) -> Vec<u8> {
     out
 }
 
-/// Reads a block that comes in pieces of so many bytes.
+/// Reads a block that comes in pieces of `piece` bytes.
 fn in_pieces(revision: u64, bytes: &[u8], piece: usize) -> Result<(Vec<u8>, Option<BlockEnd>), Fault> {
     let mut reader = BlockReader::new(revision, 1 << 20);
     reader.begin();
@@ -80,7 +80,7 @@ fn columns() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     ]
 }
 
-/// What stands in front of their values is also the types of these.
+/// Columns of types that a head before their values describes.
 fn open_columns() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     // The type that all others share goes by a name that begins with S.
     let variant = [vec![1], texts(&["UInt8"]), words(&[0]), vec![1, 0, 255], texts(&["sv"]), vec![9]].concat();

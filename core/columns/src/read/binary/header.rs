@@ -10,14 +10,14 @@ pub(super) enum HeaderForm {
     NamesAndTypes,
 }
 
-/// Where the values of one of the payload's columns go.
+/// The place that the values of one of the payload's columns go to.
 pub(in crate::read) enum Target {
     Column(usize),
-    /// No column of the table's: read to get past it.
+    /// The payload's column is none of the table's: its values are read to get past them.
     Nowhere(Column),
 }
 
-/// Reads how many columns there are, their names, and their types.
+/// Reads the number of columns, their names, and their types.
 pub(super) fn read_header(
     input: &mut BinaryInput<'_>,
     plan: &ReadPlan,
@@ -58,7 +58,7 @@ fn check_names(
     Ok(())
 }
 
-/// ClickHouse compares a column's type by its text.
+/// Reads the type of a column. ClickHouse compares a column's type by its text.
 fn read_type(input: &mut BinaryInput<'_>, plan: &ReadPlan, position: Option<usize>) -> Result<Target, NotParsedReason> {
     let text = input.text()?;
     match position {

@@ -2,7 +2,7 @@ use super::super::allowance::Allowance;
 use super::NotParsedReason;
 use crate::wire::{parse_varint, Varint};
 
-/// A place in the payload.
+/// A position in the payload.
 pub(crate) struct BinaryInput<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -45,7 +45,8 @@ impl<'a> BinaryInput<'a> {
         Ok(byte)
     }
 
-    /// A length, only in its shortest form. That so much is there is for the caller to find out.
+    /// Reads a length, which must have its shortest form. The caller has to check that so many bytes are
+    /// there.
     #[inline]
     pub(super) fn length(&mut self) -> Result<usize, NotParsedReason> {
         match self.bytes.get(self.at) {
@@ -64,7 +65,7 @@ impl<'a> BinaryInput<'a> {
         usize::try_from(value).map_err(|_| NotParsedReason::Syntax)
     }
 
-    /// A string with its length before it.
+    /// Reads a string with its length before it.
     #[inline]
     pub(super) fn string_with_length(&mut self) -> Result<&'a [u8], NotParsedReason> {
         let start = self.at;
@@ -73,7 +74,7 @@ impl<'a> BinaryInput<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// A name, of a column or of a type.
+    /// Reads a name, of a column or of a type.
     pub(super) fn text(&mut self) -> Result<&'a [u8], NotParsedReason> {
         let length = self.length()?;
         self.take(length)

@@ -1,8 +1,8 @@
-//! RowBinary and its kin: rows of values one after the other, with nothing between them. A value is written as in a
-//! Native column, except for lists, which stand behind their length, and NULLs, which have no value.
+//! RowBinary and its kin: rows of values one after the other, with nothing between them. A value is written
+//! as in a Native column, except for lists, which stand behind their length, and NULLs, which have no value.
 //!
-//! What is read is decided by the columns' layouts alone: ClickHouse checks no value here, whatever the type, and
-//! stores its bytes as they are.
+//! Only the columns' layouts decide how bytes are read: ClickHouse checks no value here, whatever the type,
+//! and stores its bytes as they are.
 
 mod header;
 mod input;

@@ -21,7 +21,7 @@ pub(super) fn read_rows(
     }
 }
 
-/// Tells in `count` how many rows were read.
+/// Appends rows; `count` is set to the number of rows that were read.
 #[inline]
 fn append_rows(
     input: &mut BinaryInput<'_>,
@@ -52,7 +52,7 @@ fn append_rows(
     rows.end_rows(read)
 }
 
-/// The rows of one payload more, in the format RowBinary.
+/// Appends the rows of one more payload, in the format RowBinary.
 pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Result<(), Stopped> {
     let mut input = BinaryInput::new(payload);
     if kept.targets.len() != rows.columns.len() {
@@ -65,7 +65,8 @@ pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Re
     })
 }
 
-/// Shorter payloads are read row by row: looking at the columns first is not worth it.
+/// Shortest payload that is read by columns. Shorter ones are read row by row: looking at the columns first
+/// is not worth it.
 const MIN_BYTES_BY_COLUMN: usize = 1024;
 
 #[inline(always)]
@@ -92,7 +93,7 @@ fn read_row(
     Ok(())
 }
 
-/// Of every column in the payload, if all values of each are of one width.
+/// Returns the width of every column in the payload, if each column has values of one width.
 fn widths(columns: &[Column], targets: &[Target]) -> Option<Vec<usize>> {
     let width = |target: &Target| match target {
         Target::Column(column) => columns[*column].width(),
@@ -101,7 +102,7 @@ fn widths(columns: &[Column], targets: &[Target]) -> Option<Vec<usize>> {
     targets.iter().map(width).collect()
 }
 
-/// Reads all whole rows, column by column, and tells how many they are.
+/// Reads all whole rows, column by column, and returns their number.
 fn read_fixed_rows(input: &mut BinaryInput<'_>, columns: &mut [Column], targets: &[Target], widths: &[usize]) -> usize {
     let row_bytes: usize = widths.iter().sum();
     let count = input.rest().len() / row_bytes;

@@ -17,7 +17,7 @@ pub(super) fn read_value(input: &mut BinaryInput<'_>, column: &mut Column) -> Re
     }
 }
 
-/// Copies of a size known beforehand take a move or two.
+/// Reads a value of fixed width. A copy of a size known beforehand takes a move or two.
 #[inline]
 fn read_fixed(input: &mut BinaryInput<'_>, width: usize, data: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     match width {
@@ -31,7 +31,7 @@ fn read_fixed(input: &mut BinaryInput<'_>, width: usize, data: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// The depth is that of the column's type, which is bounded.
+/// Reads a nested value. The depth is that of the column's type, which is bounded.
 fn read_nested(input: &mut BinaryInput<'_>, column: &mut Column) -> Result<(), NotParsedReason> {
     match column {
         Column::Nullable { nulls, inner } => {

@@ -1,4 +1,4 @@
-/// What ClickHouse takes for true and false in text, in any case of its letters.
+/// Words that ClickHouse takes for true and false in text, in any case of their letters.
 const WORDS: &[(&[u8], bool)] = &[
     (b"true", true),
     (b"false", false),

@@ -13,7 +13,7 @@ pub(super) struct Csv<'p> {
     settings: &'p DelimitedSettings,
     delimiter: u8,
     null: &'p [u8],
-    /// What ends a text without quotes; a `\r` that is no part of a line's end is nothing to be read here.
+    /// Bytes that end a text without quotes. A `\r` that is no part of a line's end can't be read here.
     stops: Stops,
 }
 
@@ -28,7 +28,7 @@ impl<'p> Csv<'p> {
         }
     }
 
-    /// The text behind an opening quote.
+    /// Reads the text behind an opening quote.
     fn quoted<'a>(
         &self,
         quote: u8,

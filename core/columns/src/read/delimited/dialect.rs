@@ -2,55 +2,56 @@ use crate::read::cursor::Cursor;
 use crate::read::json_text::Text;
 use crate::read::outcome::NotParsedReason;
 
-/// How fields are written. The cursor always stands at the start of a field, inside of it, or where it ends.
+/// The way in which fields are written. The cursor always stands at the start of a field, inside of it, or at
+/// its end.
 pub(super) trait Dialect {
-    /// Whether a field of nothing at all asks for the column's default.
+    /// Says whether an empty field asks for the column's default.
     fn empty_is_default(&self) -> bool;
 
-    /// Whether a first row of column names is taken for a header.
+    /// Says whether a first row of column names is taken for a header.
     fn detects_header(&self) -> bool;
 
-    /// Lines before the table, header included.
+    /// Returns the number of lines before the table, header included.
     fn skipped_lines(&self) -> u64;
 
-    /// Whether line breaks at the end are no rows.
+    /// Says whether line breaks at the end are no rows.
     fn skips_empty_end(&self) -> bool;
 
-    /// Whether rows may have less fields than columns, and more.
+    /// Says whether rows may have less fields than columns, and more.
     fn has_variable_columns(&self) -> bool;
 
-    /// Whether an Array or a Map is read where it stands, rather than out of the field's text.
+    /// Says whether an Array or a Map is read where it stands, rather than out of the field's text.
     fn nests_in_place(&self) -> bool;
 
-    /// Whether a Tuple is spread over as many fields as it has elements.
+    /// Says whether a Tuple is spread over as many fields as it has elements.
     fn spreads_tuples(&self) -> bool {
         false
     }
 
-    /// Whether integers may have a `+` and leading zeros.
+    /// Says whether integers may have a `+` and leading zeros.
     fn integers_are_lenient(&self) -> bool {
         false
     }
 
-    /// Whether an integer without digits is 0.
+    /// Says whether an integer without digits is 0.
     fn empty_integer_is_zero(&self) -> bool {
         false
     }
 
-    /// Goes over what has no weight before a value and behind it.
+    /// Skips blanks that count for nothing before a value and behind it.
     #[inline]
     fn skip_blanks(&self, _cursor: &mut Cursor<'_>) {}
 
-    /// The quote around a value, if the field may have one and has.
+    /// Takes the quote around a value, if the field may have one and has.
     #[inline]
     fn eat_quote(&self, _cursor: &mut Cursor<'_>) -> bool {
         false
     }
 
-    /// Whether the field ends right here.
+    /// Says whether the field ends at the cursor.
     fn at_field_end(&self, cursor: &Cursor<'_>) -> bool;
 
-    /// Behind a value: goes to where the field ends, if nothing of weight lies between.
+    /// Goes from the end of a value to the end of the field, and fails if anything but blanks lies between.
     #[inline]
     fn finish_field(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason> {
         self.skip_blanks(cursor);
@@ -61,10 +62,10 @@ pub(super) trait Dialect {
         }
     }
 
-    /// What stands for NULL.
+    /// Returns the text that stands for NULL.
     fn null(&self) -> &[u8];
 
-    /// Eats NULL, if the field is just that.
+    /// Takes NULL, if the field is just that.
     #[inline]
     fn eat_null(&self, cursor: &mut Cursor<'_>) -> bool {
         if cursor.peek() != self.null().first().copied() {
@@ -78,17 +79,17 @@ pub(super) trait Dialect {
         found
     }
 
-    /// The field's whole text; the cursor is left where the field ends.
+    /// Reads the field's whole text; the cursor is left at the end of the field.
     fn text<'a>(&self, cursor: &mut Cursor<'a>, scratch: &mut Vec<u8>) -> Result<Text<'a>, NotParsedReason>;
 
-    /// Whether another field follows in this row.
+    /// Says whether another field follows in this row.
     fn at_delimiter(&self, cursor: &Cursor<'_>) -> bool;
 
-    /// Whether no other field follows in this row.
+    /// Says whether no other field follows in this row.
     fn at_row_end(&self, cursor: &Cursor<'_>) -> bool {
         self.at_field_end(cursor) && !self.at_delimiter(cursor)
     }
 
-    /// From the end of a row's last field to the next row.
+    /// Goes from the end of a row's last field to the next row.
     fn end_row(&self, cursor: &mut Cursor<'_>) -> Result<(), NotParsedReason>;
 }

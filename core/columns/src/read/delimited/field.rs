@@ -16,9 +16,9 @@ use crate::settings::ReadSettings;
 
 pub(super) struct Fields<'a, 'p, D> {
     pub(super) cursor: Cursor<'a>,
-    /// Behind it are only line breaks that are no rows.
+    /// The end of the table: only line breaks that are no rows are behind it.
     end: usize,
-    /// Where a text's escapes are resolved.
+    /// Buffer in which a text's escapes are resolved.
     pub(super) scratch: Vec<u8>,
     settings: &'p ReadSettings,
     pub(super) dialect: D,
@@ -36,7 +36,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         self.cursor.at >= self.end
     }
 
-    /// Reads the field at the cursor, which is left where it ends.
+    /// Reads the field at the cursor, which is left at the end of the field.
     #[inline]
     pub(super) fn read_field(&mut self, rows: &mut Rows<'_>, column: usize) -> Result<(), NotParsedReason> {
         if let Err(reason) = self.read_into(rows, column) {
@@ -65,13 +65,13 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         self.read(&reader.reader, &mut rows.columns[column])
     }
 
-    /// Whether the current row has no more fields.
+    /// Says whether the current row has no more fields.
     pub(super) fn ends_row(&mut self) -> bool {
         self.dialect.skip_blanks(&mut self.cursor);
         self.dialect.at_row_end(&self.cursor)
     }
 
-    /// A field that belongs to no column.
+    /// Skips a field that belongs to no column.
     pub(super) fn skip_field(&mut self) -> Result<(), NotParsedReason> {
         self.dialect.skip_blanks(&mut self.cursor);
         self.dialect.text(&mut self.cursor, &mut self.scratch).map(drop)
@@ -151,7 +151,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         }
     }
 
-    /// A value that is found by its end.
+    /// Reads a value that is found by its end.
     fn read_word(&mut self, reader: &Reader, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         if let Reader::Bool = reader {
             return self.read_bool(out);
@@ -165,7 +165,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         }
     }
 
-    /// Neither quotes nor spaces may be around it.
+    /// Reads a Bool. Neither quotes nor spaces may be around it.
     fn read_bool(&mut self, out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
         let rest = self.cursor.rest();
         let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
@@ -178,7 +178,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         Ok(())
     }
 
-    /// An Array, a Map or a Tuple, in which values are written as in SQL.
+    /// Reads an Array, a Map or a Tuple, in which values are written as in SQL.
     fn read_nested(&mut self, reader: &Reader, column: &mut Column) -> Result<(), NotParsedReason> {
         if self.dialect.nests_in_place() {
             let cursor = Cursor { bytes: self.cursor.bytes, at: self.cursor.at };
@@ -194,7 +194,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
         }
     }
 
-    /// A Tuple whose elements are fields of their own.
+    /// Reads a Tuple whose elements are fields of their own.
     fn read_spread(&mut self, tuple: &TupleReader, columns: &mut [Column]) -> Result<(), NotParsedReason> {
         for (index, (reader, column)) in tuple.elements.iter().zip(columns).enumerate() {
             if index > 0 {
@@ -223,7 +223,7 @@ impl<'a, 'p, D: Dialect> Fields<'a, 'p, D> {
     }
 }
 
-/// A name, or the number behind one.
+/// Appends an Enum by its name, or by the number behind a name.
 fn push_enum(names: &EnumReader, text: &[u8], out: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     if names.push_named(text, out).is_some() {
         return Ok(());
@@ -235,7 +235,8 @@ fn push_enum(names: &EnumReader, text: &[u8], out: &mut Vec<u8>) -> Result<(), N
     names.push_value(value, out).ok_or(NotParsedReason::Value)
 }
 
-/// Reads a value in brackets and returns where it ends. A bare NULL in its place is none, as it would be in SQL.
+/// Reads a value in brackets and returns the place of its end. A bare NULL in its place is no NULL, as it
+/// would be in SQL.
 fn read_brackets(
     reader: &Reader,
     cursor: Cursor<'_>,

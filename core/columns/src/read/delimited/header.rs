@@ -8,13 +8,13 @@ use crate::read::layout::Layout;
 use crate::read::outcome::NotParsedReason;
 
 impl<D: Dialect> Fields<'_, '_, D> {
-    /// The first row as names of columns.
+    /// Reads the first row as names of columns.
     pub(super) fn read_names(&mut self, plan: &ReadPlan) -> Result<Layout, NotParsedReason> {
         let names = self.read_texts()?;
         Layout::of_names(names.iter().map(Vec::as_slice), plan)
     }
 
-    /// The second row as names of types, which have to be those of the table.
+    /// Reads the second row as names of types, which have to be those of the table.
     pub(super) fn read_types(&mut self, layout: Layout, plan: &ReadPlan) -> Result<Layout, NotParsedReason> {
         let types = self.read_texts()?;
         layout.with_types(types.iter().map(Vec::as_slice), plan)
@@ -26,7 +26,8 @@ impl<D: Dialect> Fields<'_, '_, D> {
         Ok(texts)
     }
 
-    /// Whether ClickHouse takes the first row for names of columns: it has no others, or has all of them.
+    /// Says whether ClickHouse takes the first row for names of columns: the row has no other texts, or it
+    /// has all names.
     pub(super) fn has_names(&mut self, plan: &ReadPlan) -> Result<bool, NotParsedReason> {
         let mut seen = Present::default();
         let mut has_others = false;
@@ -37,7 +38,8 @@ impl<D: Dialect> Fields<'_, '_, D> {
         Ok(!has_others || seen.count() == plan.columns().len())
     }
 
-    /// Whether ClickHouse might take the row behind names for names of types. They all begin with a letter.
+    /// Says whether ClickHouse might take the row behind names for names of types. These all begin with a
+    /// letter.
     pub(super) fn may_have_types(&mut self) -> Result<bool, NotParsedReason> {
         let mut may_be_types = true;
         self.peek_row(|field| {

@@ -2,7 +2,8 @@
 
 use crate::reader::Reader;
 
-/// Writes the plain spelling of the same number into `out`. Nothing if it has none, or is no number.
+/// Writes the plain spelling of the same number into `out`. Returns `None` if the number has none, or the
+/// text is no number.
 pub(super) fn plain_spelling(text: &[u8], reader: &Reader, out: &mut Vec<u8>) -> Option<()> {
     out.clear();
     let is_whole = matches!(reader, Reader::Integer { .. } | Reader::WideInteger { .. });

@@ -1,12 +1,13 @@
 //! Tables as text: one row a line, fields with a delimiter between.
 //!
-//! What all of them have in common is in `table` (rows, header) and `field` (one field into one column); what tells
-//! them apart is a [`Dialect`]: how a field begins, how its text is written, where it ends. Numbers are read where they
-//! stand; other values are first found by their end, which for most is a search over few bytes.
+//! The code that all these formats share is in `table` (rows, header) and `field` (one field into one
+//! column); a [`Dialect`] tells them apart: how a field begins, how its text is written, where it ends.
+//! Numbers are read where they stand; other values are first found by their end, which for most is a search
+//! over few bytes.
 //!
-//! Even formats without a header may have one: ClickHouse takes a first row for it that consists of column names, or
-//! has them all. Such a payload can't be cut into parts at line breaks, since a part could begin with a row that looks
-//! like that.
+//! Even formats without a header may have one: ClickHouse takes a first row for it that consists of column
+//! names, or has them all. Such a payload can't be cut into parts at line breaks, since a part could begin
+//! with a row that looks like that.
 
 mod bool_word;
 mod csv;
@@ -27,7 +28,8 @@ use super::outcome::{NotParsed, Parsed};
 use super::series::Append;
 use crate::plan::ReadPlan;
 
-/// The rows of one payload more, for formats whose payloads may follow each other.
+/// Returns the function that appends the rows of one more payload, for formats whose payloads may follow each
+/// other.
 pub(super) fn appender(format: &str) -> Option<Append> {
     Some(match format {
         "CSV" => |payload, rows, kept| append_table(payload, rows, kept, Csv::new, Heading::MaybeDetected),

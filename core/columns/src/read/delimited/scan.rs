@@ -1,13 +1,14 @@
-//! Where the next of a few bytes is.
+//! The search for the next of a few bytes.
 
 use memchr::memchr3;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
-/// Fields are mostly short: so far eight bytes at a time, then it pays to call a vectorised search.
+/// Distance that is searched eight bytes at a time, as fields are mostly short; beyond it a vectorised search
+/// pays.
 const NEAR_BYTES: usize = 32;
 
-/// Up to three bytes that end a field's text.
+/// Three bytes, of which each ends a field's text.
 #[derive(Clone, Copy)]
 pub(super) struct Stops {
     bytes: [u8; 3],
@@ -19,7 +20,7 @@ impl Stops {
         Stops { bytes, repeated: bytes.map(|byte| ONES * u64::from(byte)) }
     }
 
-    /// The distance to the next one, or to the end.
+    /// Returns the distance to the next of the bytes, or to the end.
     #[inline]
     pub(super) fn find(&self, text: &[u8]) -> usize {
         let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;

@@ -11,10 +11,10 @@ use crate::settings::ReadSettings;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What stands before the first row.
+/// The header before the first row.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Heading {
-    /// Nothing, unless the first row looks like a header.
+    /// No header, unless the first row looks like one.
     MaybeDetected,
     Names,
     NamesAndTypes,
@@ -34,7 +34,7 @@ pub(super) fn read_table<D: Dialect>(
     }
 }
 
-/// The rows of one payload more.
+/// Appends the rows of one more payload.
 pub(super) fn append_table<'p, D: Dialect>(
     payload: &[u8],
     rows: &mut Rows<'p>,

@@ -18,7 +18,7 @@ pub fn read_tskv(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     }
 }
 
-/// The rows of one payload more.
+/// Appends the rows of one more payload.
 pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, kept: &mut Kept) -> Result<(), Stopped> {
     let settings = &rows.plan.rules.settings;
     let delimited = &settings.delimited;

@@ -7,8 +7,8 @@ use crate::read::json_text::Text;
 use crate::read::outcome::NotParsedReason;
 use crate::settings::{DelimitedSettings, ReadSettings};
 
-/// With escapes a tab, a line break and a backslash inside of a value are written `\t`, `\n`, `\\`; raw, everything up
-/// to the next tab or line break is the value.
+/// The dialect of TSV. With escapes a tab, a line break and a backslash inside of a value are written `\t`,
+/// `\n`, `\\`; raw, everything up to the next tab or line break is the value.
 pub(super) struct Tsv<'p, const RAW: bool> {
     settings: &'p DelimitedSettings,
     null: &'p [u8],
@@ -28,13 +28,13 @@ impl<'p, const RAW: bool> Tsv<'p, RAW> {
         }
     }
 
-    /// Whether lines may end as on Windows; raw, the `\r` would belong to a text.
+    /// Says whether lines may end as on Windows; raw, the `\r` would belong to a text.
     #[inline]
     fn ends_in_crlf(&self) -> bool {
         !RAW && self.settings.tsv_crlf
     }
 
-    /// How many bytes of a text of `length` belong to the line's end.
+    /// Returns the number of bytes of a text of `length` that belong to the line's end.
     #[inline]
     fn carriage_return_before(&self, rest: &[u8], length: usize) -> usize {
         let is_end = self.ends_in_crlf() && rest[..length].ends_with(b"\r") && rest.get(length) == Some(&b'\n');
@@ -60,7 +60,7 @@ impl<'p, const RAW: bool> Tsv<'p, RAW> {
     }
 }
 
-/// What follows a backslash.
+/// Reads the escape behind a backslash.
 fn read_escape(cursor: &mut Cursor<'_>, scratch: &mut Vec<u8>) -> Result<(), NotParsedReason> {
     let escaped = cursor.peek().ok_or(NotParsedReason::Syntax)?;
     cursor.at += 1;

@@ -6,7 +6,7 @@ use crate::read::layout::Layout;
 use crate::read::nested::ValueReader;
 use crate::read::outcome::NotParsedReason;
 
-/// What stands before the rows.
+/// The header before the rows.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Head {
     None,
@@ -14,7 +14,7 @@ pub(super) enum Head {
     NamesAndTypes,
 }
 
-/// Arrays one after the other, with a comma between or behind them where somebody likes one.
+/// Reads arrays one after the other, with a comma between or behind them where somebody likes one.
 pub(super) fn read_each_row<const STRINGS: bool>(
     mut fields: Fields<'_, '_, '_, STRINGS>,
     head: Head,
@@ -28,7 +28,7 @@ pub(super) fn read_each_row<const STRINGS: bool>(
     fields.values.cursor.eat_final_semicolon()
 }
 
-/// One array of rows.
+/// Reads one array of rows.
 pub(super) fn read_array<const STRINGS: bool>(
     fields: &mut Fields<'_, '_, '_, STRINGS>,
     layout: &Layout,
@@ -76,7 +76,7 @@ fn skip_separator<const STRINGS: bool>(fields: &mut Fields<'_, '_, '_, STRINGS>)
     Ok(())
 }
 
-/// An array of strings, which is never empty.
+/// Reads an array of strings, which is never empty.
 fn read_header_row<const STRINGS: bool>(
     fields: &mut Fields<'_, '_, '_, STRINGS>,
 ) -> Result<Vec<Vec<u8>>, NotParsedReason> {

@@ -5,7 +5,7 @@ use crate::read::json_text::skip_value;
 use crate::read::nested::ValueReader;
 use crate::read::outcome::NotParsedReason;
 
-/// Objects of columns, one after the other.
+/// Reads objects of columns, one after the other.
 pub(super) fn read_by_name(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     fields.values.cursor.skip_space();
     while !fields.values.cursor.at_end() {
@@ -16,7 +16,7 @@ pub(super) fn read_by_name(mut fields: PlainFields<'_, '_, '_>) -> Result<(), No
     Ok(())
 }
 
-/// Arrays of columns, one after the other.
+/// Reads arrays of columns, one after the other.
 pub(super) fn read_by_position(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     fields.values.cursor.skip_space();
     while !fields.values.cursor.at_end() {
@@ -27,7 +27,7 @@ pub(super) fn read_by_position(mut fields: PlainFields<'_, '_, '_>) -> Result<()
     Ok(())
 }
 
-/// ClickHouse stops reading at a chunk of no rows.
+/// Refuses a chunk of no rows before the end: ClickHouse stops reading there.
 fn end_chunk(fields: &PlainFields<'_, '_, '_>, rows: usize) -> Result<(), NotParsedReason> {
     if rows == 0 && !fields.values.cursor.at_end() {
         return Err(NotParsedReason::Syntax);
@@ -35,7 +35,7 @@ fn end_chunk(fields: &PlainFields<'_, '_, '_>, rows: usize) -> Result<(), NotPar
     Ok(())
 }
 
-/// One object of columns; returns how many rows it had.
+/// Reads one object of columns; returns the number of its rows.
 pub(super) fn read_named_columns(fields: &mut PlainFields<'_, '_, '_>) -> Result<usize, NotParsedReason> {
     let mut rows = None;
     fields.values.cursor.expect(b'{')?;
@@ -81,7 +81,7 @@ fn end_rows(fields: &mut PlainFields<'_, '_, '_>, rows: Option<usize>) -> Result
     Ok(rows)
 }
 
-/// What a column of no known name has is not looked at, but it has to be an array.
+/// Skips the values of a column of no known name. They are not looked at, but they have to be an array.
 fn skip_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     if fields.values.cursor.peek() != Some(b'[') {
         return Err(NotParsedReason::Syntax);
@@ -89,7 +89,7 @@ fn skip_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotParsedReas
     skip_value(&mut fields.values.cursor, &mut fields.values.scratch).map(drop)
 }
 
-/// A NULL is stored as zero here, even if the column has a DEFAULT expression.
+/// Reads the values of a column. A NULL is stored as zero here, even if the column has a DEFAULT expression.
 fn read_column(
     fields: &mut PlainFields<'_, '_, '_>,
     column: usize,

@@ -1,5 +1,5 @@
-//! Documents as ClickHouse writes them: `meta` with names and types, `data` with the rows, and what else there is to
-//! know about them behind.
+//! Documents as ClickHouse writes them: `meta` with names and types, `data` with the rows, and further
+//! members behind.
 
 use super::arrays::read_array;
 use super::columns::read_named_columns;
@@ -17,7 +17,7 @@ pub(super) fn read_columns(mut fields: PlainFields<'_, '_, '_>) -> Result<(), No
     skip_rest(&mut fields)
 }
 
-/// Without `meta` it is as in JSONEachRow.
+/// Reads a document of objects. Without `meta` the payload is read like JSONEachRow.
 pub(super) fn read_objects(mut fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     if !has_meta(&mut fields) {
         return read_each_row(fields);
@@ -41,7 +41,7 @@ pub(super) fn read_arrays(mut fields: PlainFields<'_, '_, '_>) -> Result<(), Not
     skip_rest(&mut fields)
 }
 
-/// Looks at the first key without moving.
+/// Says whether the first key is `meta`, without moving the cursor.
 fn has_meta(fields: &mut PlainFields<'_, '_, '_>) -> bool {
     let start = fields.values.cursor.at;
     fields.values.cursor.skip_space();
@@ -84,7 +84,7 @@ fn expect_key(fields: &mut PlainFields<'_, '_, '_>, key: &[u8]) -> Result<(), No
     fields.values.expect_colon()
 }
 
-/// `{"name": ..., "type": ...}`, in either order.
+/// Reads `{"name": ..., "type": ...}`, in either order; returns the name.
 fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>, NotParsedReason> {
     let (mut name, mut type_text) = (None, None);
     fields.values.cursor.expect(b'{')?;
@@ -117,7 +117,7 @@ fn read_described_column(fields: &mut PlainFields<'_, '_, '_>) -> Result<Vec<u8>
     }
 }
 
-/// `rows`, `statistics` and whatever else follows.
+/// Skips `rows`, `statistics` and any other members that follow.
 fn skip_rest(fields: &mut PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     while !fields.values.ends_object()? {
         fields.values.cursor.expect(b'"')?;

@@ -7,7 +7,7 @@ use crate::read::nested::ValueReader;
 use crate::read::outcome::NotParsedReason;
 use crate::read::rows::Rows;
 
-/// With `STRINGS` every value is a JSON string that has the value's text.
+/// A reader of values. With `STRINGS` every value is a JSON string that has the value's text.
 pub(super) struct Fields<'a, 'p, 'r, const STRINGS: bool> {
     pub(super) values: JsonValues<'a, 'p>,
     pub(super) rows: &'r mut Rows<'p>,
@@ -49,7 +49,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Fields<'a, 'p, 'r, STRINGS> {
         skip_value(&mut self.values.cursor, &mut self.values.scratch).map(drop)
     }
 
-    /// The column of a name; none if it is that of no column, which is allowed here.
+    /// Returns the column of a name; `None` for a name of no column, where such fields are skipped.
     pub(super) fn position(&self, name: &[u8]) -> Result<Option<usize>, NotParsedReason> {
         let plan = self.rows.plan;
         let column = plan.position(name);

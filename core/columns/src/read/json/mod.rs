@@ -20,6 +20,9 @@ type PlainFields<'a, 'p, 'r> = Fields<'a, 'p, 'r, false>;
 type StringFields<'a, 'p, 'r> = Fields<'a, 'p, 'r, true>;
 
 /// Reads a payload in the format JSONEachRow: objects with or without separators, or one array of them.
+///
+/// # Errors
+/// Fails where the payload can't be parsed with certainty: it is then left to ClickHouse.
 pub fn read_json_each_row(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |fields: PlainFields| objects::read_each_row(fields))
 }
@@ -39,12 +42,14 @@ pub fn read_json_compact_each_row(payload: &[u8], plan: &ReadPlan) -> Result<Par
     read(payload, plan, |fields: PlainFields| arrays::read_each_row(fields, arrays::Head::None))
 }
 
-/// As JSONCompactEachRow, behind an array of names.
+/// Reads a payload in the format JSONCompactEachRowWithNames: like JSONCompactEachRow, behind an array of
+/// names.
 pub fn read_json_compact_each_row_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |fields: PlainFields| arrays::read_each_row(fields, arrays::Head::Names))
 }
 
-/// As JSONCompactEachRow, behind an array of names and one of types.
+/// Reads a payload in the format JSONCompactEachRowWithNamesAndTypes: like JSONCompactEachRow, behind an
+/// array of names and one of types.
 pub fn read_json_compact_each_row_with_names_and_types(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |fields: PlainFields| arrays::read_each_row(fields, arrays::Head::NamesAndTypes))
 }
@@ -54,12 +59,14 @@ pub fn read_json_compact_strings_each_row(payload: &[u8], plan: &ReadPlan) -> Re
     read(payload, plan, |fields: StringFields| arrays::read_each_row(fields, arrays::Head::None))
 }
 
-/// As JSONCompactStringsEachRow, behind an array of names.
+/// Reads a payload in the format JSONCompactStringsEachRowWithNames: like JSONCompactStringsEachRow, behind
+/// an array of names.
 pub fn read_json_compact_strings_each_row_with_names(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed> {
     read(payload, plan, |fields: StringFields| arrays::read_each_row(fields, arrays::Head::Names))
 }
 
-/// As JSONCompactStringsEachRow, behind an array of names and one of types.
+/// Reads a payload in the format JSONCompactStringsEachRowWithNamesAndTypes: like JSONCompactStringsEachRow,
+/// behind an array of names and one of types.
 pub fn read_json_compact_strings_each_row_with_names_and_types(
     payload: &[u8],
     plan: &ReadPlan,
@@ -92,7 +99,7 @@ pub fn read_json_compact(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotP
     read(payload, plan, document::read_arrays)
 }
 
-/// The rows of one payload more, in the format JSONEachRow or JSONStringsEachRow.
+/// Appends the rows of one more payload, in the format JSONEachRow or JSONStringsEachRow.
 pub(super) fn append_each_row<const STRINGS: bool>(
     payload: &[u8],
     rows: &mut Rows<'_>,

@@ -7,12 +7,12 @@ use crate::read::json_text::read_string;
 use crate::read::nested::ValueReader;
 use crate::read::outcome::NotParsedReason;
 
-/// Objects one after the other, or one array of them.
+/// Reads objects one after the other, or one array of them.
 pub(super) fn read_each_row<const STRINGS: bool>(fields: Fields<'_, '_, '_, STRINGS>) -> Result<(), NotParsedReason> {
     Objects::new(fields).read_each_row()
 }
 
-/// One object whose members are the rows; their names say nothing.
+/// Reads one object whose members are the rows; the members' names are not used.
 pub(super) fn read_object_of_rows(fields: PlainFields<'_, '_, '_>) -> Result<(), NotParsedReason> {
     let mut objects = Objects::new(fields);
     objects.fields.values.cursor.skip_space();
@@ -38,9 +38,10 @@ pub(super) struct Objects<'a, 'p, 'r, const STRINGS: bool> {
     pub(super) order: Vec<usize>,
 }
 
-/// In `order`, for a key that is no column's.
+/// Entry of `order` for a key that is no column's.
 const NO_COLUMN: usize = usize::MAX;
-/// In `order`, for a field with columns in it: from here on its position among the paths. No table has as many columns.
+/// First entry of `order` for a field with columns in it: its position among the paths is added. No table has
+/// as many columns.
 const FIRST_PATH: usize = usize::MAX / 2;
 
 impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
@@ -59,7 +60,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         }
     }
 
-    /// Objects one after the other, with a comma between or behind them where somebody likes one.
+    /// Reads objects one after the other, with a comma between or behind them where somebody likes one.
     fn read_sequence(&mut self) -> Result<(), NotParsedReason> {
         while !matches!(self.fields.values.cursor.peek(), None | Some(b';')) {
             self.read_row()?;
@@ -149,7 +150,8 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         Ok(column.unwrap_or(NO_COLUMN))
     }
 
-    /// Reads the key of a field that columns lie in; nothing, and the cursor stays, if it is another key.
+    /// Reads the key of a field that columns lie in. For another key the cursor stays, and `None` is
+    /// returned.
     #[inline]
     fn read_path_key(&mut self, paths: &Paths, expected: usize) -> Result<Option<usize>, NotParsedReason> {
         let expected = expected.wrapping_sub(FIRST_PATH);
@@ -169,7 +171,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         Ok(found)
     }
 
-    /// A field's value, for its own column and for those of the fields in it. NULL has no fields.
+    /// Reads a field's value, for its own column and for the columns of fields in it. NULL has no fields.
     fn read_path(&mut self, paths: &Paths, node: usize) -> Result<(), NotParsedReason> {
         let node = paths.get(node).ok_or(NotParsedReason::UnknownField)?;
         let start = self.fields.values.cursor.at;
@@ -220,7 +222,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         Ok(())
     }
 
-    /// Whether the columns of a nested structure are asked for by its name.
+    /// Says whether the name is that of a nested structure, whose columns are then asked for.
     fn is_nested(&self, name: &[u8]) -> Result<bool, NotParsedReason> {
         let plan = self.fields.rows.plan;
         if plan.structures().any(|structure| structure.as_bytes() == name) {
@@ -232,7 +234,7 @@ impl<'a, 'p, 'r, const STRINGS: bool> Objects<'a, 'p, 'r, STRINGS> {
         }
     }
 
-    /// An object of columns whose names begin with that of the structure.
+    /// Reads an object of columns whose names begin with that of the structure.
     fn read_nested(&mut self, structure: &[u8]) -> Result<(), NotParsedReason> {
         self.fields.values.cursor.expect(b'{')?;
         self.fields.values.cursor.skip_space();

@@ -31,7 +31,8 @@ impl<const STRINGS: bool> Fields<'_, '_, '_, STRINGS> {
     }
 }
 
-/// For a String as well, whether it is Nullable or not.
+/// Says whether a text stands for NULL. It does so for a String as well, whether the column is Nullable or
+/// not.
 fn is_null(text: &[u8]) -> bool {
     match text.len() {
         4 => text.eq_ignore_ascii_case(b"NULL"),

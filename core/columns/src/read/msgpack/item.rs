@@ -1,14 +1,14 @@
 use super::super::binary::BinaryInput;
 use super::NotParsedReason;
 
-/// What stands next; the values inside a list or map follow.
+/// The next item of the payload; the values inside a list or map follow it.
 pub(super) enum Item<'a> {
     Nil,
     Bool(bool),
     Unsigned(u64),
-    /// Also of numbers that are not negative, if they were written so.
+    /// A signed number, also one that is not negative, if it was written so.
     Signed(i64),
-    /// Little-endian.
+    /// Bytes of a float, little-endian.
     Float32([u8; 4]),
     Float64([u8; 8]),
     Text(&'a [u8]),
@@ -34,7 +34,7 @@ pub(super) fn read_item<'a>(input: &mut BinaryInput<'a>) -> Result<Item<'a>, Not
     })
 }
 
-/// An item whose first byte says only what it is.
+/// Reads an item whose first byte says only its kind.
 fn read_marked<'a>(input: &mut BinaryInput<'a>, head: u8) -> Result<Item<'a>, NotParsedReason> {
     Ok(match head {
         0xC0 => Item::Nil,
@@ -71,7 +71,7 @@ fn read_length(input: &mut BinaryInput<'_>, width: usize) -> Result<usize, NotPa
     usize::try_from(read_unsigned(input, width)?).map_err(|_| NotParsedReason::Syntax)
 }
 
-/// Big-endian, of at most eight bytes.
+/// Reads a big-endian number of at most eight bytes.
 fn read_unsigned(input: &mut BinaryInput<'_>, width: usize) -> Result<u64, NotParsedReason> {
     Ok(input.take(width)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }

@@ -23,7 +23,7 @@ pub fn read_msgpack(payload: &[u8], plan: &ReadPlan) -> Result<Parsed, NotParsed
     }
 }
 
-/// The rows of one payload more.
+/// Appends the rows of one more payload.
 pub(super) fn append(payload: &[u8], rows: &mut Rows<'_>, _: &mut Kept) -> Result<(), Stopped> {
     let mut input = BinaryInput::new(payload);
     while !input.at_end() {

@@ -52,8 +52,8 @@ pub(super) fn read(
     }
 }
 
-/// The depth is that of the column's type, which is bounded. Every item takes a byte at least, so a count that is made
-/// up comes to the payload's end soon.
+/// Reads a nested value. The depth is that of the column's type, which is bounded. Every item takes a byte at
+/// least, so a count that is made up comes to the payload's end soon.
 fn read_nested(
     input: &mut BinaryInput<'_>,
     item: Item<'_>,
@@ -131,7 +131,8 @@ fn push_fixed(
     }
 }
 
-/// Types too wide for the format's own integers; their values are written as they lie in memory.
+/// Says whether a type is too wide for the format's own integers; its values are then written as they lie in
+/// memory.
 fn is_written_as_bytes(data_type: &DataType, width: usize) -> bool {
     use DataType::*;
     match data_type {

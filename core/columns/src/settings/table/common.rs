@@ -1,4 +1,4 @@
-//! Settings that bear on all formats, and on VALUES.
+//! Settings that change how all formats are read, and settings of VALUES.
 
 use super::Effect::{Nothing, OnlyDefault};
 use super::{row, Effect, Row};

@@ -1,5 +1,6 @@
-//! The one table of settings that bear on reading, with the defaults of ClickHouse 26.7. Whatever begins like one of
-//! them and isn't in it may bear on reading in a way that nobody here knows.
+//! The one table of settings that change how payloads are read, with the defaults of ClickHouse 26.7. A
+//! setting that begins like one of them and isn't in the table may change reading in a way that is not known
+//! here.
 
 mod binary;
 mod common;
@@ -13,10 +14,10 @@ use super::format_schema::Which;
 use super::json::Json;
 use crate::format::Families;
 
-/// What the readers know about a name.
+/// The knowledge of the readers about a name.
 pub(super) enum Known {
     Listed(&'static Row),
-    /// By its name it bears on reading, but it is not in the table.
+    /// A setting that changes reading, going by its name, but is not in the table.
     Unlisted,
     Irrelevant,
 }
@@ -24,18 +25,18 @@ pub(super) enum Known {
 /// A setting of ClickHouse.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// As `system.settings` has it.
+    /// The default as `system.settings` has it.
     pub(crate) default: &'static str,
-    /// The formats on whose reading it bears; for all others it may have any value.
+    /// The formats whose reading the setting changes; for all others it may have any value.
     pub(super) formats: Families,
     pub(super) effect: Effect,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Effect {
-    /// Bears on speed, on guessing a schema, or on payloads that are never read here.
+    /// The setting changes speed, the guessing of a schema, or payloads that are never read here.
     Nothing,
-    /// Only the default is implemented.
+    /// No other value than the default is implemented.
     OnlyDefault,
     SkipUnknownFields,
     Delimited(Delimited),

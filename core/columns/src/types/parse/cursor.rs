@@ -1,8 +1,8 @@
-//! A place in the text of a type, and the tokens that are taken from there.
+//! A position in the text of a type, and the tokens that are taken from there.
 
 use super::{Purpose, TypeError};
 
-/// Of a type that is refused; an Enum may have thousands of names.
+/// Characters of a refused type that an error has; an Enum may have thousands of names.
 const MAX_TOLD_CHARACTERS: usize = 200;
 
 pub(super) struct Parser<'a> {
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
         TypeError::Malformed { offset: self.at }
     }
 
-    /// On to behind the bracket that closes the one just taken; what stands between the two.
+    /// Goes to behind the bracket that closes the one just taken; returns the text between the two.
     pub(super) fn rest_of_arguments(&mut self) -> Result<&'a str, TypeError> {
         let start = self.at;
         let mut open = 1;

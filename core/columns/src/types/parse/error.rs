@@ -2,19 +2,19 @@ use std::fmt::{self, Display, Formatter};
 
 use super::Purpose;
 
-/// Why a type's text was not taken.
+/// The reason why a type's text was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeError {
-    /// A type that Windrow does not read; inserts into such a table are forwarded.
+    /// Windrow does not read this type; inserts into such a table are forwarded.
     Unsupported(String),
-    /// A type whose values in a result can't be read: the states of aggregate functions, and types that came after this
-    /// version.
+    /// Values of this type in a result can't be read: the states of aggregate functions, and types that came
+    /// after this version.
     Unreadable(String),
-    /// Not a type in ClickHouse's spelling.
+    /// The text is no type in ClickHouse's spelling.
     Malformed {
         offset: usize,
     },
-    /// Of a table; inserts into it are forwarded.
+    /// A table's type has types nested too deeply; inserts into the table are forwarded.
     TooDeep,
     TooDeepToRead,
 }

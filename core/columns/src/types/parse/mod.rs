@@ -1,4 +1,4 @@
-//! One grammar of ClickHouse's type names, for two purposes that refuse different ones.
+//! One grammar of ClickHouse's type names, for three purposes that refuse different types.
 
 mod cursor;
 mod error;
@@ -13,21 +13,23 @@ use super::{CustomType, DataType, EnumValue, IntervalUnit, TupleType};
 
 /// ClickHouse's own limit for FixedString.
 const MAX_FIXED_STRING_BYTES: u64 = 0xFF_FFFF;
-/// More than a `Tuple` of every column of a wide table.
+/// The longest name of a type: more than a `Tuple` of every column of a wide table.
 const MAX_NAME_BYTES: usize = 16 << 20;
 
-/// What a type is read for.
+/// The purpose that a type is read for.
 #[derive(Clone, Copy, PartialEq)]
 enum Purpose {
-    /// What is not taken here is left to ClickHouse, so a type is only taken if all of its values are.
+    /// An insert. Values that are not read here are left to ClickHouse, so a type is only taken if all of its
+    /// values are.
     Insert,
     Result,
-    /// Its values stay as they came: only where they end has to be known.
+    /// Values that stay as they came: only their ends have to be known.
     Passing,
 }
 
 impl Purpose {
-    /// Deeper than what people write, and shallow enough for recursion on a small stack.
+    /// Returns the limit of nesting: deeper than what people write, and shallow enough for recursion on a
+    /// small stack.
     const fn max_depth(self) -> usize {
         match self {
             Purpose::Insert => 32,
@@ -37,27 +39,41 @@ impl Purpose {
 }
 
 impl DataType {
-    /// Types inside types that are followed in a result. A `Dynamic` names types in its values, so a reader counts on
-    /// through them.
-    pub(crate) const MAX_RESULT_DEPTH: usize = Purpose::Result.max_depth();
+    /// The depth of types inside types that is followed in a result. A `Dynamic` names types in its values,
+    /// so a reader continues to count through them.
+    pub const MAX_RESULT_DEPTH: usize = Purpose::Result.max_depth();
 
-    /// Reads a type as DESCRIBE and Native blocks spell it, if values of it can be inserted.
+    /// Reads a type as DESCRIBE and Native blocks spell it.
+    ///
+    /// # Errors
+    /// Fails where the text is no type in ClickHouse's spelling, is nested too deeply, or values of it can't
+    /// be inserted.
     pub fn parse(text: &str) -> Result<Self, TypeError> {
         Self::parse_for(Purpose::Insert, text, 0)
     }
 
     /// Reads the type of a result's column.
+    ///
+    /// # Errors
+    /// Fails where the text is no type in ClickHouse's spelling, is nested too deeply, or its values can't be
+    /// read.
     pub fn parse_result(text: &str) -> Result<Self, TypeError> {
         Self::parse_result_at(text, 0)
     }
 
     /// Reads the type of values that are not looked into.
+    ///
+    /// # Errors
+    /// Fails where the text is no type in ClickHouse's spelling, is nested too deeply, or is not known.
     pub fn parse_passing(text: &str) -> Result<Self, TypeError> {
         Self::parse_for(Purpose::Passing, text, 0)
     }
 
-    /// For a name that occurs inside values, `depth` types down.
-    pub(crate) fn parse_result_at(text: &str, depth: usize) -> Result<Self, TypeError> {
+    /// Reads the type of a name that occurs inside values, `depth` types down.
+    ///
+    /// # Errors
+    /// Fails like [`DataType::parse_result`].
+    pub fn parse_result_at(text: &str, depth: usize) -> Result<Self, TypeError> {
         Self::parse_for(Purpose::Result, text, depth)
     }
 
@@ -80,7 +96,7 @@ fn custom(name: String, inner: DataType) -> DataType {
     DataType::Custom(CustomType { name, inner: Box::new(inner) })
 }
 
-/// The types of geometry, which are tuples and arrays under names of their own.
+/// Returns a type of geometry. These are tuples and arrays under names of their own.
 fn geo_type(name: &str) -> Option<DataType> {
     const SHAPES: [&str; 6] = ["LineString", "MultiLineString", "MultiPolygon", "Point", "Polygon", "Ring"];
     let array_of = |inner: &str| geo_type(inner).map(|inner| DataType::Array(Box::new(inner.plain().clone())));
@@ -163,7 +179,8 @@ impl Parser<'_> {
         })
     }
 
-    /// A result's reader is told the arguments as well; whoever inserts is told the family.
+    /// Returns the error of a type that is not known. A result's reader is told the arguments as well;
+    /// someone who inserts is told the family.
     fn unknown(&mut self, start: usize) -> TypeError {
         if self.purpose != Purpose::Insert && self.peek() == Some('(') {
             self.next();

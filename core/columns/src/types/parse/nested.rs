@@ -4,7 +4,7 @@ use super::cursor::Parser;
 use super::{custom, Purpose, TypeError};
 use crate::types::{DataType, TupleType};
 
-/// The last discriminator means NULL.
+/// The most alternatives of a Variant: the last discriminator means NULL.
 const MAX_ALTERNATIVES: usize = 255;
 
 impl Parser<'_> {
@@ -37,7 +37,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Readers of results look for the NULL of a dictionary in the type itself, and ClickHouse puts no other name there.
+    /// Returns the type of a dictionary's values. Readers of results look for the NULL of a dictionary in the
+    /// type itself, and ClickHouse puts no other name there.
     fn dictionary_type<'t>(&self, inner: &'t DataType) -> &'t DataType {
         match self.purpose {
             Purpose::Insert => inner.plain(),
@@ -45,8 +46,9 @@ impl Parser<'_> {
         }
     }
 
-    /// The alternatives are kept in ClickHouse's order. On insert a Variant is converted only into one with the same
-    /// alternatives, so those that a Native block would spell otherwise are not for us.
+    /// Reads a Variant. The alternatives are kept in ClickHouse's order. On insert a Variant is converted
+    /// only into one with the same alternatives, so alternatives that a Native block would spell otherwise
+    /// are refused.
     pub(super) fn variant(&mut self, depth: usize) -> Result<DataType, TypeError> {
         self.expect('(')?;
         let mut alternatives = Vec::new();
@@ -79,7 +81,8 @@ impl Parser<'_> {
         Ok(custom(name, DataType::Array(Box::new(tuple))))
     }
 
-    /// `SimpleAggregateFunction(sum, UInt64)`: values of the type that is aggregated, which stands last.
+    /// Reads `SimpleAggregateFunction(sum, UInt64)`: values of the type that is aggregated, which stands
+    /// last.
     pub(super) fn simple_aggregate_function(&mut self, depth: usize) -> Result<DataType, TypeError> {
         self.expect('(')?;
         let mut function = self.word()?.to_string();
@@ -128,7 +131,8 @@ impl Parser<'_> {
         Ok(DataType::Tuple(TupleType { names, elements }))
     }
 
-    /// An inserted row of it would take no bytes at all; rare enough to be left to ClickHouse.
+    /// Reads `Tuple()`. An inserted row of it would take no bytes at all; it is rare enough to be left to
+    /// ClickHouse.
     fn empty_tuple(&self) -> Result<DataType, TypeError> {
         match self.purpose {
             Purpose::Insert => Err(self.refused("Tuple()")),

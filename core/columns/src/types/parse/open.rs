@@ -1,15 +1,15 @@
-//! Types whose values say themselves what they are, and `QBit`: read in results only. States of aggregate functions: never
-//! read.
+//! Types whose values say themselves what they are, and `QBit`: they are read in results only. States of
+//! aggregate functions are never read.
 
 use super::cursor::Parser;
 use super::{custom, TypeError};
 use crate::types::{AggregateFunction, DataType};
 
-/// ClickHouse's own limit is lower; a row is `dimension` numbers.
+/// The largest dimension: ClickHouse's own limit is lower; a row is `dimension` numbers.
 const MAX_QBIT_DIMENSION: u64 = 1 << 20;
 
 impl Parser<'_> {
-    /// `Dynamic(max_types=2)`: what the server's limit is makes no difference to a reader.
+    /// Reads `Dynamic(max_types=2)`: the server's limit makes no difference to a reader.
     pub(super) fn dynamic(&mut self, start: usize) -> Result<DataType, TypeError> {
         if !self.eat('(') {
             return Ok(DataType::Dynamic);
@@ -18,7 +18,8 @@ impl Parser<'_> {
         Ok(self.as_written(start, DataType::Dynamic))
     }
 
-    /// `JSON(max_dynamic_paths=1, a UInt32, SKIP b, SKIP REGEXP 'c')`: only the typed paths matter to a reader.
+    /// Reads `JSON(max_dynamic_paths=1, a UInt32, SKIP b, SKIP REGEXP 'c')`: only the typed paths matter to a
+    /// reader.
     pub(super) fn json(&mut self, start: usize, depth: usize) -> Result<DataType, TypeError> {
         let mut typed_paths = Vec::new();
         if !self.eat('(') {
@@ -54,7 +55,8 @@ impl Parser<'_> {
         Ok(Some((path, self.data_type(depth + 1)?)))
     }
 
-    /// What follows `SKIP`. A path may itself be named so; then a type follows.
+    /// Skips the path behind `SKIP`, and says whether there was one. A path may itself be named `SKIP`; then
+    /// a type follows.
     fn skipped_path(&mut self) -> Result<bool, TypeError> {
         let before = self.at;
         match self.peek() {
@@ -85,7 +87,8 @@ impl Parser<'_> {
         Ok(DataType::QBit { dimension: dimension as usize, array: Box::new(DataType::Array(Box::new(element))) })
     }
 
-    /// `AggregateFunction(1, sumMap, Array(UInt8), Array(UInt64))`: a number in front is the version of the states.
+    /// Reads `AggregateFunction(1, sumMap, Array(UInt8), Array(UInt64))`: a number in front is the version of
+    /// the states.
     pub(super) fn aggregate_function(&mut self, start: usize, depth: usize) -> Result<DataType, TypeError> {
         self.expect('(')?;
         let mut name = Some(self.word()?.to_string());

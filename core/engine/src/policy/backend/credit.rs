@@ -1,16 +1,18 @@
-//! What of the backend's time may go to flushes that nobody waits for. In microseconds of one CPU.
+//! The credit of the backend's time for flushes that no client waits for. It is counted in microseconds of
+//! one CPU.
 
 use crate::policy::Micros;
 
-/// The share of each CPU's time.
+/// The share of each CPU's time that such flushes get.
 pub(super) const UNWAITED_SHARE: f64 = 0.25;
-/// Unused credit is kept up to this: after a pause a few hundred tables go at sight. Debt is no greater either: those
-/// who come later would otherwise pay for as long as others went without credit, because they were overdue.
+/// The most unused credit that is kept, in microseconds: after a pause a few hundred tables flush at sight.
+/// Debt is no greater either: later lanes would otherwise pay for as long as others went without credit,
+/// because they were overdue.
 const MOST: f64 = 1_000_000.0;
 
 #[derive(Clone, Debug)]
 pub(super) struct Credit {
-    /// Below zero: it was spent in advance.
+    /// The credit in microseconds; below zero if it was spent in advance.
     us: f64,
     per_us: f64,
 }
@@ -28,7 +30,7 @@ impl Credit {
         self.us > 0.0
     }
 
-    /// Until there is some again.
+    /// Returns the time until there is credit again.
     pub(super) fn is_left_in(&self) -> Micros {
         Micros((-self.us).max(0.0).div_euclid(self.per_us) as u64 + 1)
     }
@@ -37,14 +39,14 @@ impl Credit {
         self.add(passed.0 as f64 * self.per_us);
     }
 
-    /// What was taken, which is less at the limit of debt.
+    /// Takes credit. Returns the amount that was taken, which is less at the limit of debt.
     pub(super) fn take(&mut self, us: f64) -> f64 {
         let before = self.us;
         self.add(-us);
         before - self.us
     }
 
-    /// `taken` was for what has turned out to cost `cost_us`.
+    /// Settles a flush for which `taken_us` was taken, and which has turned out to cost `cost_us`.
     pub(super) fn settle(&mut self, taken_us: f64, cost_us: f64) {
         self.add(taken_us - cost_us);
     }

@@ -1,4 +1,4 @@
-//! Flushes in the air: which of them take a slot, and for how long.
+//! Flights: running flushes, which of them take a slot, and for how long.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use super::pace::Pace;
 use super::{FlushId, LaneId};
 use crate::policy::Micros;
 
-/// A flush takes its slot for this many times the usual duration at most...
+/// The longest time for which a flush takes its slot, as a multiple of the usual duration.
 pub(super) const LEASE_FLUSHES: f64 = 4.0;
-/// ... and for this long at least.
+/// The lower bound of that time.
 const SHORTEST_LEASE: Micros = Micros::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
     cpus: f64,
     next: u64,
-    /// Whose lease is not over. By the order of their beginning, which is also that in which their leases end.
+    /// Flights whose lease is not over, by the order of their beginning, in which their leases also end.
     leased: BTreeMap<FlushId, Flight>,
     slots_taken: usize,
-    /// What a flush would have had of a CPU since the start, if those with a slot share the CPUs evenly.
+    /// CPU time that a flush would have had since the start, if the flushes with a slot share the CPUs evenly.
     cpu_us: f64,
     held_up: HeldUp,
     pace: Pace,
@@ -34,9 +34,9 @@ struct Flight {
     paid_us: Option<f64>,
 }
 
-/// Of a flush that came in time.
+/// The costs of a flush that came in time.
 pub(super) struct Ended {
-    /// What it took of the credit when it began, if it needed any.
+    /// The credit that the flush took when it began, if it needed any.
     pub(super) paid_us: Option<f64>,
     pub(super) cost_us: f64,
 }
@@ -66,7 +66,7 @@ impl Flights {
         &self.pace
     }
 
-    /// What one costs in credit.
+    /// Returns the credit that a flush usually costs.
     pub(super) fn usual_cost_us(&self) -> f64 {
         self.pace.usual_us() * self.pace.cpu_share()
     }
@@ -80,7 +80,7 @@ impl Flights {
         id
     }
 
-    /// `None`: its lease has ended before.
+    /// Ends a flight. Returns `None` where its lease has ended before.
     pub(super) fn end(&mut self, now: Micros, id: FlushId, is_full: bool) -> Option<Ended> {
         let flight = self.leased.remove(&id)?;
         let took = now - flight.began;
@@ -94,7 +94,7 @@ impl Flights {
         self.leased.first_key_value().map(|(_, oldest)| oldest.began + lease(&self.pace))
     }
 
-    /// `passed`, up to `now`, without a flush that began or ended.
+    /// Lets the time pass up to `now`, without a flush that began or ended in it.
     pub(super) fn time_passed(&mut self, passed: Micros, now: Micros) {
         self.cpu_us += passed.0 as f64 * (self.cpus / self.slots_taken.max(1) as f64).min(1.0);
         while let Some(oldest) = self.leased.first_entry() {
@@ -106,7 +106,8 @@ impl Flights {
         }
     }
 
-    /// What it has paid is what flushes usually cost; it has waited for the rest.
+    /// Ends the lease of a late flight. The flight has paid the usual cost of a flush; it has waited for the
+    /// rest.
     fn end_lease(&mut self, late: &Flight) {
         // If many come late that were not held up before, it is the backend that has become slow, and leases are too
         // short.

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::LaneId;
 
-/// A lane that is gone, or gets no inserts any more, never comes in time again; beyond this the one that was late
-/// longest ago is dropped. If it is still there, it takes a slot for one lease and is known again. More than this at a
-/// time are no exception: it is then the backend that is slow.
+/// The most lanes that are remembered. A lane that is gone, or gets no inserts any more, never comes in time
+/// again, so above this number the lane that was late longest ago is dropped. If that lane is still there, it
+/// takes a slot for one lease and is known again. More such lanes at a time are no exception: the backend
+/// itself is slow then.
 const MOST: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldUp {
     next: u64,
     lanes: HashMap<LaneId, u64>,
-    /// By when they were late last.
+    /// Lanes by the order in which they were late last.
     by_age: BTreeMap<u64, LaneId>,
 }
 

@@ -1,27 +1,29 @@
-//! How long flushes take: usually, when nothing is in their way, and what of that can have been a CPU's time.
+//! The durations of flushes: the usual one, the quickest one without others in the way, and the part of them
+//! that can have been a CPU's time.
 
 use crate::policy::Micros;
 
-/// Of the usual duration, before any flush has ended.
+/// The guess of the usual duration, before any flush has ended.
 const FIRST_GUESS: Micros = Micros::from_millis(5);
-/// No flush moves a figure by more than this share of it. So "usual" is a running median: whether a table is held up
-/// for a second or an hour is the same. And no odd one, such as one that had nothing to send, decides what "quickest"
-/// is.
+/// The largest share by which one flush moves a figure. So "usual" is a running median: it makes no
+/// difference whether a table is held up for a second or an hour. And no single flush, such as one that had
+/// nothing to send, decides the value of "quickest".
 const STEP: f64 = 1.0 / 32.0;
-/// By which "quickest" rises with each flush that took longer, if there were free slots: a backend that has become
-/// twice as slow is believed after 7,000 of them. While all are taken it stays, or a backend that is full for some
-/// minutes would have its queues taken for its nature, and be given more slots to queue in.
+/// The factor by which "quickest" rises with each flush that took longer, if there were free slots: a backend
+/// that has become twice as slow is believed after 7,000 of them. While all slots are taken it stays.
+/// Otherwise the queues of a backend that is full for some minutes would count as its normal state, and it
+/// would get more slots to queue in.
 const DRIFT: f64 = 1.0001;
-/// With this many flushes for each CPU in the air it shows how much of a CPU one of them has at most.
+/// The number of running flushes for each CPU that shows the most CPU time that one of them has.
 const CROWD: f64 = 2.0;
-/// Of the time of a flush that is a CPU's: a limit to what a wrong estimate can do.
+/// The least share of a flush's time that counts as a CPU's: it limits the effect of a wrong estimate.
 const LEAST_CPU_SHARE: f64 = 1.0 / 16.0;
 
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     usual_us: f64,
     quickest_us: Option<f64>,
-    /// What a flush in a crowd usually has of a CPU at most.
+    /// The most CPU time that a flush in a crowd usually has.
     cpu_us: Option<f64>,
 }
 
@@ -36,19 +38,20 @@ impl Pace {
         self.usual_us
     }
 
-    /// How many times longer than without others in its way a flush usually takes.
+    /// Returns how many times longer a flush usually takes than without others in its way.
     pub(super) fn stretch(&self) -> f64 {
         self.quickest_us.map_or(1.0, |quickest_us| self.usual_us / quickest_us)
     }
 
-    /// The share of a flush's time that keeps a CPU busy, at most. The whole of it until a crowd has been seen in which
-    /// each got on faster than with its share of the CPUs.
+    /// Returns the largest share of a flush's time that can keep a CPU busy. It is the whole time until a
+    /// crowd has been seen in which each flush was faster than its share of the CPUs allows.
     pub(super) fn cpu_share(&self) -> f64 {
         let share = self.cpu_us.zip(self.quickest_us).map_or(1.0, |(cpu_us, quickest_us)| cpu_us / quickest_us);
         share.clamp(LEAST_CPU_SHARE, 1.0)
     }
 
-    /// A flush has come in time. `cpu_us`: what it had of a CPU, if all in the air share them evenly.
+    /// Notes a flush that has come in time. `cpu_us` is the CPU time that it had, if all running ones share
+    /// the CPUs evenly.
     pub(super) fn came_in_time(&mut self, took: Micros, cpu_us: f64, is_full: bool) {
         self.took(took);
         let took_us = took.0.max(1) as f64;
@@ -60,7 +63,7 @@ impl Pace {
         }
     }
 
-    /// A flush has come in time, or this was as long as it was waited for.
+    /// Notes the duration of a flush that has come in time, or the time for which a late one was waited for.
     pub(super) fn took(&mut self, took: Micros) {
         self.usual_us = approach(self.usual_us, took.0.max(1) as f64);
     }

@@ -1,22 +1,22 @@
-//! How many flushes the backend has at once.
+//! The number of flushes that the backend has at once.
 
 use super::pace::Pace;
 
-/// For each CPU of the backend: enough to keep it busy while some of them wait for its disk.
+/// The slots for each CPU of the backend: enough to keep it busy while some of the flushes wait for its disk.
 pub(super) const SLOTS_PER_CPU: u32 = 4;
-/// Beyond this the connections to the backend are what is scarce.
+/// The most slots. Beyond this the connections to the backend are scarce.
 pub(super) const MOST_SLOTS: u32 = 128;
-/// While all are taken, and flushes usually take less than this many times the quickest, there is room for more: they
-/// wait for a disk or the network.
+/// The stretch below which there is room for more slots. While all are taken, and flushes usually take less
+/// than this many times the quickest, they wait for a disk or the network.
 const ROOM: f64 = 2.0;
-/// From here on they are in each other's way. Between the two nothing changes: each slot moves the usual duration a
-/// little, and slots that grow and shrink at the same point would swing around it.
+/// The stretch above which flushes slow each other down. Between the two nothing changes: each slot moves the
+/// usual duration a little, and slots that grow and shrink at the same point would swing around it.
 const NO_ROOM: f64 = 2.5;
 
 #[derive(Clone, Debug)]
 pub(super) struct FlushSlots {
     count: f64,
-    /// Not counting overloads.
+    /// The lower bound of the slots, except after overloads.
     least: f64,
 }
 
@@ -41,8 +41,8 @@ impl FlushSlots {
         self.count = (self.count / 2.0).max(1.0);
     }
 
-    /// A flush has ended in time; `is_full`: all were taken until then. As many ends as there are slots make it one
-    /// more, or one less.
+    /// Notes a flush that has ended in time; with `is_full` all slots were taken until then. As many ends as
+    /// there are slots add one slot, or remove one.
     pub(super) fn ended(&mut self, is_full: bool, pace: &Pace) {
         let (part, stretch) = (1.0 / self.count, pace.stretch());
         if self.count < self.least {

@@ -6,7 +6,7 @@ fn ms(millis: u64) -> Micros {
     Micros::from_millis(millis)
 }
 
-/// Lanes that are due at once: the first ones go, as many as there are slots.
+/// Makes lanes due at once: the first ones begin, as many as there are slots.
 fn fill(policy: &mut BackendPolicy, now: Micros, lanes: u64, urgency: Urgency) -> Vec<FlushId> {
     let mut flights: Vec<_> = (0..lanes).filter_map(|lane| policy.due(now, LaneId(lane), urgency)).collect();
     while let Some((_, flight)) = policy.next(now) {
@@ -15,13 +15,13 @@ fn fill(policy: &mut BackendPolicy, now: Micros, lanes: u64, urgency: Urgency) -
     flights
 }
 
-/// How long a flush takes with nothing in its way.
+/// Runs one flush with nothing in its way, which takes this long.
 fn one_alone(policy: &mut BackendPolicy, takes: Micros) {
     let flight = policy.due(ms(0), LaneId(0), Urgency::Urgent).expect("nobody else is there");
     policy.ended(takes, flight);
 }
 
-/// What nobody waits for goes when it is alone, and behind that for as long as there is credit.
+/// A batch that no client waits for goes when its lane is alone, and otherwise for as long as there is credit.
 #[test]
 fn an_only_table_goes_at_sight_for_ever() {
     let mut policy = BackendPolicy::new();
@@ -146,8 +146,8 @@ fn an_overload_halves_the_slots_and_success_brings_them_back() {
     assert_eq!((1..100).map(|step| policy_at(10_000 + step * 10)).max(), Some(most));
 }
 
-/// Rounds of flushes, as many at once as there are slots, each of which takes as long as that many take. How many there
-/// were.
+/// Runs rounds of flushes, as many at once as there are slots, each of which takes the time that `takes`
+/// gives for that number. Returns the number of flushes in each round.
 fn rounds(policy: &mut BackendPolicy, rounds: u64, takes: impl Fn(u64) -> Micros) -> Vec<u64> {
     let mut flown = Vec::new();
     for _ in 0..rounds {

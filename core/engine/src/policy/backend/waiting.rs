@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::{LaneId, Urgency};
 use crate::policy::Micros;
 
-/// When a lane was due, and what tells it from others that were due at that moment.
+/// The place of a lane in the line: the time when it was due, and a number that distinguishes lanes of that
+/// moment.
 type LinePosition = (Micros, u64);
 
 #[derive(Clone, Debug, Default)]
@@ -21,7 +22,7 @@ impl Waiting {
         self.places.len()
     }
 
-    /// A lane that waits already keeps its place.
+    /// Adds a lane. A lane that waits already keeps its place.
     pub(super) fn enter(&mut self, now: Micros, lane: LaneId, urgency: Urgency) {
         if self.places.contains_key(&lane) {
             if urgency == Urgency::Urgent {
@@ -49,8 +50,9 @@ impl Waiting {
         }
     }
 
-    /// Who goes first: what has waited without a sender since `overdue_since`, though not twice in a row if somebody
-    /// else is waited for; then the urgent ones; then the others if they may.
+    /// Returns the lane that goes first: one without a waiting client that has been due since
+    /// `overdue_since`, though not twice in a row if clients wait for others; then the urgent ones; then the
+    /// others if they may.
     pub(super) fn first(
         &self,
         overdue_since: Option<Micros>,

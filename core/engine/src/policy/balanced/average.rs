@@ -1,12 +1,13 @@
-//! A mean that forgets.
+//! A mean in which old values fade.
 
-/// Reaches back over about this many values. Short enough to notice a change within a second at 20 inserts/s.
+/// The number of values that the mean reaches back over. It is short enough to notice a change within a
+/// second at 20 inserts/s.
 const MEMORY: f64 = 16.0;
 
-/// Below any gap or share that means something.
+/// A bound that is below any gap or share with a meaning.
 const TINY: f64 = 1e-9;
 
-/// Of values that are not negative: a plain mean at first, then one in which old values fade.
+/// A mean of values that are not negative: a plain mean at first, then one in which old values fade.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Average {
     mean: f64,
@@ -30,7 +31,7 @@ impl Average {
         self.mean
     }
 
-    /// Values seen, up to the memory.
+    /// Returns the number of values seen, up to the memory.
     pub(super) fn count(&self) -> f64 {
         self.count
     }

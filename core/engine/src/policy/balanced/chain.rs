@@ -1,13 +1,15 @@
-//! A loop whose inserts each come on a connection of their own: a shell script, a function that runs once per event.
+//! The detection of a loop whose inserts each come on a connection of their own: a shell script, a function
+//! that runs once per event.
 //!
-//! By name (`writers.rs`) such a loop can't be known, but it shows: every insert comes right after the flush of the one
-//! before, alone. After a few of those, holding the next for company would be in vain.
+//! Such a loop can't be known by name (`writers.rs`), but it shows: every insert comes right after the flush
+//! of the one before, alone. After a few of those, holding the next insert for others would be in vain.
 
 use crate::policy::{BufferId, Micros};
 
-/// Between an acknowledgement and the next link: a new process, a new connection.
+/// The longest time between an acknowledgement and the next link: a new process, a new connection.
 const LONGEST_LINK: Micros = Micros::from_millis(20);
-/// Random arrivals do that so many times in a row about once in 2,000 times, at the rate at which they do it most.
+/// The number of links that make a chain. Random arrivals make so many in a row about once in 2,000 times, at
+/// the rate at which they do it most.
 const LINKS: u8 = 3;
 const MOST_LINKS: u8 = 8;
 
@@ -15,9 +17,9 @@ const MOST_LINKS: u8 = 8;
 pub(super) struct Chain {
     links: u8,
     buffer: Option<BufferId>,
-    /// Inserts of that buffer.
+    /// The number of inserts in that buffer.
     inserts: u64,
-    /// When the flush of a buffer with a single insert ended, and no insert has come since.
+    /// The end of the flush of a buffer with a single insert, if no insert has come since.
     lone_flush_ended: Option<Micros>,
 }
 
@@ -39,7 +41,7 @@ impl Chain {
         self.lone_flush_ended = lone.then_some(now);
     }
 
-    /// Whether the only insert of this buffer is a link of a chain.
+    /// Says whether the only insert of this buffer is a link of a chain.
     pub(super) fn holds(&self, buffer: BufferId) -> bool {
         self.links >= LINKS && self.buffer == Some(buffer) && self.inserts == 1
     }

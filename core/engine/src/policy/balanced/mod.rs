@@ -1,54 +1,59 @@
-//! The balanced policy: hold a batch only as long as it is likely to get company.
+//! The balanced policy: it holds a batch only as long as more inserts are likely to join.
 //!
-//! # What it has to do
+//! # The task
 //!
-//! Between two bad ends, a part per insert and a fixed delay for everybody, the questions are who may still come, and
-//! whether their coming saves more than the holding costs. Asked for are, at every rate from 1 to 20,000 inserts/s and
-//! whether or not the writers wait, waiting times (median and p99) and inserts per part that are both at least as good
-//! as ClickHouse's `adaptive`. An `arrive` is on the path of every insert, so it has to take about 100 ns: a look into
-//! a map, a few averages.
+//! There are two bad extremes, a part per insert and a fixed delay for every insert. Between them the
+//! questions are which inserts may still come, and whether their coming saves more than the holding costs.
+//! The requirement is, at every rate from 1 to 20,000 inserts/s and whether or not the writers wait, waiting
+//! times (median and p99) and inserts per part that are both at least as good as ClickHouse's `adaptive`. An
+//! `arrive` is on the path of every insert, so it has to take about 100 ns: a lookup in a map, a few
+//! averages.
 //!
 //! # Two kinds of inserts
 //!
-//! An insert that an acknowledgement brought about, by a writer that waits and comes back within the minimum time-out
-//! (50 ms), is a **return**; everything else is the **stream**. They are foreseen in different ways:
+//! An insert that an acknowledgement caused, by a writer that waits and comes back within the minimum
+//! time-out (50 ms), is a **return**; every other insert is the **stream**. They are predicted in different
+//! ways:
 //!
-//! - *Returns* (`writers.rs`) are known by name. The end of a flush makes its loops expected, for as long as loops
-//!   usually take to come back plus eight deviations. While some are expected the batch is held; when nobody is,
-//!   everybody who could send is in the buffer, and holding gains nothing. A writer counts as a loop after its first
-//!   return, so a connection that inserts once is never waited for. A table's only writer is never held, however long
-//!   it pauses. A loop that opens a connection for each insert has no name; it is known by its rhythm (`chain.rs`).
-//! - *The stream* (`stream.rs`) is known by its gaps. After a long pause: go at sight; or 5 ms later if pauses of this
-//!   table usually end in a burst. Evenly spaced: hold exactly for the next insert, if it is due within the minimum,
-//!   else go. Stopped (silent for 12 mean gaps): go. Otherwise hold for a time that walks between the minimum and the
-//!   maximum, 1.2 times up with every gap shorter than the minimum, down with every long one; and let go early when the
-//!   buffer holds 1.85 times what the hold was expected to bring, because then many wait for few (not if nobody waits
-//!   and a hundred or more were expected). A buffer that turns out to be in a rush (24 inserts) holds as long as is
-//!   right by then, not as was right when it opened.
+//! - *Returns* (`writers.rs`) are known by name. After the end of a flush its loops are expected, for as long
+//!   as loops usually take to come back plus eight deviations. While some are expected the batch is held;
+//!   when none is, every writer that could send is in the buffer, and holding gains nothing. A writer counts
+//!   as a loop after its first return, so a connection that inserts once is never waited for. A table's only
+//!   writer is never held, however long it pauses. A loop that opens a connection for each insert has no
+//!   name; it is known by its rhythm (`chain.rs`).
+//! - *The stream* (`stream.rs`) is known by its gaps. After a long pause: go at sight; or 5 ms later if
+//!   pauses of this table usually end in a burst. Evenly spaced: hold exactly for the next insert, if it is
+//!   due within the minimum, else go. Stopped (silent for 12 mean gaps): go. Otherwise hold for a time that
+//!   walks between the minimum and the maximum, 1.2 times up with every gap shorter than the minimum, down
+//!   with every long one; and let go early when the buffer holds 1.85 times as many inserts as the hold was
+//!   expected to bring, because then many wait for few (not if no client waits and a hundred or more were
+//!   expected). A buffer that turns out to be in a rush (24 inserts) takes the hold that is right by then,
+//!   not the one that was right when it opened.
 //!
-//! On top (`pressure.rs`): a flush is followed by a rest of half its duration, unless everybody is here; and from half
-//! of `parts_to_throw_insert` on, flushes are spaced out, up to 5 s at 0.95 of it. Only that may hold a batch beyond
-//! the maximum (by more than the 10 ms by which ClickHouse's own timer is late). Full buffers go at once, whatever this
-//! policy thinks. Among several gateways (`policy/stretch.rs`) the two time-outs are longer, and so are the
-//! rounds of loops that share a buffer.
+//! In addition (`pressure.rs`), a flush is followed by a rest of half its duration, unless every writer is in
+//! the buffer; and from half of `parts_to_throw_insert` on, flushes are spaced out, up to 5 s at 0.95 of it.
+//! Only that spacing may hold a batch beyond the maximum (by more than the 10 ms by which ClickHouse's own
+//! timer is late). Full buffers go at once, whatever this policy decides. Among several gateways
+//! (`policy/stretch.rs`) the two time-outs are longer, and so are the rounds of loops that share a buffer.
 //!
 //! # What was tried and did not help
 //!
-//! - A hold computed from the estimated rate (`maximum * rate * minimum`, and steps of it). At 10 inserts/s it lost: a
-//!   hold of medium length for all gives a worse median than ClickHouse's mixture of short and long ones at the same
-//!   inserts per part (88 or 96 ms against 67). The walk makes that mixture.
-//! - Ending a hold with an insert that comes within 0.3 or 0.6 mean gaps of its end: the median won what inserts per
-//!   part lost. Only letting go of *unusually full* buffers won on both counts.
-//! - Dropping ClickHouse's condition that flushes, too, have to be far apart before an insert goes at sight: at 2 to 5
-//!   inserts/s in bursts it cost up to 7 % of the inserts per part. It is dropped only for pauses of 20 maximum holds.
-//! - No allowance for lateness at the maximum: 1.6 % fewer inserts per part at 50/s, since ClickHouse's deadline
-//!   thread, woken by the next insert or its 10 ms poll, takes one along. Hence 5 ms.
+//! - A hold computed from the estimated rate (`maximum * rate * minimum`, and steps of it). At 10 inserts/s
+//!   it lost: a hold of medium length for all gives a worse median than ClickHouse's mixture of short and
+//!   long ones at the same inserts per part (88 or 96 ms against 67). The walk makes that mixture.
+//! - Ending a hold with an insert that comes within 0.3 or 0.6 mean gaps of its end: the median gained as
+//!   much as inserts per part lost. Only letting go of *unusually full* buffers won on both counts.
+//! - Dropping ClickHouse's condition that flushes, too, have to be far apart before an insert goes at sight:
+//!   at 2 to 5 inserts/s in bursts it cost up to 7 % of the inserts per part. It is dropped only for pauses
+//!   of 20 maximum holds.
+//! - No allowance for lateness at the maximum: 1.6 % fewer inserts per part at 50/s, since ClickHouse's
+//!   deadline thread, woken by the next insert or its 10 ms poll, takes one along. Hence 5 ms.
 //!
-//! # What it is not for
+//! # Limits
 //!
-//! It does not order flushes, count memory or retry; that is the gatherer's. It can't make up for order: one flush of a
-//! shape runs at a time, so a sink that takes 40 ms stores 11,000 inserts/s in batches of 450 (see
-//! `CountLimit::Trigger`).
+//! The policy does not order flushes, count memory or retry; the gatherer does that. It can't make up for
+//! order: one flush of a shape runs at a time, so a sink that takes 40 ms stores 11,000 inserts/s in batches
+//! of 450 (see `CountLimit::Trigger`).
 
 mod average;
 mod chain;
@@ -74,14 +79,14 @@ pub(crate) struct Balanced {
     pressure: Pressure,
 }
 
-/// What made the policy be asked.
+/// The reason why the policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     AnInsertJoined,
     TimePassed,
 }
 
-/// How long company is likely, and what to call the sealing afterwards.
+/// The time until which more inserts are likely, and the reason to seal after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Outlook {
     until: Micros,
@@ -131,7 +136,7 @@ impl Balanced {
         }
     }
 
-    /// Only asked while no flush of the shape is in front.
+    /// Decides about a buffer. It is only asked while no flush of the shape runs or waits before the buffer.
     pub(crate) fn decide(&mut self, now: Micros, buffer: &BufferPolicy, occasion: Occasion) -> Verdict {
         let spaced = self.pressure.earliest_start();
         if now < spaced {
@@ -165,8 +170,9 @@ impl Balanced {
         Verdict::Seal(outlook.then)
     }
 
-    /// Several gateways would each make a part of their share of the writers as often as one makes a part of them all. Who
-    /// is alone in the buffer saves no part by waiting.
+    /// Decides about a buffer with every writer in it. Several gateways would each make a part of their share
+    /// of the writers as often as one gateway makes a part of them all, so a buffer is held for a longer
+    /// round. A writer that is alone in the buffer saves no part by waiting.
     fn everybody_is_here(&self, now: Micros, buffer: &BufferPolicy, last_call: Micros) -> Verdict {
         let round_ends = self.pressure.round_ends(buffer.last_at, buffer.min_timeout).min(last_call);
         match buffer.inserts() > 1 && now < round_ends {

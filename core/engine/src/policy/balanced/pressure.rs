@@ -1,13 +1,14 @@
-//! What the sink can bear: the rest between two flushes of a table, and the wider spacing when its parts pile up.
+//! The load that the sink can take: the rest between two flushes of a table, and the wider spacing when its
+//! parts pile up.
 
 use crate::policy::{Micros, Stretch};
 
-/// A flush that took `d` is followed by a rest of `d * REST`, so flushing takes at most two thirds of a table's time.
+/// The rest after a flush, as a share of its duration. So flushing takes at most two thirds of a table's time.
 const REST: f64 = 0.5;
 
-/// Below this share of `parts_to_throw_insert` parts are left to the merges.
+/// The share of `parts_to_throw_insert` below which parts are left to the merges.
 const PARTS_AT_EASE: f64 = 0.5;
-/// From this share on the spacing is at its widest.
+/// The share from which the spacing is at its widest.
 const PARTS_IN_DANGER: f64 = 0.95;
 const WIDEST: Micros = Micros::from_millis(5_000);
 
@@ -34,8 +35,9 @@ impl Pressure {
         self.stretch = stretch;
     }
 
-    /// A buffer in which everybody is again since `ready` makes a part with each round of its writers, and so do those of
-    /// the other gateways: rounds take so much longer. Who did not come right after the flush makes no rounds.
+    /// Returns the time when a round of writers ends. A buffer that has every writer in it since `ready`
+    /// makes a part with each round of its writers, and so do those of the other gateways: rounds take that
+    /// much longer. A writer that did not come right after the flush makes no rounds.
     pub(super) fn round_ends(&self, ready: Micros, round_trip: Micros) -> Micros {
         let ready = ready.max(self.ended_at);
         match self.last_start {
@@ -48,7 +50,7 @@ impl Pressure {
         self.interval = interval(active_in_worst_partition, parts_to_throw);
     }
 
-    /// Before this, only a full buffer is worth a part.
+    /// Returns the time before which only a full buffer is worth a part.
     pub(super) fn earliest_start(&self) -> Micros {
         self.last_start.map_or(Micros::ZERO, |start| start + self.interval)
     }

@@ -1,61 +1,64 @@
-//! Whether one more insert is likely: the stream of inserts that no acknowledgement brings about.
+//! The prediction of one more insert in the stream: inserts that no acknowledgement causes.
 
 use crate::policy::{BufferPolicy, FlushLimits, Micros, SealReason, Stretch};
 
 use super::average::Average;
 use super::Outlook;
 
-/// A timer at the longest hold goes off that much later, a timer before it by the other; whoever arrives in between
-/// still joins. ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by as much on
-/// average.
+/// The lateness of a timer at the longest hold; a shorter hold has the other lateness. Inserts that arrive in
+/// between still join. ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by
+/// as much on average.
 pub(super) const LATE_AT_MAXIMUM: Micros = Micros::from_millis(5);
 const LATE_BELOW_MAXIMUM: Micros = Micros(1_500);
-/// The next insert of an even stream is worth waiting for up to ClickHouse's own worst case.
+/// The lateness for an even stream: its next insert is worth waiting for up to ClickHouse's own worst case.
 pub(super) const LATE_WHEN_EVEN: Micros = Micros::from_millis(10);
 
-/// A buffer that holds this many times what its hold was expected to bring goes at once: its many inserts have the most
-/// to lose, if anybody waits for them at all, or so few were expected that the surprise is no artefact of a busy
+/// The factor of the expected inserts at which a buffer goes at once. Its many inserts have the most to lose,
+/// if clients wait for them at all, or so few were expected that the surprise is no artefact of a busy
 /// machine.
 const PLENTY: f64 = 1.85;
-/// From here on inserts reach us in bunches, as the machine gets round to them, and the rate of a moment says little.
+/// The number of expected inserts from which the rate of a moment says little: inserts then arrive in
+/// bunches, as the machine has time for them.
 const MANY_EXPECTED: f64 = 100.0;
 
-/// Gaps longer than this many minimum time-outs shrink the hold whatever it is. Without it a hold of seconds would live
-/// on gaps that are shorter than itself and yet far too long to gather anything.
+/// The number of minimum time-outs above which a gap always shrinks the hold. Without it a hold of seconds
+/// would live on gaps that are shorter than itself and yet far too long to gather anything.
 const STICKY_MINIMUMS: f64 = 4.0;
 
-/// A table is idle after a pause of the longest hold if its flushes were that far apart too, and in any case after this
-/// many.
+/// The number of longest holds after which a table is idle in any case. After a pause of one longest hold it
+/// is idle if its flushes were that far apart too.
 const IDLE_HOLDS: f64 = 20.0;
 
-/// The hold shrinks after gaps that are longer than the next lower hold by this factor. ClickHouse shrinks a little
-/// sooner, and loses more company by it than it gains in time.
+/// The factor of the next lower hold above which a gap shrinks the hold. ClickHouse shrinks a little sooner,
+/// and loses more inserts by it than it gains in time.
 const RELUCTANCE: f64 = 1.04;
 
-/// A stream is evenly spaced when its gaps stray from their mean by less than this share of it...
+/// The share of their mean by which the gaps of an evenly spaced stream may deviate from it.
 const EVEN: f64 = 0.2;
-/// ... for at least that many gaps.
+/// The least number of gaps that show that a stream is evenly spaced.
 const EVEN_AFTER: f64 = 8.0;
 
-/// A stream has stopped when it is silent for this many mean gaps: random arrivals do that once in 160,000 times.
+/// The number of mean gaps of silence after which a stream has stopped: random arrivals do that once in
+/// 160,000 times.
 const SILENCE_GAPS: f64 = 12.0;
-/// A buffer with this many inserts has seen enough to hold as long as is right now, not as was right when it opened.
+/// The number of inserts from which a buffer takes the hold that is right now, not the one that was right
+/// when it opened.
 const RUSH: u64 = 24;
-/// Schedulers and sockets are late by milliseconds; a shorter silence says nothing.
+/// The shortest silence that says anything: schedulers and sockets are late by milliseconds.
 const SHORTEST_SILENCE: Micros = Micros::from_millis(5);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     last: Option<Micros>,
-    /// Walks between the two time-outs: up with every short gap, down with every long one.
+    /// The hold, which walks between the two time-outs: up with every short gap, down with every long one.
     hold: Micros,
-    /// Gaps longer than the longest hold can't be bridged; they count with that length, as "longer".
+    /// The mean of the gaps. Gaps longer than the longest hold can't be bridged; they count with that length.
     capped_gap_us: Average,
     /// The share of gaps that a hold could bridge.
     bridgeable: Average,
     short_gap_us: Average,
     stray_us: Average,
-    /// Of the pauses, the share that ended in a burst: a second insert right after the first.
+    /// The share of pauses that ended in a burst: a second insert right after the first.
     pause_ends_in_burst: Average,
     after_pause: bool,
     /// Ends of the last two flushes, the latest last.
@@ -123,7 +126,8 @@ impl Stream {
         }
     }
 
-    /// How long more of the stream is worth holding for, and the reason to seal after that.
+    /// Returns the time until which holding for more of the stream is worth it, and the reason to seal after
+    /// that.
     pub(super) fn outlook(&self, now: Micros, buffer: &BufferPolicy) -> Outlook {
         let Some(last) = self.last else {
             return Outlook::over(SealReason::Idle);
@@ -156,8 +160,8 @@ impl Stream {
         Outlook::first_of(silence, until)
     }
 
-    /// A longer hold meets more of a machine's pauses. Ended by them, four gateways made 2.1 times the parts of one at
-    /// 8,000 inserts/s.
+    /// Returns the shortest silence that ends a hold. A longer hold meets more of a machine's pauses. When
+    /// those ended it, four gateways made 2.1 times the parts of one at 8,000 inserts/s.
     fn shortest_silence(&self) -> Micros {
         SHORTEST_SILENCE.scale(self.stretch.factor())
     }
@@ -169,7 +173,8 @@ impl Stream {
         Outlook::over(SealReason::Idle)
     }
 
-    /// The next insert of an even stream is due at a known time: hold exactly for it, or not at all.
+    /// Returns the outlook of an even stream. Its next insert is due at a known time: hold exactly for it, or
+    /// not at all.
     fn even_outlook(&self, last: Micros, buffer: &BufferPolicy) -> Outlook {
         let gap = Micros(self.short_gap_us.mean() as u64);
         let soon = gap.scale(1.0 - EVEN / 2.0);
@@ -188,7 +193,8 @@ impl Stream {
         Outlook::first_of(last + gap.scale(1.0 + 2.0 * EVEN) + self.shortest_silence(), latest)
     }
 
-    /// The best estimate for random gaps that are cut at the longest hold. 0 if there was none to bridge.
+    /// Returns the best estimate of the rate for random gaps that are cut at the longest hold; 0 if no gap
+    /// could be bridged.
     fn rate_per_us(&self) -> f64 {
         self.bridgeable.mean() / self.capped_gap_us.mean().max(1.0)
     }

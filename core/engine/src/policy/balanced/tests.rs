@@ -1,4 +1,4 @@
-//! Every rule of the policy, and what must hold whatever happens.
+//! Tests of every rule of the policy, and of the properties that must always hold.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::policy::{
 
 const FLUSH_MS: u64 = 5;
 
-/// A table with one shape whose flushes take as long as the test says.
+/// A table with one shape. Its flushes take as long as the test says.
 struct Table {
     policy: TablePolicy,
     buffer: BufferPolicy,
@@ -29,13 +29,13 @@ impl Table {
         self.policy.arrive(ms(at_ms), &mut self.buffer, &arrival, &self.limits, lane)
     }
 
-    /// From a writer whose inserts go to several gateways, so long after its last answer.
+    /// Inserts from a writer whose inserts go to several gateways, this long after its last answer.
     fn roaming(&mut self, at_ms: u64, writer: u64, back_after_ms: u64, lane: Lane) -> Verdict {
         let arrival = Arrival { writer, waits: true, back_after: Some(ms(back_after_ms)), rows: 1, bytes: 10 };
         self.policy.arrive(ms(at_ms), &mut self.buffer, &arrival, &self.limits, lane)
     }
 
-    /// From a connection that is never seen again.
+    /// Inserts from a connection that is never seen again.
     fn stranger(&mut self, at_ms: u64) -> Verdict {
         self.next_writer += 1;
         self.insert(at_ms, self.next_writer, true, Lane::Free)
@@ -61,7 +61,8 @@ impl Table {
         self.end_flush(at_ms + FLUSH_MS, &flushed, FLUSH_MS);
     }
 
-    /// Strangers at this spacing, flushed as the policy says; returns the time of the last flush's end.
+    /// Inserts from strangers at this spacing, flushed as the policy says. Returns the time of the last
+    /// flush's end.
     fn stream(&mut self, from_ms: u64, gap_ms: u64, count: u64) -> u64 {
         let mut flushed_at = from_ms;
         for i in 0..count {
@@ -78,7 +79,7 @@ impl Table {
         flushed_at
     }
 
-    /// Each of these writers inserts a millisecond after its last insert was stored, twice.
+    /// Makes each of these writers insert four times, each time a millisecond after its last insert was stored.
     fn teach_loops(&mut self, writers: std::ops::Range<u64>) -> u64 {
         let mut at_ms = 1_000;
         for _ in 0..4 {
@@ -295,8 +296,8 @@ fn a_hold_of_seconds_does_not_depend_on_where_it_started() {
     assert!(until <= ms(at + 300 + 60), "{until:?}");
 }
 
-/// Any order of any calls: no panic, holds lie in the future, and nobody is held beyond its own maximum without a
-/// cause.
+/// Any order of any calls causes no panic, holds lie in the future, and no insert is held beyond its own
+/// maximum without a cause.
 #[test]
 fn whatever_happens_holds_end() {
     for seed in 0..300 {

@@ -1,23 +1,25 @@
-//! Who is expected back: writers that wait for their insert and send the next one as soon as it is stored.
+//! The writers that are expected back: they wait for their insert and send the next one as soon as it is stored.
 //!
-//! A writer is believed to be such a loop once it came back within the horizon after a flush that it waited for. From
-//! then on the end of its flush makes it expected, until it comes or its time is up. Everything is counted per flush
-//! ("round"), so an arrival costs one look into a map and one step on two counters.
+//! A writer is believed to be such a loop once it came back within the horizon after a flush that it waited
+//! for. From then on the end of its flush makes it expected, until it comes or its time is up. Everything is
+//! counted per flush ("round"), so an arrival costs one lookup in a map and one step on two counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::policy::{BufferId, BufferPolicy, Micros};
 
-/// Writers remembered per half; two halves are kept. A table with more of them at once is no longer in lock-step.
+/// The number of writers remembered per half; two halves are kept. A table with more writers at once does not
+/// follow a common rhythm any more.
 const WRITERS_PER_HALF: usize = 8_192;
-/// A writer is taken for the table's only one after so many inserts of its own in a row.
+/// The number of inserts in a row after which their writer is taken for the table's only one.
 const SOLE_AFTER: u64 = 4;
 const ROUNDS: usize = 1_024;
-/// The time allowed for coming back: the usual one plus that many times its usual deviation, plus a millisecond.
+/// The number of usual deviations that the time allowed for coming back adds to the usual time. It also adds
+/// a millisecond.
 const PATIENCE_DEVIATIONS: f64 = 8.0;
 const PATIENCE_FLOOR: Micros = Micros::from_millis(1);
-/// How far the usual time back reaches: about so many returns.
+/// The number of returns that the usual time back is a mean of, about.
 const RETURN_MEMORY: f64 = 64.0;
 
 #[derive(Clone, Debug, Default)]
@@ -25,16 +27,16 @@ pub(super) struct Writers {
     recent: Seen,
     older: Seen,
     rounds: VecDeque<Round>,
-    /// Id of `rounds[0]`.
+    /// The id of `rounds[0]`.
     first_round: u64,
-    /// Loops of ended rounds that are not back and not given up.
+    /// The number of loops of ended rounds that are not back and not given up.
     expected: u64,
-    /// Not later than the first round that will be given up.
+    /// A time not later than the first round that will be given up.
     next_expiry: Micros,
     back_after_us: f64,
     back_deviation_us: f64,
     returns: f64,
-    /// The writer of the latest insert, if it waits, and how many in a row were its own.
+    /// The writer of the latest insert, if the writer waits; `in_a_row` counts its inserts in a row.
     latest: Option<u64>,
     in_a_row: u64,
     horizon: Micros,
@@ -48,13 +50,13 @@ struct Last {
     is_loop: bool,
 }
 
-/// One buffer, from its opening until its writers had time to come back.
+/// A buffer, from its opening until its writers had time to come back.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     inserts: u64,
-    /// Loops among its writers that have not been seen since.
+    /// The number of loops among its writers that have not been seen since.
     loops: u64,
-    /// Inserts by which loops came back that are as likely to go to another gateway next.
+    /// The number of inserts of returning loops that may as well send the next one to another gateway.
     roaming: u64,
     state: RoundState,
 }
@@ -78,7 +80,7 @@ impl Writers {
         self.rounds.push_back(Round { inserts: 0, loops: 0, roaming: 0, state: RoundState::Running });
     }
 
-    /// Whether this insert is one that an acknowledgement brought about.
+    /// Notes an insert of a writer that waits. Returns whether an acknowledgement caused it.
     pub(super) fn arrive(&mut self, now: Micros, writer: u64, buffer: BufferId, horizon: Micros) -> bool {
         self.horizon = horizon;
         self.count_row(Some(writer));
@@ -92,8 +94,8 @@ impl Writers {
         is_loop
     }
 
-    /// An insert of a writer that sends its next one to another gateway, perhaps. Nobody waits for it here: while two gateways
-    /// waited for each other's writers, none would be let go.
+    /// Notes an insert of a writer that may send its next one to another gateway. The writer is not waited
+    /// for here: if two gateways waited for each other's writers, neither would let any go.
     pub(super) fn arrive_roaming(&mut self, writer: u64, buffer: BufferId, came_back: bool) {
         self.count_row(Some(writer));
         if let Some(round) = self.round_mut(buffer.0) {
@@ -102,7 +104,7 @@ impl Writers {
         }
     }
 
-    /// An insert whose writer may send more at any moment.
+    /// Notes an insert whose writer may send more at any moment.
     pub(super) fn arrive_unblocked(&mut self) {
         self.count_row(None);
     }
@@ -152,7 +154,8 @@ impl Writers {
         self.forget_rounds(now);
     }
 
-    /// Until when it is worth holding for writers that are on their way back; None if there are none.
+    /// Returns the time until which holding is worth it for writers that are on their way back; `None` if
+    /// there are none.
     pub(super) fn expected_until(&mut self, now: Micros) -> Option<Micros> {
         if self.expected > 0 && now >= self.next_expiry {
             self.give_up(now);
@@ -160,12 +163,12 @@ impl Writers {
         (self.expected > 0).then_some(self.next_expiry)
     }
 
-    /// Whether the buffer holds the one writer that the table has had for a while, blocked.
+    /// Says whether the buffer holds the blocked insert of the only writer that the table has had for a while.
     pub(super) fn sole_writer_is_in(&self, buffer: &BufferPolicy) -> bool {
         self.latest.is_some() && self.in_a_row >= SOLE_AFTER && buffer.inserts() == 1
     }
 
-    /// Whether the buffer holds loops and nothing else.
+    /// Says whether the buffer holds loops and nothing else.
     pub(super) fn only_loops_in(&self, buffer: &BufferPolicy) -> bool {
         let loops = self.round(buffer.id.0).map_or(0, |round| round.loops + round.roaming);
         loops > 0 && loops == buffer.inserts()
@@ -246,7 +249,8 @@ impl Writers {
     }
 }
 
-/// Writer ids are counted up by the gateway, nobody outside chooses them: one multiplication spreads them well enough.
+/// A hasher of writer ids. The gateway counts the ids up, no client chooses them: one multiplication spreads
+/// them well enough.
 #[derive(Clone, Copy, Debug, Default)]
 struct IdHasher(u64);
 

@@ -1,4 +1,4 @@
-//! A disk in memory, that fails on demand, and a store of dead letters on it.
+//! A disk in memory that fails on demand, and a store of dead letters on it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ impl MemoryDisk {
         self.state.lock().unwrap().is_broken = is_broken;
     }
 
-    /// What another process would find if this one ended now.
+    /// Returns the disk that another process would find if this one ended now.
     pub fn copy(&self) -> MemoryDisk {
         let copied = State { is_broken: false, ..self.state.lock().unwrap().clone() };
         MemoryDisk { state: Arc::new(Mutex::new(copied)) }
@@ -49,7 +49,7 @@ impl MemoryDisk {
         state.files.values().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 
-    /// Damages a byte of this text, wherever it stands.
+    /// Damages a byte of this text, in every file that has it.
     pub fn flip(&self, text: &str) {
         let mut state = self.state.lock().unwrap();
         for bytes in state.files.values_mut() {
@@ -147,7 +147,7 @@ impl Opened {
         Ok(Opened { dead_letters, disk, committing: std::thread::spawn(|| committer.run()) })
     }
 
-    /// Ends in order, and begins anew.
+    /// Closes the store in order, and opens it again.
     pub fn again(self, max_bytes: u64) -> Opened {
         let Opened { dead_letters, disk, committing } = self;
         drop(dead_letters);

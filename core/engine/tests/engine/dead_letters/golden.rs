@@ -1,6 +1,6 @@
-//! Dead letters that earlier versions wrote are read: the folders in `tests/golden/`, one for each version of the
-//! format. With WINDROW_WRITE_GOLDEN=1 that of this version is made anew, which a change of the format needs, under
-//! another name.
+//! Tests that dead letters of earlier versions are read: the folders in `tests/golden/`, one for each version
+//! of the format. With WINDROW_WRITE_GOLDEN=1 the folder of this version is made anew. A change of the format
+//! needs that, under another name.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::disk::{MemoryDisk, Opened};
 use super::messages::message;
 use super::{dead_letter, ids, insert_of, ALL, ROOM};
 
-/// Inserts only.
+/// The folder of the version that has only inserts.
 const WITHOUT_MESSAGES: &str = "dead-letters-1";
 const WITH_MESSAGES: &str = "dead-letters-2";
 
@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// Of a segment's file the end that was set aside, and not written, is left out.
+/// The size of a segment's file. Its end, which was set aside and not written, is left out of the golden files.
 const SEGMENT_BYTES: usize = 256 << 10;
 
 fn golden(name: &str) -> Opened {
@@ -34,7 +34,8 @@ fn golden(name: &str) -> Opened {
     Opened::on(MemoryDisk::of(files), ROOM)
 }
 
-/// Each is on the disk before the next comes, so that the files are the same whenever they are written.
+/// Writes the folder. Each dead letter is on the disk before the next comes, so that the files are always the
+/// same.
 async fn write(name: &str) {
     let opened = Opened::on(MemoryDisk::default(), ROOM);
     for number in 0..6 {

@@ -1,4 +1,4 @@
-//! Dead letters that were messages of a pipeline.
+//! Tests of dead letters that were messages of a pipeline.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The store of dead letters, on a disk in memory.
+//! Tests of the store of dead letters, on a disk in memory.
 
 mod disk;
 mod golden;
@@ -21,7 +21,7 @@ use crate::support::{numbers_of, rows_for, shape_of, PASSTHROUGH};
 const ROOM: u64 = 1 << 20;
 const ALL: Page = Page { offset: 0, limit: usize::MAX };
 
-/// A dead letter of one row.
+/// Returns a dead letter of one row.
 fn dead_letter(table: &str, number: u64) -> FailedInsert {
     dead_letter_of(shape_of(table, if number.is_multiple_of(2) { "a" } else { PASSTHROUGH }), number)
 }

@@ -1,4 +1,4 @@
-//! Anything that may happen to the store, in any order, beside a list of what should be in it.
+//! Tests with random operations on the store, compared with a list of the dead letters that it should have.
 
 use std::collections::BTreeSet;
 

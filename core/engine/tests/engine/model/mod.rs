@@ -1,8 +1,8 @@
-//! Random inserts, withdrawals, flushes and faults, against what may and may not become of each insert.
+//! Tests with random inserts, withdrawals, flushes and faults, against the allowed outcomes of each insert.
 //!
-//! A seed decides the operations (`ops.rs`) and the sink's answers (`weather.rs`). When all is over, `oracle.rs` holds
-//! the calls that the sink has seen against what each sender was told. The seeds of a test run side by side: what takes
-//! time is the gatherer's back-off, not the work.
+//! A seed decides the operations (`ops.rs`) and the sink's answers (`weather.rs`). At the end, `oracle.rs`
+//! compares the calls that the sink has seen with the outcome that each sender was told. The seeds of a test
+//! run side by side: the gatherer's back-off takes the time, not the work.
 
 mod ops;
 mod oracle;

@@ -15,7 +15,7 @@ enum Op {
     },
     Withdraw,
     Flush,
-    /// Waits until the sink has answered a call more, or all is stored.
+    /// Waits until the sink has answered one more call, or all is stored.
     AwaitACall,
     CloseGate,
     OpenGate,
@@ -43,7 +43,7 @@ impl Op {
 const SHAPES: usize = 4;
 const WRITERS: u64 = 3;
 
-/// An insert, and what its sender knows of it.
+/// An insert, and its fate as its sender knows it.
 pub struct Sent {
     pub shape: Arc<Shape>,
     pub rows: Vec<u64>,
@@ -52,15 +52,15 @@ pub struct Sent {
 }
 
 pub enum Fate {
-    /// Nobody waits.
+    /// The insert was left: its sender does not wait.
     Left,
     Waiting(Ticket),
     Told(Result<(), Told>),
-    /// When the sink had seen this many calls.
+    /// The insert was taken back when the sink had seen this many calls.
     TakenBack {
         calls: usize,
     },
-    /// Its sender gave up while it was on its way.
+    /// The insert's sender gave up while the insert was on its way.
     LetGo,
 }
 
@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Half of the runs end in the weather they had, the others with a sink that does its best.
+    /// Ends a run: half of the runs end with the faults they had, the others with a sink that does its best.
     async fn finish(mut self, seed: u64) -> Seen {
         if self.random.bool() {
             self.weather.set(0);

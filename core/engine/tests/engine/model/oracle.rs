@@ -1,12 +1,12 @@
-//! What may and may not become of an insert:
+//! The allowed outcomes of an insert:
 //!
 //! 1. Told `Ok`: each row is stored exactly once.
-//! 2. Told that it was refused, or taken back: none is stored. Taken back: it is not even sent any more.
+//! 2. Told that it was refused, or taken back: no row is stored. Taken back: it is not even sent any more.
 //! 3. Told that the outcome is unknown: there was a reason, and no row is stored twice.
-//! 4. Left at ack level `memory`: stored, unless it was refused for good, or its outcome was unknown again and again;
-//!    more than once only if an answer was lost and the table can't recognise a repeat.
-//! 5. What is stored was sent, to that shape, and of a shape each writer's rows were first stored in the order in which
-//!    they were sent; but for those that were refused for good and tried again.
+//! 4. Left at ack level `memory`: stored, unless it was refused for good, or its outcome was unknown again and
+//!    again; more than once only if an answer was lost and the table can't recognise a repeat.
+//! 5. Each stored row was sent, to that shape. Within a shape each writer's rows were first stored in the order
+//!    in which they were sent, except those that were refused for good and tried again.
 //! 6. An id always means the same rows.
 //! 7. In the end no memory is held, and the log has each insert once, with its status.
 
@@ -19,10 +19,10 @@ use super::ops::{Fate, Sent};
 use super::weather::{is_culprit, ROWS_PER_INSERT};
 use crate::support::{Answer, Call, Told, World};
 
-/// Attempts of unknown outcome after which an insert is given up where no repeat is recognised.
+/// The number of attempts of unknown outcome after which an insert is given up where no repeat is recognised.
 const MOST_UNKNOWN: usize = 4;
 
-/// How much a run has shown.
+/// Figures of a run.
 pub struct Seen {
     pub faults: usize,
 }
@@ -39,14 +39,15 @@ pub fn check(seed: u64, world: &World, sent: &[Sent]) -> Seen {
     Seen { faults: calls.iter().filter(|call| call.answer != Some(Answer::Ok)).count() }
 }
 
-/// What the sink saw of an insert.
+/// The calls to the sink with an insert.
 struct Story<'a> {
     insert: &'a Sent,
-    /// The calls that brought it, with their numbers.
+    /// Calls that brought the insert, with their numbers.
     calls: Vec<(usize, &'a Call)>,
-    /// How often each of its rows is stored.
+    /// The number of stored copies of each of its rows.
     copies: Vec<usize>,
-    /// The sink panicked, and maybe on a part of its batch: nobody knows of the other parts either.
+    /// True if the sink panicked, maybe on a part of its batch: the outcome of the other parts is unknown
+    /// then too.
     is_struck: bool,
 }
 

@@ -6,19 +6,20 @@ use windrow_clickhouse::ErrorCode;
 
 use crate::support::{Answer, Call};
 
-/// How likely the sink is to fail. It changes during a run and is fair in the end.
+/// The rate at which the sink fails. It changes during a run and is zero at the end of half of the runs.
 #[derive(Clone, Default)]
 pub struct Weather {
     faults_per_hundred: Arc<Mutex<u32>>,
 }
 
-/// Each fault in a row makes the gatherer wait longer; this many are enough for all that it remembers.
+/// The most faults in a row. Each one makes the gatherer wait longer; this many are enough for all that it
+/// remembers.
 const MOST_FAULTS_IN_A_ROW: u32 = 4;
 
-/// Rows of one insert lie within one number of this.
+/// The distance of the row numbers of two inserts. The rows of one insert lie within it.
 pub const ROWS_PER_INSERT: u64 = 4;
 
-/// Inserts that the sink's system refuses, whatever the weather.
+/// Says whether the row is of an insert that the sink's system always refuses.
 pub fn is_culprit(row: u64) -> bool {
     row / ROWS_PER_INSERT % 13 == 5
 }
@@ -28,7 +29,7 @@ impl Weather {
         *self.faults_per_hundred.lock().unwrap() = faults_per_hundred;
     }
 
-    /// The answers of a run.
+    /// Returns the script of a run's answers.
     pub fn script(&self, seed: u64) -> impl FnMut(usize, &Call) -> Answer + Send + 'static {
         let (weather, mut random) = (self.clone(), Rng::with_seed(seed ^ 0x5eed));
         let mut in_a_row = HashMap::new();

@@ -1,4 +1,4 @@
-//! `balanced` against ClickHouse's own queue, on the same arrivals.
+//! Tests that compare `balanced` with ClickHouse's own queue, on the same arrivals.
 
 use super::arrivals::{even, Loop};
 use super::books::Outcome;
@@ -8,9 +8,9 @@ use super::scenarios::{self, FlushCost, Scenario, QUICK};
 use super::windrow;
 use windrow_engine::policy::{FlushLimits, PolicyKind};
 
-/// Both sides meet the same arrivals, but they cut them into batches at other places, so every figure is a sample.
-/// Seven seeds were compared; the furthest that any figure fell behind in any of them was 1.8 % (p50 at 500/s in one of
-/// them).
+/// The share by which a figure may fall behind. Both sides get the same arrivals, but they cut them into
+/// batches at other places, so every figure is a sample. Seven seeds were compared; the furthest that any
+/// figure fell behind in any of them was 1.8 % (p50 at 500/s in one of them).
 const SAMPLING_NOISE: f64 = 0.02;
 
 #[test]
@@ -48,8 +48,8 @@ fn the_simulation_repeats_itself() {
     }
 }
 
-/// ClickHouse's algorithm as the crate offers it, against figures computed elsewhere: mean wait, p99 wait, inserts per
-/// flush.
+/// The crate's version of ClickHouse's algorithm, against figures computed elsewhere: mean wait, p99 wait,
+/// inserts per flush.
 #[test]
 fn adaptive_does_what_clickhouse_does() {
     let known = [
@@ -69,7 +69,7 @@ fn adaptive_does_what_clickhouse_does() {
     }
 }
 
-/// The known figures are of shorter runs, and rounded.
+/// Asserts that a figure is near the known one. The known figures come from shorter runs, and are rounded.
 fn assert_close(rate: f64, figure: &str, seen: f64, known: f64, rounding: f64) {
     assert!((seen - known).abs() < known * 0.06 + rounding, "{rate}/s: {figure} is {seen:.2}, should be about {known}");
 }
@@ -123,7 +123,7 @@ fn random(rate: f64) -> Scenario {
     scenario
 }
 
-/// Connections that wait, on a sink that takes 10 ms.
+/// Returns a scenario with connections that wait, on a sink that takes 10 ms.
 fn loops(writers: usize, pause_extra_mean_us: f64) -> Scenario {
     let cost = FlushCost { fixed_us: 10_000, per_insert_us: 2 };
     let writer = |i: usize| Loop {

@@ -1,4 +1,4 @@
-//! Where inserts come from.
+//! The sources of inserts.
 
 use fastrand::Rng;
 
@@ -11,18 +11,19 @@ pub struct OpenArrival {
 /// A writer that waits for each insert before it sends the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Loop {
-    /// `None`: another one each time, drawn by popularity.
+    /// The table of its inserts; with `None` another one each time, drawn by popularity.
     pub table: Option<usize>,
     pub starts_at_us: u64,
-    /// From the answer to the next insert: this, plus a random time of this mean.
+    /// The shortest time from the answer to the next insert. A random time with the mean
+    /// `pause_extra_mean_us` is added.
     pub pause_at_least_us: u64,
     pub pause_extra_mean_us: f64,
 }
 
-/// How inserts spread over the tables.
+/// The spread of inserts over the tables.
 #[derive(Clone, Debug)]
 pub struct Popularity {
-    /// Of the shares of the tables up to and with this one.
+    /// Sums of the shares of the tables up to and including this one.
     sums: Vec<f64>,
 }
 
@@ -31,7 +32,7 @@ impl Popularity {
         Popularity::zipf(tables, 0.0)
     }
 
-    /// The table in place `n` gets inserts in proportion to `n` to the power of `-s`.
+    /// Returns a spread in which the table in place `n` gets inserts in proportion to `n` to the power of `-s`.
     pub fn zipf(tables: usize, s: f64) -> Self {
         let mut sum = 0.0;
         let share = |place: usize| {
@@ -56,7 +57,7 @@ pub fn exponential(rng: &mut Rng, mean: f64) -> f64 {
     -(1.0 - rng.f64()).ln() * mean
 }
 
-/// Random arrivals: many independent senders.
+/// Returns random arrivals, as from many independent senders.
 pub fn poisson(seed: u64, table: usize, rate: f64, count: usize) -> Vec<OpenArrival> {
     let mut rng = Rng::with_seed(seed);
     let mut at = 0.0;
@@ -67,7 +68,7 @@ pub fn poisson(seed: u64, table: usize, rate: f64, count: usize) -> Vec<OpenArri
     (0..count).map(next).collect()
 }
 
-/// Random arrivals of all tables together.
+/// Returns random arrivals of all tables together.
 pub fn spread(seed: u64, popularity: &Popularity, rate: f64, count: usize) -> Vec<OpenArrival> {
     let mut rng = Rng::with_seed(!seed);
     let mut arrivals = poisson(seed, 0, rate, count);
@@ -77,12 +78,12 @@ pub fn spread(seed: u64, popularity: &Popularity, rate: f64, count: usize) -> Ve
     arrivals
 }
 
-/// One sender on a timer.
+/// Returns the arrivals of one sender on a timer.
 pub fn even(table: usize, rate: f64, count: usize) -> Vec<OpenArrival> {
     (1..=count).map(|i| OpenArrival { at_us: (i as f64 * 1e6 / rate) as u64, table }).collect()
 }
 
-/// Random arrivals that all fall into the first part of each period.
+/// Returns random arrivals that all fall into the first part of each period.
 pub fn bursty(seed: u64, table: usize, rate: f64, count: usize, period_us: f64, on_share: f64) -> Vec<OpenArrival> {
     let on_us = period_us * on_share;
     let mut arrivals = poisson(seed, table, rate / on_share, count);

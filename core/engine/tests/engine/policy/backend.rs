@@ -1,10 +1,10 @@
-//! The policy above the tables' own, as the gatherer drives it: a lane per table.
+//! The policy above the tables' own, driven as the gatherer does: a lane per table.
 
 use windrow_engine::policy::{BackendPolicy, FlushId, LaneId, Micros, Urgency};
 
-/// Who decides which table's flush is next.
+/// The rule that decides which table's flush is next.
 pub enum Turns {
-    /// Nobody: each table flushes as if it were alone.
+    /// No rule: each table flushes as if it were alone.
     None,
     Taken(Box<Taken>),
 }
@@ -27,7 +27,8 @@ impl Turns {
         }
     }
 
-    /// The table is due, or what it waits with has become more urgent. Whether it is its turn at once.
+    /// Notes that the table is due, or that its waiting batch has become more urgent. Returns whether it has
+    /// its turn at once.
     pub fn due(&mut self, now: u64, table: usize, urgency: Urgency) -> bool {
         let Turns::Taken(taken) = self else { return true };
         match &mut taken.waiting[table] {
@@ -46,7 +47,7 @@ impl Turns {
         }
     }
 
-    /// Whose turn it is.
+    /// Returns the table that has its turn.
     pub fn next(&mut self, now: u64) -> Option<usize> {
         let Turns::Taken(taken) = self else { return None };
         let (lane, flush) = taken.policy.next(Micros(now))?;

@@ -1,4 +1,4 @@
-//! What was stored when, and the figures drawn from it.
+//! The records of stored inserts and their times, and the figures drawn from them.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ pub struct Part {
     pub opened_us: u64,
     pub started_us: u64,
     pub ended_us: u64,
-    /// What it takes of a CPU.
+    /// CPU time that the part takes.
     pub work_us: u64,
     pub inserts: usize,
 }
 
-/// In the order in which flushes ended.
+/// Records in the order in which flushes ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Books {
     pub measured_us: Range<u64>,
@@ -31,26 +31,27 @@ pub struct Books {
     pub parts: Vec<Part>,
 }
 
-/// Of the batches of one table that opened within the measured time.
+/// Figures of one table's batches that opened within the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub wait_p50_ms: f64,
     pub wait_p99_ms: f64,
-    /// Until the flush began.
+    /// The mean time from arrival until the flush began.
     pub held_mean_ms: f64,
     pub inserts_per_part: f64,
     pub parts_per_s: f64,
     pub inserts_per_s: f64,
 }
 
-/// Of all tables: what ended within the measured time, and how long those waited that arrived within it.
+/// Figures of all tables: flushes that ended within the measured time, and the waits of inserts that arrived
+/// within it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
     pub inserts_per_s: f64,
     pub waits: Waits,
     pub inserts_per_part: f64,
     pub parts_per_s: f64,
-    /// Of the time of all CPUs.
+    /// The busy share of the time of all CPUs.
     pub cpu_share: f64,
 }
 
@@ -104,7 +105,7 @@ impl Books {
         }
     }
 
-    /// Of the inserts that are `of` interest.
+    /// Returns the waits of the inserts that `of` selects.
     pub fn waits(&self, of: impl Fn(&Stored) -> bool) -> Waits {
         let arrived = self.inserts.iter().filter(|insert| self.measured_us.contains(&insert.arrived_us));
         Waits::of(arrived.filter(|insert| of(insert)).map(|insert| insert.stored_us - insert.arrived_us).collect())

@@ -1,4 +1,4 @@
-//! ClickHouse's queue, one shard of it, written from its rules and independently of the crate under test.
+//! One shard of ClickHouse's queue, written from its rules and independently of the crate under test.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,14 +19,14 @@ pub struct Shard {
     last_insert_us: Option<u64>,
     flushes_us: [Option<u64>; 2],
     open: BTreeMap<usize, Batch>,
-    /// The deadline thread's last look; it looks again after `POLL_US`.
+    /// The time of the deadline thread's last look; it looks again after `POLL_US`.
     looked_us: u64,
     order: Order,
     waiting: VecDeque<Flush>,
     running: usize,
 }
 
-/// Whether flushes of a table overlap, as they do in ClickHouse, or go one after another, as in Windrow.
+/// The order of a table's flushes: they overlap, as in ClickHouse, or go one after another, as in Windrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Overlapping,
@@ -76,7 +76,7 @@ impl Shard {
         }
     }
 
-    /// The deadline thread holds the lock: every batch that is past its deadline goes.
+    /// Sends every batch that is past its deadline, as the deadline thread does while it holds the lock.
     fn look(&mut self, now: u64, started: &mut Vec<Flush>) {
         self.looked_us = now;
         while let Some(table) = self.open.iter().find(|(_, batch)| batch.deadline_us < now).map(|(table, _)| *table) {

@@ -1,20 +1,20 @@
-//! The backend's CPUs, which the flushes in the air share evenly.
+//! The backend's CPUs, which the running flushes share evenly.
 //!
-//! With `k` flushes each gets on at the rate `min(1, cpus / k)`. Time is therefore kept twice: in microseconds, and in
-//! the work that a flush would have got done since the start, which is the same for all of them. A flush ends at a
-//! fixed amount of that work, so nothing has to be computed again when others start or end.
+//! With `k` flushes each one advances at the rate `min(1, cpus / k)`. So time is kept twice: in microseconds,
+//! and in the work that a flush would have done since the start, which is the same for all of them. A flush
+//! ends at a fixed amount of that work, so nothing has to be computed again when others start or end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 pub struct Cpus {
-    /// `None`: as many as there are flushes, which then don't slow each other down.
+    /// The number of CPUs; with `None` there is one for each flush, so flushes don't slow each other down.
     count: Option<u64>,
     now_us: u64,
-    /// What each flush has got done since the start, in nanoseconds of one CPU.
+    /// Work that each flush has done since the start, in nanoseconds of one CPU.
     done_ns: u64,
-    /// By the work at which they end.
+    /// Flights by the work at which they end.
     flights: BinaryHeap<Reverse<(u64, usize)>>,
     measured_us: Range<u64>,
     busy_us: u64,
@@ -36,7 +36,7 @@ impl Cpus {
         Some(self.now_us + (ends_ns.saturating_sub(self.done_ns) * flights).div_ceil(at_once * 1_000))
     }
 
-    /// A flush whose work is done by now.
+    /// Ends a flush whose work is done by now.
     pub fn end(&mut self, now_us: u64) -> Option<usize> {
         self.advance(now_us);
         let Reverse((ends_ns, flight)) = *self.flights.peek()?;
@@ -44,7 +44,7 @@ impl Cpus {
         Some(flight)
     }
 
-    /// Within the measured time; of all CPUs together.
+    /// Returns the busy time of all CPUs together, within the measured time.
     pub fn busy_us(&self) -> u64 {
         self.busy_us
     }
@@ -58,7 +58,7 @@ impl Cpus {
         self.now_us = now_us;
     }
 
-    /// How many there are, and how many CPUs they have together.
+    /// Returns the number of flushes, and the number of CPUs that they have together.
     fn shares(&self) -> (u64, u64) {
         let flights = self.flights.len() as u64;
         (flights, self.count.map_or(flights, |count| count.min(flights)))

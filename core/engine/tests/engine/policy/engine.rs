@@ -1,4 +1,4 @@
-//! Moves time from event to event.
+//! The simulation, which moves time from event to event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use super::books::{Books, Outcome, Part, Stored};
 use super::cpus::Cpus;
 use super::scenarios::Scenario;
 
-/// Writers of open arrivals are one-shot connections, told apart from the loops by their number.
+/// The first writer id of open arrivals. Their writers are one-shot connections; loops have lower ids.
 const FIRST_ONE_SHOT: u64 = 1 << 32;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Flush {
     pub inserts: Vec<usize>,
 }
 
-/// What is compared: something that takes inserts and starts flushes.
+/// A queue under comparison, which takes inserts and starts flushes.
 pub trait Queue {
     fn push(&mut self, now_us: u64, push: Push, started: &mut Vec<Flush>);
     fn next_wake_us(&self) -> Option<u64>;
@@ -38,7 +38,7 @@ pub trait Queue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// What has had its share of the CPUs, and then waited for something else.
+    /// The flush has had its share of the CPUs, and has then waited for another resource.
     FlushEnds {
         flight: usize,
     },
@@ -68,7 +68,7 @@ struct Run<'a> {
     books: Books,
 }
 
-/// The figures of table 0.
+/// Returns the figures of table 0.
 pub fn run(scenario: &Scenario, queue: &mut dyn Queue) -> Outcome {
     record(scenario, queue).outcome(0)
 }

@@ -1,4 +1,4 @@
-//! Many tables on one backend: each as if it were alone, and with the policy above them.
+//! Scenarios with many tables on one backend: each as if it were alone, and with the policy above them.
 
 use windrow_engine::policy::{BackendPolicy, CountLimit, FlushLimits};
 
@@ -10,7 +10,8 @@ use super::scenarios::{FlushCost, Scenario, SEED};
 use super::windrow;
 
 pub const CPUS: u64 = 2;
-/// Measured on ClickHouse 26.7: from 2 to 4 ms of a CPU for one row, and little more for a few hundred.
+/// The cost of a part, measured on ClickHouse 26.7: from 2 to 4 ms of a CPU for one row, and little more for
+/// a few hundred.
 pub const PART: FlushCost = FlushCost { fixed_us: 3_000, per_insert_us: 2 };
 const SLOW_DELAY_US: u64 = 40_000;
 const WRITERS: usize = 200;
@@ -53,7 +54,7 @@ impl Spread {
     }
 }
 
-/// What nobody waits for is held for up to a minute.
+/// The length of a scenario. Inserts that no client waits for are held for up to a minute.
 const SECONDS: u64 = 60;
 
 pub fn all() -> Vec<Scenario> {
@@ -91,7 +92,7 @@ pub fn scenario(load: Load, how: Spread, tables: usize, sink: Sink) -> Scenario 
     scenario
 }
 
-/// A backend with tables, and no inserts yet.
+/// Returns a scenario of a backend with tables, and no inserts yet.
 pub fn empty(name: String, popularity: Popularity, sink: Sink, seconds: u64) -> Scenario {
     let end_us = seconds * 1_000_000;
     Scenario {
@@ -106,7 +107,7 @@ pub fn empty(name: String, popularity: Popularity, sink: Sink, seconds: u64) -> 
     }
 }
 
-/// A writer that goes from table to table.
+/// Returns a writer that goes from table to table.
 fn anywhere(index: usize) -> Loop {
     Loop { table: None, starts_at_us: 1_000 + index as u64 * 20, pause_at_least_us: 1_000, pause_extra_mean_us: 0.0 }
 }

@@ -1,4 +1,5 @@
-//! Many tables on one backend: the policy above the tables' own, held against tables that flush as if each were alone.
+//! Tests with many tables on one backend: the policy above the tables' own, against tables that flush as if
+//! each were alone.
 
 use super::arrivals::{spread, Loop, Popularity};
 use super::books::{Books, Stored};
@@ -6,14 +7,15 @@ use super::many::{self, alone, in_turn, Load, Sink, Spread};
 use super::scenarios::{self, HeldUp, Scenario, SEED};
 use windrow_engine::policy::WORTH_A_PART;
 
-/// Both sides meet the same writers, but these move on as they are answered, so every figure of theirs is a sample.
+/// The share by which a figure may fall behind. Both sides have the same writers, but a writer continues when
+/// it is answered, so every figure is a sample.
 const SAMPLING_NOISE: f64 = 0.05;
-/// As the policy promises it.
+/// The share of the backend that the policy promises to unwaited flushes.
 const UNWAITED_SHARE: f64 = 0.25;
 const LONGEST_HOLD_MS: f64 = 60_000.0;
-/// The longest that a table's own policy holds: the maximum, and ClickHouse's own lateness.
+/// The longest time that a table's own policy holds: the maximum, and ClickHouse's own lateness.
 const OWN_HOLD_MS: f64 = 210.0;
-/// A flush of one insert, with the CPU to itself.
+/// The duration of a flush of one insert, with the CPU to itself.
 const FLUSH_MS: f64 = 3.002;
 const SLOTS: f64 = 8.0;
 
@@ -242,7 +244,8 @@ fn flushes_share_the_cpus_evenly() {
     assert_eq!(books.cpus_busy_us, 2 * (6_254 - 1_000) + 1_500);
 }
 
-/// Whatever is due is sealed within the longest hold, and flushed when each of the other tables has had its turn.
+/// Asserts that every due batch is sealed within the longest hold, and flushed when each other table has had
+/// its turn.
 fn assert_all_are_found(books: &Books) {
     let tables = 1 + books.inserts.iter().map(|insert| insert.table).max().unwrap_or(0);
     let slowest_ms = books.parts.iter().map(|part| part.ended_us - part.started_us).max().unwrap_or(0) as f64 / 1e3;

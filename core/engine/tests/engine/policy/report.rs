@@ -1,4 +1,4 @@
-//! The table that is printed.
+//! The tables that are printed.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ pub struct Comparison {
     pub name: String,
     pub rate: Option<f64>,
     pub adaptive: Outcome,
-    /// ClickHouse's algorithm held to one flush at a time, where that makes a difference.
+    /// Figures of ClickHouse's algorithm with one flush at a time, where that makes a difference.
     pub in_order: Option<Outcome>,
     pub balanced: Outcome,
 }
@@ -41,7 +41,7 @@ fn row(text: &mut String, comparison: &Comparison, policy: &str, outcome: &Outco
     );
 }
 
-/// Many tables on one backend, each as if it were alone and with the policy above them.
+/// Figures of many tables on one backend, each as if it were alone and with the policy above them.
 #[derive(Clone, Debug)]
 pub struct Contrast {
     pub name: String,

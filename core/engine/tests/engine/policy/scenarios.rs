@@ -1,4 +1,4 @@
-//! What is simulated.
+//! The scenarios of the simulation.
 
 use std::ops::Range;
 
@@ -39,9 +39,9 @@ pub struct Scenario {
     pub seed: u64,
     pub limits: FlushLimits,
     pub cost: FlushCost,
-    /// Of the backend. `None`: flushes don't slow each other down.
+    /// The number of the backend's CPUs; with `None` flushes don't slow each other down.
     pub cpus: Option<u64>,
-    /// That a flush takes besides, without keeping a CPU busy.
+    /// Time that a flush takes in addition, without keeping a CPU busy.
     pub delay_us: u64,
     pub held_up: Option<HeldUp>,
     pub open: Vec<OpenArrival>,
@@ -49,10 +49,10 @@ pub struct Scenario {
     pub loops: Vec<Loop>,
     pub loops_end_us: u64,
     pub popularity: Popularity,
-    /// Only batches that open within are measured: at the start averages are still being learned, at the end a batch is
-    /// cut off.
+    /// The measured time. Only batches that open within it count: at the start averages are still being
+    /// learned, at the end a batch is cut off.
     pub measured_us: Range<u64>,
-    /// Batches of the count limit arrive faster than one flush at a time can store them.
+    /// True if batches of the count limit arrive faster than one flush at a time can store them.
     pub needs_overlap: bool,
 }
 
@@ -90,7 +90,7 @@ impl Scenario {
         }
     }
 
-    /// Table 0 is the one that is measured, if only one is.
+    /// Returns the number of tables. If only one is measured, it is table 0.
     pub fn tables(&self) -> usize {
         let open = self.open.iter().map(|arrival| arrival.table);
         let loops = self.loops.iter().filter_map(|writer| writer.table);
@@ -118,8 +118,8 @@ pub fn all() -> Vec<Scenario> {
     all
 }
 
-/// Where the hold is still finding its length its swings are slow, and a p99 needs more inserts to settle; the highest
-/// rates need enough batches.
+/// Returns the number of inserts. At low rates the hold swings slowly while it finds its length, and a p99
+/// needs more inserts to settle; the highest rates need enough batches.
 fn count(rate: f64) -> usize {
     if rate <= 20.0 {
         return 60_000;
@@ -145,7 +145,7 @@ fn evenly(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     }
 }
 
-/// Half a second on, half a second off.
+/// Returns a scenario of half a second with inserts, half a second without.
 fn in_bursts(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let open = bursty(SEED, 0, rate, count(rate), 1e6, 0.5);
     Scenario {
@@ -177,7 +177,8 @@ fn lock_step(writers: usize, cost: FlushCost, suffix: &str) -> Scenario {
     }
 }
 
-/// One writer that waits, while seven other tables of the same ClickHouse shard get 20 inserts a second each.
+/// Returns a scenario of one writer that waits, while seven other tables of the same ClickHouse shard get 20
+/// inserts a second each.
 fn among_many_tables(rate: f64, cost: FlushCost, suffix: &str) -> Scenario {
     let seconds = 1_000.0;
     let mut open: Vec<_> =

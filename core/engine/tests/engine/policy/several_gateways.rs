@@ -1,8 +1,8 @@
-//! One gateway against four that share its load, each with a policy of its own: how many parts they make, and how much
-//! longer inserts wait for it.
+//! Tests that compare one gateway with four that share its load, each with a policy of its own: the parts
+//! that they make, and how much longer inserts wait for it.
 //!
-//! What all inserts of a table do is simulated for each gateway alone: the backend is taken to be quick enough that
-//! their flushes don't slow each other down.
+//! Each gateway is simulated alone with its own inserts of a table: the backend is assumed to be quick enough
+//! that the flushes of gateways don't slow each other down.
 
 use super::arrivals::{even, poisson, Loop};
 use super::books::Outcome;
@@ -15,7 +15,8 @@ const GATEWAYS: usize = 4;
 struct Compared {
     name: String,
     one: Outcome,
-    /// As if each were alone, and stretched.
+    /// The figures of one of four gateways that holds as if it were alone; `stretched` has those with a
+    /// longer hold.
     each_alone: Outcome,
     stretched: Outcome,
 }

@@ -1,4 +1,4 @@
-//! Windrow's side: the policies as the gatherer drives them, one shape per table.
+//! Windrow's side: the policies driven as the gatherer does, one shape per table.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -27,13 +27,13 @@ pub struct Tables {
     limits: FlushLimits,
     tables: Vec<Table>,
     turns: Turns,
-    /// When which table is to be asked again.
+    /// The times at which tables are to be asked again.
     alarms: BTreeSet<(u64, usize)>,
     now_us: u64,
 }
 
 impl Tables {
-    /// Each flushes as if it were alone.
+    /// Creates tables of which each flushes as if it were alone.
     pub fn new(limits: FlushLimits, count: usize) -> Self {
         Tables {
             limits,
@@ -44,7 +44,7 @@ impl Tables {
         }
     }
 
-    /// Those of one of so many gateways.
+    /// Creates the tables of one of several gateways.
     pub fn among(limits: FlushLimits, count: usize, gateways: usize) -> Self {
         let mut tables = Tables::new(limits, count);
         tables.tables.iter_mut().for_each(|table| table.policy.stretch(Stretch::among(gateways)));
@@ -75,7 +75,7 @@ impl Tables {
         }
     }
 
-    /// The table has something to flush, or more of it while it waits for its turn.
+    /// Notes that the table has a batch to flush, or a larger one while it waits for its turn.
     fn due(&mut self, now: u64, index: usize, started: &mut Vec<Flush>) {
         let table = &self.tables[index];
         if table.in_flight.is_some() {

@@ -25,7 +25,7 @@ impl FakeDeadLetters {
         self.inner.lock().unwrap().is_full = true;
     }
 
-    /// What `shown` says of each dead letter that is kept.
+    /// Returns the result of `shown` for each dead letter that is kept.
     pub fn kept<T>(&self, shown: impl Fn(&FailedInsert) -> T) -> Vec<T> {
         self.inner.lock().unwrap().kept.iter().map(shown).collect()
     }

@@ -1,4 +1,4 @@
-//! A journal in a folder of its own, over several lives of a gatherer, and a disk that fails on demand.
+//! A journal in a folder of its own, over several runs of a gatherer, and a disk that fails on demand.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::dead_letters::FakeDeadLetters;
 use super::sink::FakeSink;
 use super::world::World;
 
-/// A folder that is gone at the end.
+/// A folder that is removed at the end.
 struct TempFolder(PathBuf);
 
 impl TempFolder {
@@ -31,7 +31,7 @@ impl Drop for TempFolder {
     }
 }
 
-/// What outlives a gatherer: the sink's system, the dead letters, the disk.
+/// The parts that outlive a gatherer: the sink's system, the dead letters, the disk.
 pub struct Machine {
     folder: TempFolder,
     pub sink: FakeSink,
@@ -42,7 +42,7 @@ pub struct Machine {
     pub faults: Faults,
 }
 
-/// What the disk does wrong from now on.
+/// The faults of the disk from now on.
 #[derive(Clone, Default)]
 pub struct Faults {
     state: Arc<FaultState>,
@@ -64,7 +64,7 @@ impl Faults {
         self.state.fails_to_read.store(fails, Ordering::SeqCst);
     }
 
-    /// No new file can be had.
+    /// Sets whether the disk is full: then no new file can be created.
     pub fn fill_up(&self, is_full: bool) {
         self.state.is_full.store(is_full, Ordering::SeqCst);
     }
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// One life of a gatherer. When `life` ends, all of it is gone but what the machine keeps.
+    /// Runs one life of a gatherer. When `life` ends, only the parts of the machine are left of it.
     pub fn live<T>(&self, life: impl AsyncFnOnce(&Life) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let lived = runtime.block_on(async {
@@ -108,14 +108,14 @@ impl Machine {
     }
 }
 
-/// Nothing that is under way goes on.
+/// Ends the runtime so that no running task continues.
 fn crash(runtime: Runtime) {
     runtime.shutdown_background();
 }
 
 pub struct Life {
     pub world: World,
-    /// Whether what is written comes to the disk.
+    /// True while written records come to the disk.
     commits: watch::Sender<bool>,
 }
 

@@ -1,4 +1,5 @@
-//! What the tests share: a scripted sink, and a gatherer on it whose inserts are single rows with a number.
+//! Helpers that the tests share: a scripted sink, and a gatherer on it whose inserts are single rows with a
+//! number.
 
 mod dead_letters;
 mod journal;

@@ -1,4 +1,5 @@
-//! Rows that can be told apart, and that show when they were torn: a text of varying length beside the row's number.
+//! Rows that can be told apart, and that show when they were torn: a text of varying length beside the row's
+//! number.
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,7 +31,7 @@ fn block_of(payload: &[u8]) -> Block {
     read_json_each_row(payload, &PLAN).expect("the payload is well formed").block
 }
 
-/// Rows with these numbers, as the destination takes them.
+/// Returns rows with these numbers, in the form that the destination takes.
 pub fn rows_for(destination: &Destination, ids: &[u64]) -> Rows {
     match destination.form {
         Form::Native { .. } => Rows::Parsed(block_of(&payload_of(ids))),
@@ -38,7 +39,7 @@ pub fn rows_for(destination: &Destination, ids: &[u64]) -> Rows {
     }
 }
 
-/// The numbers of a batch's rows.
+/// Returns the numbers of a batch's rows.
 ///
 /// # Panics
 /// If a row isn't as it was sent.
@@ -60,12 +61,12 @@ pub fn rows_of(batch: &Batch) -> Vec<u64> {
     ids
 }
 
-/// The numbers of rows that are of this destination.
+/// Returns the numbers of rows of this destination.
 pub fn numbers_of(destination: Arc<Destination>, rows: Rows) -> Vec<u64> {
     rows_of(&Batch { id: BatchId(0), destination, rows, again: Again::Never, traceparent: None })
 }
 
-/// A destination of its own for each `role`: the shapes of a table.
+/// Returns a destination of its own for each `role`: the shapes of a table.
 pub fn shape_of(table: &str, role: &str) -> Destination {
     Destination {
         database: "default".into(),

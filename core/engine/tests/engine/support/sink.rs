@@ -1,4 +1,4 @@
-//! A sink that answers from a script and notes all it is asked.
+//! A sink that answers from a script and notes all calls.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use windrow_engine::sink::{Batch, BatchId, Destination, Sink, StoreError, Stored
 
 use super::rows::rows_of;
 
-/// What a call is answered. All but `Ok`, `LostAfterStoring` and `FailedInPart` store nothing.
+/// The answer to a call. All but `Ok`, `LostAfterStoring` and `FailedInPart` store nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Ok,
@@ -18,10 +18,10 @@ pub enum Answer {
     RefusedSaying(ErrorCode, &'static str),
     /// A constraint is violated at this row of the batch, counted from 1.
     RefusedAtRow(usize),
-    /// Under this id an attempt is still on the system's list.
+    /// An attempt with this id is still on the system's list.
     StillRunning,
     Failed(ErrorCode),
-    /// Failed after this many rows.
+    /// The store failed after this many rows.
     FailedInPart(ErrorCode, usize),
     /// The connection broke before the sink's system had the batch.
     LostBeforeStoring,
@@ -35,13 +35,13 @@ pub struct Call {
     pub id: BatchId,
     pub destination: Arc<Destination>,
     pub rows: Vec<u64>,
-    /// `None` while it runs.
+    /// The answer; `None` while the call runs.
     pub answer: Option<Answer>,
-    /// What it added to the sink's system.
+    /// Rows that the call added to the sink's system.
     pub stored: Vec<u64>,
 }
 
-/// Which calls are held until they are let go.
+/// The calls that are held until they are let go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
     Open,
@@ -51,7 +51,7 @@ pub enum Gate {
 
 type Script = Box<dyn FnMut(usize, &Call) -> Answer + Send>;
 
-/// Clones are handles of the same sink.
+/// A sink for tests. Clones are handles of the same sink.
 #[derive(Clone)]
 pub struct FakeSink {
     inner: Arc<Inner>,
@@ -89,7 +89,7 @@ impl FakeSink {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers each call by its number, from 0, and what it brings.
+    /// Sets the script that answers each call by its number, from 0, and its rows.
     pub fn answer(&self, script: impl FnMut(usize, &Call) -> Answer + Send + 'static) {
         self.lock().script = Box::new(script);
     }
@@ -99,7 +99,7 @@ impl FakeSink {
         self.answer(move |call, _| answers.get(call).copied().unwrap_or(Answer::Ok));
     }
 
-    /// Refuses what holds one of `culprits`.
+    /// Refuses batches that hold one of `culprits`.
     pub fn refuse(&self, code: ErrorCode, culprits: &[u64]) {
         let culprits: HashSet<u64> = culprits.iter().copied().collect();
         self.answer(move |_, call| match call.rows.iter().any(|row| culprits.contains(row)) {
@@ -108,7 +108,7 @@ impl FakeSink {
         });
     }
 
-    /// Refuses what holds one of `culprits`, and names the row of the first.
+    /// Refuses batches that hold one of `culprits`, and names the row of the first.
     pub fn constrain(&self, culprits: &[u64]) {
         let culprits: HashSet<u64> = culprits.iter().copied().collect();
         self.answer(move |_, call| match call.rows.iter().position(|row| culprits.contains(row)) {
@@ -117,7 +117,7 @@ impl FakeSink {
         });
     }
 
-    /// Calls that begin from now on are held as `gate` says.
+    /// Sets the gate for calls that begin from now on.
     pub fn set_gate(&self, gate: Gate) {
         self.lock().gate = gate;
     }
@@ -144,12 +144,12 @@ impl FakeSink {
         self.lock().calls.len()
     }
 
-    /// All rows that the sink's system has, in the order in which it got them.
+    /// Returns all rows that the sink's system has, in the order in which it got them.
     pub fn stored(&self) -> Vec<u64> {
         self.lock().calls.iter().flat_map(|call| call.stored.clone()).collect()
     }
 
-    /// The gatherer is gone: what it had under way is stored or lost, as its answers would have said.
+    /// Ends the running calls because the gatherer is gone: their rows are stored or lost, as the script answers.
     pub fn crash(&self) {
         let running: Vec<usize> = {
             let state = self.lock();

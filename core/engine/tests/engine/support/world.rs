@@ -24,12 +24,12 @@ pub struct World {
 }
 
 impl World {
-    /// Batches are of `inserts_per_batch`.
+    /// Creates a world whose batches are of `inserts_per_batch`.
     pub fn sealing_at(inserts_per_batch: u64) -> World {
         World::with(inserts_per_batch, GathererOptions::default())
     }
 
-    /// Batches are only sealed by a flush.
+    /// Creates a world whose batches are only sealed by a flush.
     pub fn sealing_on_command() -> World {
         World::sealing_at(u64::MAX)
     }
@@ -40,7 +40,7 @@ impl World {
         World::on(FakeSink::new(), dead_letters, stores, inserts_per_batch, options)
     }
 
-    /// `dead_letters` are those of the stores.
+    /// Creates a world on these parts. `dead_letters` is the store of dead letters that `stores` has.
     pub fn on(
         sink: FakeSink,
         dead_letters: FakeDeadLetters,
@@ -72,14 +72,14 @@ impl World {
         self.gatherer.shape(shape_of(table, role))
     }
 
-    /// A shape whose table recognises a batch that comes again.
+    /// Returns a shape whose table recognises a batch that comes again.
     pub fn deduplicating_shape(&self, table: &str) -> Arc<Shape> {
         let mut destination = shape_of(table, "deduplicates");
         destination.deduplicates = true;
         self.gatherer.shape(destination)
     }
 
-    /// An insert of these rows, known in the log by the first of them.
+    /// Returns an insert of these rows. Its id in the log is the first row's number.
     pub fn insert(&self, shape: &Shape, rows: &[u64], waits: bool) -> Insert {
         Insert {
             rows: rows_for(shape.destination(), rows),
@@ -101,7 +101,7 @@ impl World {
         self.gatherer.push(shape, self.insert(shape, &[row], true)).await
     }
 
-    /// An insert of one row that somebody waits for.
+    /// Pushes an insert of one row that a client waits for.
     pub async fn push(&self, shape: &Arc<Shape>, row: u64) -> Ticket {
         self.push_rows(shape, &[row]).await
     }
@@ -119,13 +119,13 @@ impl World {
         tickets
     }
 
-    /// An insert of one row at ack level `memory`.
+    /// Pushes an insert of one row at ack level `memory`.
     pub async fn leave(&self, shape: &Arc<Shape>, row: u64) {
         let pushed = self.gatherer.push(shape, self.insert(shape, &[row], false)).await;
         assert!(pushed.expect("there is room").is_none(), "who doesn't wait gets no ticket");
     }
 
-    /// An insert at ack level `disk`; ends when it is acknowledged.
+    /// Pushes an insert at ack level `disk`; ends when it is acknowledged.
     pub async fn keep(&self, shape: &Arc<Shape>, row: u64) -> Result<(), PushError> {
         let insert = Insert { ack: AckLevel::Disk, ..self.insert(shape, &[row], false) };
         let pushed = self.gatherer.push(shape, insert).await?;
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// An insert that somebody waits for, and that is known again by `key`.
+    /// Pushes an insert that a client waits for, with the deduplication key `key`.
     pub async fn push_keyed(&self, shape: &Arc<Shape>, row: u64, key: u128) -> Ticket {
         let insert = Insert {
             dedup: Some(DedupKeys::new(1, key, Vec::new(), DeduplicationBounds::DEFAULT)),
@@ -148,7 +148,7 @@ impl World {
         self.gatherer.push(shape, insert).await.expect("there is room").expect("who waits gets a ticket")
     }
 
-    /// A member of a batch that its source has put together, of one row each.
+    /// Returns a member of a batch that its source has put together, in blocks of one row each.
     pub fn member(&self, shape: &Shape, rows: &[u64]) -> PushedMember {
         PushedMember {
             rows: rows.iter().map(|row| rows_for(shape.destination(), &[*row])).collect(),
@@ -185,12 +185,12 @@ impl World {
         }
     }
 
-    /// The tables that were reported as changed, in order.
+    /// Returns the tables that were reported as changed, in order.
     pub fn stale_tables(&self) -> Vec<String> {
         self.stale.lock().unwrap().clone()
     }
 
-    /// Query ids and statuses of all inserts in the log, oldest first.
+    /// Returns query ids and statuses of all inserts in the log, oldest first.
     pub fn logged(&self) -> Vec<(String, InsertStatus)> {
         let batches = self.gatherer.log();
         let inserts = batches.iter().flat_map(|batch| batch.inserts.iter());
@@ -198,7 +198,7 @@ impl World {
     }
 }
 
-/// The outcomes of all tickets, with the code of an exception and the kind of any other error.
+/// Returns the outcomes of all tickets, with the code of an exception and the kind of any other error.
 pub async fn outcomes(tickets: Vec<Ticket>) -> Vec<Result<(), Told>> {
     let mut outcomes = Vec::new();
     for mut ticket in tickets {
@@ -207,7 +207,7 @@ pub async fn outcomes(tickets: Vec<Ticket>) -> Vec<Result<(), Told>> {
     outcomes
 }
 
-/// What a client was told, as far as the tests care.
+/// The outcome that a client was told, as far as the tests need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     Exception(ErrorCode),

@@ -36,7 +36,7 @@ fn summary_json(dead_letter: &DeadLetterSummary) -> Value {
     })
 }
 
-/// Everything but the rows; a message with its value.
+/// Returns everything about a dead letter but its rows. A message has its key, headers and value.
 pub fn dead_letter_json(dead_letter: &DeadLetter) -> Value {
     let mut value = summary_json(&dead_letter.summary);
     if let Some(fields) = value.as_object_mut() {
@@ -81,8 +81,8 @@ fn add_message(fields: &mut Map<String, Value>, message: &MessageDeadLetter) {
     fields.insert("value".to_owned(), shown(message.value.as_deref()));
 }
 
-/// The beginning of a message's key or value, as text: what is not UTF-8 can only be seen to be so. /payload has the
-/// bytes.
+/// Returns the first 64 KiB of a message's key or value as text. Bytes that are not UTF-8 become replacement
+/// characters; `/payload` has the bytes.
 fn shown(bytes: Option<&[u8]>) -> Value {
     const SHOWN_BYTES: usize = 64 << 10;
     bytes.map_or(Value::Null, |bytes| {

@@ -1,5 +1,5 @@
-//! `/api/v1/dead-letters`: looking at the inserts that were acknowledged and could not be stored, and dealing with
-//! them.
+//! The API under `/api/v1/dead-letters`: it lists, shows, retries and discards the inserts that were
+//! acknowledged and could not be stored.
 //!
 //! | request | answer |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | `GET /api/v1/dead-letters/17/rows?limit=100` | its rows, in ClickHouse's FORMAT JSON |
 //! | `GET /api/v1/dead-letters/17/payload` | its rows as they are kept |
 //! | `POST /api/v1/dead-letters/retry` | hands the dead letters that the body selects back to the gatherer |
-//! | `POST /api/v1/dead-letters/discard` | throws them away |
+//! | `POST /api/v1/dead-letters/discard` | deletes the dead letters that the body selects |
 //!
-//! What changes something has to come as `application/json`: a page in somebody's browser can send that to another
-//! address only if that address agrees.
+//! A request that changes something must have the type `application/json`: a page of another site can make a
+//! browser send that type only if this server agrees to it.
 
 mod json;
 mod present;
@@ -32,7 +32,7 @@ use crate::state::State;
 pub use json::{dead_letter_json, listing_json};
 pub(super) use request::parameters;
 
-/// Rows shown of a dead letter if nobody says how many.
+/// Number of a dead letter's rows that are shown if the request names no limit.
 const USUALLY_SHOWN: usize = 100;
 const NO_LETTER: &str = "there is no dead letter of this id: it may have been retried or discarded";
 
@@ -40,7 +40,7 @@ pub(super) struct DeadLettersApi {
     state: Arc<State>,
 }
 
-/// What to do to the dead letters that a body selects.
+/// The action on the dead letters that a body selects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Deed {
     Retry,
@@ -56,7 +56,7 @@ impl DeadLettersApi {
         &self.state.dead_letters
     }
 
-    /// Serves what stands behind `/api/v1/dead-letters` in a path.
+    /// Answers a request below `/api/v1/dead-letters`; `path` is the rest of its path.
     pub(super) async fn answer(&self, head: &RequestHead, path: &str, query: &str, body: &[u8]) -> Answer {
         let reading = matches!(head.method(), Method::Get | Method::Head);
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();

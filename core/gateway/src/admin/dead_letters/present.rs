@@ -1,8 +1,8 @@
-//! A dead letter's table as it is now: it may have been made anew since, to repair it.
+//! The present state of a dead letter's table. Somebody may have created the table anew since, to repair it.
 //!
-//! What follows from that for a flush (whether the table recognises a repeat, whether views hang on it, how it is
-//! partitioned) must be true of the table that the rows go to, or a repeat may be stored twice. What is in the rows
-//! stays as it was.
+//! A flush depends on whether the table recognises a repeat, whether it has views, and how it is partitioned.
+//! These must be true of the table that the rows go to, or a repeat may be stored twice. The contents of the
+//! rows stay as they were.
 
 use windrow_engine::sink::{Destination, Partitioning};
 
@@ -10,13 +10,14 @@ use crate::admission::{TableKey, TableSchema, UserKey};
 use crate::insert::recognised;
 use crate::state::State;
 
-/// Whoever repaired it may have done so behind our back.
+/// Forgets the schema of a table, because the table may have been repaired without the gateway's knowledge.
 pub(super) fn look_again(state: &State, database: &str, table: &str) {
     let key = TableKey { database: database.to_owned(), table: table.to_owned() };
     state.admission.forget_table(&key);
 }
 
-/// As far as the backend can be asked. If it can't, or if there is no such table, nothing is known better.
+/// Returns the destination as its table is now. The destination stays unchanged if the backend can't be
+/// asked, if there is no such table, or if the rows go to the table of a shard.
 pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Destination {
     // The rows go to the table of their shard, and only there it would be known whether they are there already.
     if destination.shard.is_some() {
@@ -48,7 +49,7 @@ pub(super) async fn as_it_is_now(state: &State, destination: Destination) -> Des
     }
 }
 
-/// The table may have got its window or its views since the settings were written down.
+/// Adds the settings by which a repeat is recognised: the table may have got its window or its views since.
 async fn with_recognition(
     state: &State,
     schema: &TableSchema,

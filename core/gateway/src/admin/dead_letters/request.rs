@@ -1,4 +1,4 @@
-//! What a request of the API means: which dead letters, and which stretch of them.
+//! Reading of the API's requests: which dead letters they select, and which page of the list.
 
 use serde_json::Value;
 use windrow_clickhouse::percent_decode;
@@ -7,14 +7,14 @@ use windrow_engine::dead_letters::{Page, Selection};
 pub(super) const MAX_LISTED: usize = 10_000;
 const USUALLY_LISTED: usize = 100;
 
-/// Conditions and page of a list, from a URL.
+/// Conditions and page of a list, read from a URL.
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) selection: Selection,
     pub(super) page: Page,
 }
 
-/// The errors are sentences for whoever asked.
+/// Reads the query string of a list. An error is a sentence for the client.
 pub(super) fn listed(query: &str, now_micros: u64) -> Result<Listed, String> {
     let mut listed = Listed { selection: Selection::default(), page: Page { offset: 0, limit: USUALLY_LISTED } };
     for (name, value) in parameters(query) {
@@ -37,8 +37,8 @@ pub(in crate::admin) fn parameters(query: &str) -> Vec<(String, String)> {
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decoded(n), decoded(v))).collect()
 }
 
-/// The dead letters that something is to be done to, from a JSON body. All of them have to be asked for in so many
-/// words: a selection that came out empty by mistake must not mean everything.
+/// Reads from a JSON body which dead letters an action is for. Only `"all": true` selects all of them: a
+/// selection that is empty by mistake must not mean everything.
 pub(super) fn chosen(body: &[u8], now_micros: u64) -> Result<Selection, String> {
     const WANTED: &str =
         "the body says which dead letters are meant: {\"ids\": [1, 2]}, {\"table\": \"db.t\", \"code\": 469}, \

@@ -1,7 +1,8 @@
-//! Dead letters go back to the gatherer: as inserts of ack level `disk`, the oldest first. A dead letter goes when its
-//! insert is in the journal. A message is read first, as its pipeline reads now.
+//! The retry of dead letters: they go back to the gatherer as inserts of ack level `disk`, the oldest first. A dead
+//! letter is removed when its insert is in the journal. A message is read first, the way its pipeline reads now.
 //!
-//! Some are on their way at once, so that one sync of the journal serves them all; how many is bounded by their bytes.
+//! Several are retried at once, so that one sync of the journal serves them all. Their number and their bytes are
+//! bounded.
 
 use std::collections::HashSet;
 use std::future::{poll_fn, Future};
@@ -22,16 +23,17 @@ use crate::error::Refusal;
 
 const MAX_AT_ONCE: usize = 256;
 const MAX_BYTES_AT_ONCE: u64 = 16 << 20;
-/// Failures that are told one by one.
+/// Number of failures that the answer lists one by one.
 const MAX_TOLD: usize = 100;
 
 #[derive(Default)]
 struct Tally {
     retried: u64,
     failed: Vec<Failure>,
-    /// What has refused a dead letter refuses those behind it too: no room, a gateway that ends.
+    /// Tables whose further dead letters are not tried: the cause of one refusal (no room, a shutdown)
+    /// refuses the others as well.
     stuck: HashSet<Table>,
-    /// Those that the backend was asked about anew.
+    /// Tables whose schemas have been forgotten, so that the backend is asked again.
     known: HashSet<Table>,
 }
 
@@ -138,7 +140,7 @@ struct Pushed {
 }
 
 enum NotRetried {
-    /// The message can't be read. Others may be.
+    /// The message can't be read. Other messages of its table may still be readable.
     Unread(String),
     NotTaken(String),
 }
@@ -176,7 +178,7 @@ async fn read_again(api: &DeadLettersApi, message: &MessageDeadLetter) -> Result
     }
 }
 
-/// All of them at once, begun in their order.
+/// Runs all futures at once and returns their outputs. The futures are begun in their order.
 async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

@@ -1,9 +1,9 @@
 //! The rows of a dead letter: as they are kept, and as JSON.
 //!
-//! What is for a DuckDB has been read here, and is written here too. Of ClickHouse's, nobody can read every format and
-//! type that ClickHouse does, so ClickHouse is asked: the rows go there as an external table, and come back as JSON.
-//! What it takes of them for sure are the rows whose columns are known here; a text is read against the table's columns
-//! as they are now, or, where there is no such table any more, as strings.
+//! Rows for a DuckDB were parsed here, and are written here too. Rows for ClickHouse may have formats and
+//! types that only ClickHouse knows, so ClickHouse is asked: the rows are sent as an external table, and come
+//! back as JSON. ClickHouse surely reads parsed rows, whose column types are known here. Text is read with
+//! the types that the table's columns have now, or as strings where there is no such table any more.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,11 +19,12 @@ use windrow_sql::backquote;
 use super::super::answer::Answer;
 use crate::backend::{Backend, ClickHouse};
 use crate::multipart::Multipart;
-use crate::sql_backend::rows_as_json;
+use crate::sql_backend::SqlBackend;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The rows as they would be sent to ClickHouse, or the message's value, with the format as the end of the file's name.
+/// Returns a file with the rows as they would be sent to ClickHouse, or with the message's value. Its
+/// extension is the format.
 pub(super) fn payload(dead_letter: &DeadLetter) -> Answer {
     let extension = match &dead_letter.kept {
         Kept::Insert(insert) => match &insert.destination.form {
@@ -43,10 +44,14 @@ pub(super) async fn as_json(backend: &Backend, dead_letter: &DeadLetter, limit: 
             "a message is kept as it was, and has no rows before it is retried; see its value, or /payload",
         );
     };
-    let Some(ClickHouse { client, .. }) = backend.clickhouse() else {
-        return written_here(insert, limit).unwrap_or_else(|why| {
-            Answer::error(422, &format!("the rows can't be shown; they can be had as they are under /payload. {why}"))
-        });
+    let client = match backend {
+        Backend::ClickHouse(ClickHouse { client, .. }) => client,
+        Backend::Sql(backend) => {
+            return written_here(&**backend, insert, limit).unwrap_or_else(|why| {
+                let text = format!("the rows can't be shown; they can be had as they are under /payload. {why}");
+                Answer::error(422, &text)
+            });
+        }
     };
     match ask(client, insert, &dead_letter.payload(), limit).await {
         Ok(body) => Answer::new(200, "application/json", body),
@@ -58,11 +63,11 @@ pub(super) async fn as_json(backend: &Backend, dead_letter: &DeadLetter, limit: 
     }
 }
 
-fn written_here(dead_letter: &KeptInsert, limit: usize) -> Result<Answer, String> {
+fn written_here(backend: &dyn SqlBackend, dead_letter: &KeptInsert, limit: usize) -> Result<Answer, String> {
     let (Rows::Parsed(block), Form::Native { types }) = (&dead_letter.rows, &dead_letter.destination.form) else {
         return Err("They are text of a format that is not known here".to_owned());
     };
-    let body = rows_as_json(&dead_letter.destination.columns, types, block, limit)?;
+    let body = backend.rows_as_json(&dead_letter.destination.columns, types, block, limit)?;
     Ok(Answer::new(200, "application/json", body))
 }
 
@@ -100,7 +105,7 @@ fn structure(columns: &[String], type_at: impl Fn(usize) -> Option<String>) -> S
     columns.iter().enumerate().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// The types of the table's columns as it is now; none if there is no such table.
+/// Returns the present types of the table's columns, by name; none if there is no such table.
 async fn types_of_table(client: &Client, destination: &Destination) -> Result<HashMap<String, String>, CallError> {
     let (database, table) = (backquote(&destination.database), backquote(&destination.table));
     let describe = format!("DESCRIBE TABLE {database}.{table} FORMAT JSONCompactEachRow");

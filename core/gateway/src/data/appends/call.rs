@@ -1,4 +1,4 @@
-//! What a request asks of appends: its path and its parameters.
+//! The action that a request to an append asks for, by its path and its parameters.
 
 use windrow_append::AppendId;
 use windrow_http::Method;
@@ -9,7 +9,7 @@ use windrow_sql::{column_names, TableName};
 
 const PREFIX: &str = "/windrow/v1/appends";
 
-/// Whether a request is one of these.
+/// Says whether a path belongs to appends.
 pub(crate) fn is_of_appends(path: &str) -> bool {
     path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -24,14 +24,14 @@ pub(super) enum Call {
     Commit(AppendId),
 }
 
-/// How a batch's rows are written.
+/// The form of a batch's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     ArrowStream,
     Native,
 }
 
-/// Into what is appended.
+/// The table that is appended to, and how.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) table: TableName,
@@ -42,7 +42,7 @@ pub(super) struct Opening {
 
 const PARAMETERS: [&str; 8] = ["table", "columns", "id", "ordered", "source", "format", "batches", "database"];
 const MAX_SOURCE_BYTES: usize = 128;
-/// Who asks, and how: not of this interface alone.
+/// Parameters that say who asks, and how. Other interfaces have them as well.
 const OTHERS: [&str; 5] = ["user", "password", "role", "query_id", "decompress"];
 
 pub(super) fn call(request: &Request<'_>) -> Result<Call, Refusal> {
@@ -82,7 +82,7 @@ pub(super) fn batches(request: &Request<'_>) -> Result<u64, Refusal> {
     whole_number(text, "batches")
 }
 
-/// Digits and nothing else.
+/// Reads a number that has digits and nothing else.
 fn whole_number(text: &str, what: &str) -> Result<u64, Refusal> {
     let is_one = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_one.then(|| text.parse().ok()).flatten();
@@ -127,7 +127,7 @@ pub(super) fn opening(request: &Request<'_>) -> Result<Option<Opening>, Refusal>
     Ok(Some(Opening { table, columns, ordered, source }))
 }
 
-/// It is quoted in errors.
+/// Says whether a text is fit to be a source, which is quoted in errors.
 fn is_source(text: &str) -> bool {
     (1..=MAX_SOURCE_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }

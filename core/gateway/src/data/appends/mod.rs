@@ -1,5 +1,5 @@
-//! Ordered appends on the data port: `/windrow/v1/appends`. What they mean is in crate `append`; here is how they are
-//! spoken.
+//! Ordered appends on the data port: `/windrow/v1/appends`. The crate `append` has their meaning; the
+//! protocol is here.
 
 mod call;
 mod payload;
@@ -23,10 +23,10 @@ use super::strangers::Sender;
 use crate::admission::NotAdmitted;
 use crate::error::Refusal;
 
-/// What becomes of a request.
+/// The outcome of a request.
 enum Answer {
     Reply(Reply),
-    /// The connection ends without a word.
+    /// The connection ends without an answer.
     Nothing,
 }
 
@@ -45,7 +45,7 @@ struct IncomingBatch {
 }
 
 impl Exchange<'_> {
-    /// Serves a request to an append.
+    /// Serves a request about an append.
     pub(super) async fn append(&self, connection: &mut Connection, out: &mut Vec<u8>) -> After {
         let reply = match self.serve_append(connection).await {
             Ok(Answer::Reply(reply)) => reply,
@@ -150,7 +150,7 @@ impl Exchange<'_> {
         Ok(self.replied(put, |put| Reply::json(200, &put)))
     }
 
-    /// Who asks, and that it is so.
+    /// Returns the client's account, after a check that the account exists and may append.
     async fn append_user(&self) -> Result<&Credentials, Refusal> {
         if let Caller::WrongPassword { user } = &self.caller {
             return Err(Refusal::wrong_password(user));

@@ -10,7 +10,7 @@ use super::call::Form;
 use crate::data::request::Request;
 use crate::error::Refusal;
 
-/// How the body is packed.
+/// Returns how the body is compressed, if it is.
 pub(super) fn encoding(request: &Request<'_>) -> Result<Option<Encoding>, Refusal> {
     let declared = request.head.field_str("content-encoding").filter(|name| !name.is_empty() && *name != "identity");
     match (declared, request.flag("decompress")) {
@@ -24,9 +24,9 @@ pub(super) fn encoding(request: &Request<'_>) -> Result<Option<Encoding>, Refusa
     }
 }
 
-/// About what a batch takes in memory, before it is here.
+/// Returns about how many bytes of memory a batch will take, before the batch is here.
 pub(super) fn expected_bytes(announced: Option<u64>, encoding: Option<Encoding>) -> u64 {
-    /// Bodies that don't say how long they are.
+    /// Number of bytes that is taken for bodies that don't announce their length.
     const USUAL_BYTES: u64 = 4 << 20;
     const USUAL_RATIO: u64 = 4;
     let announced = announced.unwrap_or(USUAL_BYTES);
@@ -41,7 +41,7 @@ pub(super) enum Body {
     TooLarge,
 }
 
-/// Reads a body. An error: the client did not send what it announced, and there is nobody to answer.
+/// Reads a body. Fails if the client did not send what it announced: there is then nobody to answer.
 pub(super) async fn read(connection: &mut Connection, max_bytes: u64) -> Result<Body, ()> {
     let (mut body, _) = connection.body().await.map_err(|_| ())?;
     let announced = body.announced_bytes();
@@ -62,7 +62,7 @@ pub(super) async fn read(connection: &mut Connection, max_bytes: u64) -> Result<
     Ok(Body::Whole(bytes.freeze()))
 }
 
-/// Reads what is left of a body that nobody wants, so that the connection can go on.
+/// Reads the rest of a body that is not needed, so that the connection can go on.
 pub(super) async fn skip(connection: &mut Connection, max_bytes: u64) {
     let Ok((mut body, _)) = connection.body().await else { return };
     let _ = skip_body(&mut body, max_bytes).await;

@@ -1,4 +1,4 @@
-//! Answers: JSON for what went well, ClickHouse's form for errors.
+//! Answers: JSON for success, and ClickHouse's form for errors.
 
 use std::borrow::Cow;
 

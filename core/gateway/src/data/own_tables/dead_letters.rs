@@ -1,4 +1,4 @@
-//! `system.windrow_dead_letters`.
+//! The table `system.windrow_dead_letters`.
 
 use serde_json::json;
 use windrow_engine::dead_letters::{DeadLetterSummary, DeadLetters, Page, Selection};
@@ -29,7 +29,7 @@ pub(super) const COLUMNS: ColumnList = &[
     ("offset", "Nullable(Int64)"),
 ];
 
-/// More dead letters than this make the table too large to be sent along: the latest of them are.
+/// Limit of the table's rows, the latest dead letters: with more, the table would be too large to be sent along.
 const MAX_ROWS: usize = 100_000;
 
 pub(super) fn rows(dead_letters: &DeadLetters, visible: &Visible<'_>) -> Vec<serde_json::Value> {

@@ -1,6 +1,6 @@
-//! `system.asynchronous_inserts`, `system.asynchronous_insert_log`, `system.windrow_dead_letters` and
-//! `system.windrow_kafka` in any SELECT: the statement is sent to the backend with the tables' rows beside it, as
-//! external tables of the same names, and loses the `system.` before them.
+//! The tables `system.asynchronous_inserts`, `system.asynchronous_insert_log`, `system.windrow_dead_letters`
+//! and `system.windrow_kafka` in any SELECT. The statement is sent to the backend with the tables' rows
+//! beside it, as external tables of the same names, and loses the `system.` before them.
 
 mod dead_letters;
 
@@ -19,8 +19,8 @@ use crate::state::State;
 pub(crate) const NAMES: [&str; 4] =
     ["asynchronous_inserts", "asynchronous_insert_log", dead_letters::NAME, kafka::NAME];
 
-/// Name and type, as ClickHouse documents them.
-pub(crate) type ColumnList = &'static [(&'static str, &'static str)];
+/// Names and types of columns, as ClickHouse documents them.
+pub type ColumnList = &'static [(&'static str, &'static str)];
 
 const INSERTS: ColumnList = &[
     ("query", "String"),
@@ -54,7 +54,7 @@ const LOG: ColumnList = &[
     ("timeout_milliseconds", "UInt64"),
 ];
 
-/// Whose rows are shown.
+/// The users whose rows are shown.
 pub(crate) enum Visible<'a> {
     Everybodys,
     Only(&'a str),
@@ -77,10 +77,10 @@ pub(crate) struct ExternalTable {
 }
 
 /// A table's columns with its rows.
-pub(crate) struct OwnRows {
-    pub(crate) name: &'static str,
-    pub(crate) columns: ColumnList,
-    pub(crate) rows: Vec<serde_json::Value>,
+pub struct OwnRows {
+    pub name: &'static str,
+    pub columns: ColumnList,
+    pub rows: Vec<serde_json::Value>,
 }
 
 pub(crate) fn own_rows(name: &str, state: &State, visible: &Visible<'_>) -> Option<OwnRows> {
@@ -165,8 +165,8 @@ impl ExternalTable {
     }
 }
 
-/// The rows in Native. Read by our own reader, in which an integer for a DateTime64 is a number of ticks: so neither
-/// the backend's version nor anybody's time zone changes them.
+/// Writes the rows in Native. They are read by Windrow's own reader, in which an integer for a DateTime64 is
+/// a number of ticks: so neither the backend's version nor a time zone changes them.
 fn native(columns: ColumnList, rows: impl Iterator<Item = serde_json::Value>) -> Vec<u8> {
     let specs = columns.iter().map(|(name, data_type)| ColumnSpec {
         name: (*name).to_owned(),
@@ -206,7 +206,7 @@ impl WithTables {
         WithTables { form: parts.end(), tables }
     }
 
-    /// Parameters that tell the backend how to read the tables.
+    /// Returns the parameters that tell the backend how to read the tables.
     pub(crate) fn params(&self) -> impl Iterator<Item = (String, &str)> {
         self.tables.iter().flat_map(|table| {
             [
@@ -217,7 +217,7 @@ impl WithTables {
     }
 }
 
-/// A statement that reads our tables, with these beside it; `None` if it doesn't, or may not.
+/// Returns a statement that reads Windrow's own tables, with these beside it; `None` if it doesn't, or may not.
 pub(crate) async fn beside(
     state: &State,
     statement: &[u8],

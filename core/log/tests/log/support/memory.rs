@@ -1,4 +1,4 @@
-//! A disk in memory, whose files can be damaged at will, and which can be made to fail.
+//! A disk in memory, whose files can be damaged, and which can be made to fail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ struct State {
     faults: Faults,
 }
 
-/// What goes wrong from now on, until it is set otherwise.
+/// The faults from now on, until others are set.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     pub create: Option<io::ErrorKind>,
@@ -23,7 +23,7 @@ pub struct Faults {
     pub sync: Option<io::ErrorKind>,
     pub read: Option<io::ErrorKind>,
     pub remove: Option<io::ErrorKind>,
-    /// What all files may take together: a new one that would take more is not to be had.
+    /// The most bytes of all files together: a new file that would exceed it can't be created.
     pub most_bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! A log in a folder that goes when the test ends, with its committer on a thread.
+//! A log in a folder that is removed when the test ends, with its committer on a thread.
 
 // Each test is a crate of its own, and none needs all of this.
 #![allow(dead_code)]
@@ -35,7 +35,7 @@ impl Drop for TempFolder {
     }
 }
 
-/// Segments of 64 KiB, 1 MiB of them.
+/// Returns options with segments of 64 KiB, 1 MiB in all.
 pub fn small() -> LogOptions {
     LogOptions { segment_bytes: 64 << 10, max_bytes: 1 << 20, reserve_bytes: 32 << 10 }
 }
@@ -81,7 +81,7 @@ pub fn open_disk(disk: impl Disk, options: LogOptions) -> Opened {
     open_and(disk, options, |_| ())
 }
 
-/// What `first` appends finds a committer that has not yet begun.
+/// Opens a log whose committer begins only after `first` has appended its records.
 pub fn open_and(disk: impl Disk, options: LogOptions, first: impl FnOnce(&Log)) -> Opened {
     let mut found = Vec::new();
     let (log, committer) = windrow_log::open(disk, options, &mut |record| found.push(Seen::of(&record))).unwrap();

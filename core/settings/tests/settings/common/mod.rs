@@ -1,11 +1,11 @@
-//! Settings files that go with their tests.
+//! Settings files that are deleted at the end of their tests.
 
 use std::fs;
 use std::path::PathBuf;
 
 use windrow_settings::{Flag, Settings, SettingsErrors, Sources};
 
-/// A settings file that goes with the test.
+/// A settings file that is deleted at the end of the test.
 pub struct File(pub PathBuf);
 
 impl File {
@@ -50,7 +50,7 @@ pub fn load_text(name: &str, text: &str) -> Result<Settings, SettingsErrors> {
     load(Some(&File::new(name, text)), &[], &[])
 }
 
-/// The errors of a file, with the path of the file shortened to its name.
+/// Returns the errors of a file, with the path of the file shortened to its name.
 pub fn errors_of(name: &str, text: &str) -> Vec<String> {
     let file = File::new(name, text);
     let errors = load(Some(&file), &[], &[]).expect_err("refused settings");

@@ -17,8 +17,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::cut::plain_schema;
 use crate::source::SourceError;
 
-/// A batch is decoded column by column: of this size its columns are still in the processor's cache when they are cut
-/// and encoded.
+/// The size of a batch. A batch is decoded column by column: of this size its columns are still in the
+/// processor's cache when they are cut and encoded.
 const BATCH_BYTES: i64 = 2 << 20;
 const MIN_BATCH_ROWS: i64 = 1 << 10;
 const MAX_BATCH_ROWS: i64 = 1 << 17;
@@ -56,7 +56,7 @@ impl ParquetFile {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Before compression; values that are dictionary-coded in the file take more in memory.
+    /// Returns the bytes before compression; values that are dictionary-coded in the file take more in memory.
     pub(super) fn whole_bytes(&self) -> u64 {
         let groups = self.metadata.metadata().row_groups().iter();
         groups.map(|group| group.total_byte_size().max(0).unsigned_abs()).fold(0, u64::saturating_add)
@@ -71,7 +71,8 @@ impl ParquetFile {
     }
 }
 
-/// Strings are decoded as plain ones right away, whatever the program had that wrote the file.
+/// Loads the metadata. Strings are decoded as plain ones right away, whatever types the program had that
+/// wrote the file.
 fn load(bytes: &FileBytes) -> ParquetResult<ArrowReaderMetadata> {
     let as_written = ArrowReaderMetadata::load(bytes, ArrowReaderOptions::new())?;
     let plain = plain_schema(as_written.schema()).map_err(|error| ParquetError::General(error.text))?;
@@ -83,7 +84,7 @@ fn load(bytes: &FileBytes) -> ParquetResult<ArrowReaderMetadata> {
     Ok(ArrowReaderMetadata::try_new(as_written.metadata().clone(), options).unwrap_or(as_written))
 }
 
-/// Depends on the file alone, since the cut depends on it.
+/// Returns the rows of a batch. They depend on the file alone, since the cut depends on them.
 fn rows_per_batch(metadata: &ArrowReaderMetadata) -> usize {
     let groups = metadata.metadata().row_groups();
     let rows = groups.iter().map(|group| group.num_rows().max(0)).fold(0, i64::saturating_add);
@@ -92,8 +93,8 @@ fn rows_per_batch(metadata: &ArrowReaderMetadata) -> usize {
     (BATCH_BYTES / bytes_per_row.max(1)).clamp(MIN_BATCH_ROWS, MAX_BATCH_ROWS) as usize
 }
 
-/// A file that several threads read at once, each at its own place. Places that a damaged index invents are refused
-/// before memory is taken for them.
+/// A file that several threads read at once, each at its own place. Places that a damaged index invents are
+/// refused before memory is taken for them.
 #[derive(Clone)]
 struct FileBytes {
     file: Arc<File>,
@@ -123,7 +124,7 @@ impl ChunkReader for FileBytes {
     }
 }
 
-/// From a place in the file on.
+/// A reader that begins at a place in the file.
 struct Reading {
     file: Arc<File>,
     at: u64,

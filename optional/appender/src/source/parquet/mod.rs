@@ -1,9 +1,9 @@
-//! Parquet files. Their row groups are decoded on several threads and handed on in order.
+//! A reader of Parquet files. Their row groups are decoded on several threads and handed on in order.
 //!
-//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's queue. Whoever
-//! reads empties the queues in the order of the groups. The group whose turn it is may always go on; the others stop
-//! when what lies on all queues has [`row_group_queues::MAX_AHEAD_BYTES`], so that memory is bounded whatever the
-//! groups' sizes.
+//! A thread takes the next row group, decodes it batch by batch and puts the batches on the group's queue.
+//! The reading thread empties the queues in the order of the groups. The group whose turn it is may always go
+//! on; the others stop when the batches on all queues have [`row_group_queues::MAX_AHEAD_BYTES`], so that
+//! memory is bounded whatever the groups' sizes.
 
 mod file;
 mod row_group_queues;
@@ -63,7 +63,7 @@ impl ParquetSource {
         Ok(ParquetSource { schema, whole_bytes, groups: Arc::new(groups), queues, threads: Vec::new() })
     }
 
-    /// When the first row is asked for: a source that is only looked at needs no threads.
+    /// Starts the threads when the first row is asked for: a source that is only looked at needs no threads.
     fn start(&mut self) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         for _ in 0..cores.min(MAX_THREADS).min(self.groups.len()) {

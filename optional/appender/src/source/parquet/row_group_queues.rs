@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use crate::cut::batch_bytes;
 use crate::source::SourceError;
 
-/// What may lie ready of groups whose turn has not come.
+/// The most bytes of batches that may lie ready of groups whose turn has not come.
 pub(super) const MAX_AHEAD_BYTES: u64 = 192 << 20;
 
 pub(super) struct RowGroupQueues {
@@ -48,7 +48,7 @@ impl RowGroupQueues {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The group that a thread decodes next; `None` when there is no more to do.
+    /// Returns the group that a thread decodes next; `None` when there is no more to do.
     pub(super) fn next_group(&self) -> Option<usize> {
         let mut state = self.lock();
         let number = state.next;
@@ -56,7 +56,7 @@ impl RowGroupQueues {
         (!state.closed && number < state.queues.len()).then_some(number)
     }
 
-    /// Waits for room. False: nobody wants it any more.
+    /// Waits for room and puts a batch on its queue. Returns false if nobody wants it any more.
     pub(super) fn put(&self, number: usize, batch: RecordBatch) -> bool {
         let bytes = batch_bytes(&batch);
         let mut state = self.lock();
@@ -78,7 +78,7 @@ impl RowGroupQueues {
         self.changed.notify_all();
     }
 
-    /// The next batch in order; waits for it.
+    /// Returns the next batch in order; waits for it.
     pub(super) fn take(&self) -> Result<Option<RecordBatch>, SourceError> {
         let mut state = self.lock();
         loop {

@@ -11,21 +11,21 @@ use arrow_ipc::reader::StreamReader;
 use tokio::net::TcpSocket;
 use windrow_clickhouse::{Client, ClientOptions, Endpoint};
 
-/// What the server does to a request, decided by the test. The first argument counts the requests.
+/// The function that decides what the server does to a request. The first argument counts the requests.
 pub type Script = Box<dyn Fn(u64, &Asked) -> Deed + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     Serve,
-    /// Handled, and the connection closed before the answer.
+    /// The request is handled, and the connection closed before the answer.
     LoseAnswer,
-    /// Not handled.
+    /// The request is not handled.
     Refuse(u16),
     /// The append is refused for good, for a row of this batch.
     Violate,
-    /// Everything is forgotten before the request is handled.
+    /// The server forgets everything before the request is handled.
     Restart,
-    /// Handled after the commit has come.
+    /// The request is handled after the commit has come.
     AfterCommit,
 }
 
@@ -106,7 +106,7 @@ impl Server {
         }
     }
 
-    /// The rows of an append that was committed, in the order of its numbers.
+    /// Returns the rows of an append that was committed, in the order of its numbers.
     pub fn rows(&self, id: &str) -> Option<Vec<RecordBatch>> {
         let state = self.shared.state.lock().unwrap();
         let append = state.appends.get(id)?;

@@ -1,4 +1,4 @@
-//! What a column of DuckDB's becomes in Parquet: the type that DuckDB's own COPY gives it.
+//! The type that a column of DuckDB gets in Parquet: the one that DuckDB's own COPY gives it.
 
 use std::sync::Arc;
 
@@ -28,23 +28,23 @@ const NANOS_A_MILLISECOND: i64 = 1_000_000;
 const INTERVAL_BYTES: i32 = 12;
 
 pub(super) struct Column {
-    /// As the library is given it.
+    /// The field as Arrow's library gets it.
     pub(super) field: FieldRef,
-    /// As it stands in the file.
+    /// The type as it stands in the file.
     pub(super) node: TypePtr,
     change: Change,
 }
 
-/// What happens to the values on the way.
+/// The change of a column's values for Parquet.
 enum Change {
     Nothing,
     Bool,
     Hugeint,
     Uhugeint,
-    /// Told in UTC.
+    /// A time of day, converted to UTC.
     TimeWithZone,
     Bits,
-    /// Parquet counts no seconds.
+    /// Seconds, which Parquet has no unit for.
     Seconds,
     Interval,
     List(Box<Column>),
@@ -144,7 +144,7 @@ fn named(name: &str, field: &Field, shape: &Shape, nullable: bool) -> Result<Col
     }
 }
 
-/// One that Arrow's library has a node for.
+/// Makes a column for which Arrow's library knows the type in the file.
 fn plain(field: Field, change: Change) -> Result<Column, ParquetError> {
     let field = Arc::new(field);
     let schema = ArrowSchemaConverter::new().convert(&Schema::new(vec![field.clone()]))?;
@@ -162,8 +162,9 @@ fn is_json(field: &Field) -> bool {
     field.metadata().get("ARROW:extension:name").is_some_and(|name| name == "arrow.json")
 }
 
-/// The error is the library's, or none: an interval that Parquet can't hold. What lies in a tuple that is NULL is NULL,
-/// whatever it says of itself: `outer` are the tuple's.
+/// Changes the values of a column. The error is the library's, or `None` for an interval that Parquet can't
+/// have. Values in a tuple that is NULL are NULL, whatever they say of themselves: `outer` has the NULLs of
+/// the tuple.
 fn taken(column: &Column, array: &ArrayRef, outer: Option<&NullBuffer>) -> Result<ArrayRef, Option<ArrowError>> {
     let nulls = || array.nulls().cloned();
     let rows = 0..array.len();
@@ -250,7 +251,8 @@ fn sixteen(bytes: &[u8]) -> [u8; 16] {
     bytes.try_into().expect("the shape of such numbers is made for 16 bytes only")
 }
 
-/// DuckDB's 64 bits: microseconds of the day, and how far the zone's offset is from the largest.
+/// Converts DuckDB's time of 64 bits to UTC. The bits are the microseconds of the day, and the difference of
+/// the zone's offset from the largest offset.
 fn time_in_utc(bytes: &[u8]) -> i64 {
     const LARGEST_OFFSET_SECONDS: i64 = 16 * 3600 - 1;
     let bits = bytes.try_into().map_or(0, u64::from_le_bytes);
@@ -258,7 +260,7 @@ fn time_in_utc(bytes: &[u8]) -> i64 {
     ((bits >> 24) as i64 - offset_seconds * MICROS_A_SECOND).rem_euclid(MICROS_A_DAY)
 }
 
-/// Months, days and milliseconds, none of them negative.
+/// Writes months, days and milliseconds. Returns `None` where one of them is negative.
 fn interval(value: &IntervalMonthDayNano) -> Option<[u8; INTERVAL_BYTES as usize]> {
     let mut bytes = [0; INTERVAL_BYTES as usize];
     if value.nanoseconds < 0 {

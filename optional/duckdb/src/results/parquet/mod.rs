@@ -1,4 +1,4 @@
-//! Parquet, written by Arrow's library: row group by row group, in the types that DuckDB's own COPY writes.
+//! Parquet, written by Arrow's library row group by row group, in the types that DuckDB's own COPY writes.
 
 mod column;
 
@@ -17,17 +17,18 @@ use parquet::schema::types::{SchemaDescriptor, Type};
 use crate::results::error::ResultError;
 use column::Column;
 
-/// DuckDB's.
+/// The most rows in a row group, as in DuckDB.
 const ROW_GROUP_ROWS: usize = 122_880;
-/// A row group is in memory until it is whole, so one of wide rows has fewer of them.
+/// The most bytes of a row group. It is in memory until it is whole, so a group of wide rows has fewer of them.
 const ROW_GROUP_BYTES: usize = 32 << 20;
-/// A column whose values are mostly different gains nothing from a dictionary, which is given up beyond this.
+/// The most bytes of a dictionary; a larger one is given up. A column of mostly different values gains
+/// nothing from it.
 const DICTIONARY_BYTES: usize = 256 << 10;
 
 pub(crate) struct ParquetWriter {
     writer: ArrowWriter<Vec<u8>>,
     columns: Vec<Column>,
-    /// Of what comes, and of what the library is given.
+    /// The schema of the batches that come; `to` is that of the batches the library gets.
     from: SchemaRef,
     to: SchemaRef,
 }
@@ -85,7 +86,8 @@ impl ParquetWriter {
     }
 }
 
-/// All different, as readers want them: of columns with one name the second is `name_1`, as in DuckDB's own files.
+/// Returns names that all differ, as readers need them: of columns with one name the second is `name_1`, as
+/// in DuckDB's own files.
 fn names(schema: &Schema) -> Vec<String> {
     let mut taken = HashSet::new();
     let name = |own: &String| {

@@ -1,4 +1,5 @@
-/// Backslashes before what would end a field, a row or a quoted string, and for control characters that have a letter.
+/// Writes backslashes before bytes that would end a field, a row or a quoted string, and letters for control
+/// characters that have one.
 pub(crate) fn escaped(out: &mut Vec<u8>, text: &[u8]) {
     copy_replacing(out, text, |byte| {
         Some(match byte {
@@ -21,7 +22,7 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
 }
 
-/// A field of CSV: quotes around it, and doubled within.
+/// Writes a field of CSV: quotes around it, and each quote inside doubled.
 pub(crate) fn csv_string(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
     let start = out.len();

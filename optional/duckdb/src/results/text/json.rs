@@ -1,4 +1,4 @@
-//! Values in JSON: on one line, or as the format JSON spreads them out.
+//! Values in JSON: on one line, or over several lines as in the format JSON.
 
 use super::{append, escape::json_string, write_bare, write_value, TextContext};
 use crate::results::settings::OutputSettings;
@@ -49,7 +49,7 @@ pub(crate) fn json_value(out: &mut Vec<u8>, column: &Column, row: usize, setting
     }
 }
 
-/// With every element of a container on a line of its own, `indent` tabs deep, but for arrays of scalars.
+/// Writes each element of a container on a line of its own, `indent` tabs deep. Arrays of scalars stay on one line.
 pub(crate) fn json_pretty(out: &mut Vec<u8>, column: &Column, row: usize, settings: &OutputSettings, indent: usize) {
     if column.is_null(row) {
         return out.extend_from_slice(b"null");
@@ -133,7 +133,7 @@ fn in_quotes(out: &mut Vec<u8>, write: impl Fn(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-/// Keys of objects are strings, whatever the map's are.
+/// Writes a map's key as a string: keys of JSON's objects are strings, whatever the map's are.
 fn map_key(out: &mut Vec<u8>, key: &Column, item: usize, settings: &OutputSettings) {
     let mut text = Vec::new();
     write_value(&mut text, key, item, TextContext::Raw);

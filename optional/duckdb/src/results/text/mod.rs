@@ -1,4 +1,4 @@
-//! Values as text, in each of the ways in which ClickHouse writes one.
+//! Values as text, in each of the forms that ClickHouse writes.
 
 mod escape;
 mod json;
@@ -13,7 +13,7 @@ use windrow_columns::value_text::{number, time};
 
 use crate::results::values::{Column, Values};
 
-/// Where a value stands, which decides how it is written.
+/// The place of a value, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextContext {
     /// A field of TabSeparated.
@@ -22,7 +22,7 @@ pub(crate) enum TextContext {
     Raw,
     /// A field of CSV.
     Csv,
-    /// In `Values`, and within an array, a map or a tuple anywhere but in JSON.
+    /// A value of `Values`, or inside an array, a map or a tuple anywhere but in JSON.
     Quoted,
 }
 
@@ -57,7 +57,7 @@ fn write_string(out: &mut Vec<u8>, text: &[u8], place: TextContext) {
     }
 }
 
-/// Types that stand without quotes everywhere.
+/// Says whether values of the type stand without quotes everywhere.
 fn is_bare(values: &Values) -> bool {
     use Values::*;
     match values {
@@ -68,7 +68,7 @@ fn is_bare(values: &Values) -> bool {
     }
 }
 
-/// Scalars without quotes around them.
+/// Writes a scalar without quotes around it.
 pub(crate) fn write_bare(out: &mut Vec<u8>, values: &Values, row: usize) {
     match values {
         Values::Nothing => out.extend_from_slice(b"NULL"),
@@ -148,12 +148,12 @@ pub(super) fn append(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a vector cannot fail");
 }
 
-/// 16 bytes, little-endian.
+/// Reads a number of 16 bytes, little-endian.
 pub(crate) fn wide(bytes: &[u8]) -> u128 {
     u128::from_le_bytes(bytes.try_into().expect("the width was checked when the column was taken"))
 }
 
-/// The text of a value that ClickHouse lacks a type for.
+/// Returns the text of a value that ClickHouse lacks a type for.
 pub(crate) fn rendered_text(values: &Values, row: usize) -> Vec<u8> {
     let mut text = Vec::new();
     write_bare(&mut text, values, row);

@@ -1,4 +1,4 @@
-//! Values of DuckDB's types that ClickHouse has no type for, or keeps in another order, as DuckDB writes them.
+//! Values as DuckDB writes them, of types that ClickHouse lacks or keeps in another order of bytes.
 
 use arrow_buffer::IntervalMonthDayNano;
 use windrow_columns::value_text::time::clock;
@@ -7,7 +7,7 @@ use super::append;
 
 const NANOS_A_SECOND: u64 = 1_000_000_000;
 
-/// 16 bytes in the order in which they are written.
+/// Writes a UUID from 16 bytes in the order in which they are written.
 pub(super) fn uuid(out: &mut Vec<u8>, bytes: &[u8]) {
     for (at, byte) in bytes.iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {
@@ -17,7 +17,8 @@ pub(super) fn uuid(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// `1 year 2 months 3 days -01:02:03.5`: parts that are zero are left out, and all of them together are `00:00:00`.
+/// Writes an interval as `1 year 2 months 3 days -01:02:03.5`. Parts that are zero are left out; an interval
+/// of zero is `00:00:00`.
 pub(super) fn interval(out: &mut Vec<u8>, value: IntervalMonthDayNano) {
     let start = out.len();
     part(out, start, i64::from(value.months / 12), "year");
@@ -52,7 +53,8 @@ fn fraction(out: &mut Vec<u8>, micros: u64) {
     }
 }
 
-/// A number of 64 bits: 40 of microseconds, and 24 of how far the zone's offset is from the largest.
+/// Writes a time with its zone, from a number of 64 bits: 40 of microseconds, and 24 of the difference
+/// between the zone's offset and the largest offset.
 pub(super) fn time_with_zone(out: &mut Vec<u8>, bytes: &[u8]) {
     const MICROS_A_SECOND: u64 = 1_000_000;
     const LARGEST_OFFSET_SECONDS: i64 = 16 * 3600 - 1;
@@ -72,7 +74,7 @@ pub(super) fn time_with_zone(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The first byte says how many bits of the second one don't count.
+/// Writes bits as digits. The first byte says how many bits of the second byte don't count.
 pub(super) fn bits(out: &mut Vec<u8>, bytes: &[u8]) {
     let Some((&unused, bytes)) = bytes.split_first() else { return };
     let digits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| b'0' + (byte >> bit & 1)));

@@ -1,7 +1,7 @@
-//! Says who we are, on a new connection.
+//! Authentication on a new connection.
 //!
-//! SaslHandshake names the mechanism, SaslAuthenticate carries its messages to and fro. A mechanism is a [`Conversation`]: what to say
-//! first, and what to say to each answer.
+//! SaslHandshake names the mechanism, SaslAuthenticate carries the mechanism's messages to and fro. A
+//! mechanism is a [`Conversation`]: it makes the first message, and one for each answer.
 
 mod oauth_bearer;
 mod plain;
@@ -18,10 +18,11 @@ use crate::error::Error;
 use crate::error_code::KafkaErrorCode;
 use crate::wire::{SaslAuthenticateRequest, SaslHandshakeRequest};
 
-/// More messages than this no mechanism needs.
+/// Largest number of messages in a conversation. No mechanism needs more.
 const MAX_MESSAGES: usize = 4;
 
-/// SCRAM's arithmetic takes long on purpose, so that it is not done where connections are served.
+/// The result of one step. SCRAM's arithmetic takes long on purpose, so it runs outside the threads that
+/// serve connections.
 struct Turn {
     conversation: Box<dyn Conversation>,
     next: Result<Next, String>,
@@ -35,7 +36,7 @@ pub(super) enum Next {
 pub(super) trait Conversation: Send {
     fn first(&mut self) -> Result<Vec<u8>, String>;
 
-    /// What to say to the broker's latest message. An error ends the connection.
+    /// Returns the next step after the broker's latest message. An error ends the connection.
     fn answer(&mut self, message: &[u8]) -> Result<Next, String>;
 }
 

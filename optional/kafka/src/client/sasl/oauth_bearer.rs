@@ -1,4 +1,5 @@
-//! OAUTHBEARER (RFC 7628): a token that someone else has given us, from a file or a program.
+//! The mechanism OAUTHBEARER (RFC 7628): a token that someone else has issued, from the settings, a file or a
+//! program.
 
 use std::process::Stdio;
 
@@ -8,13 +9,13 @@ use tokio::process::Command;
 use crate::client::options::TokenSource;
 use crate::client::sasl::{Conversation, Next};
 
-/// No token is longer.
+/// Bytes of a token's source that are read. No token is longer.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 const SEPARATOR: &str = "\x01";
 
 pub(super) struct OauthBearer {
     message: String,
-    /// What the broker has against the token, once it has said so.
+    /// The broker's objection to the token, once it has sent one.
     complaint: Option<String>,
 }
 
@@ -79,7 +80,7 @@ async fn read_capped(reader: impl tokio::io::AsyncRead + Unpin) -> std::io::Resu
     Ok(text)
 }
 
-/// Ends with the attempt to connect, at the latest.
+/// Runs the command and returns its output. The command ends with the attempt to connect, at the latest.
 async fn token_of_command(words: &[String]) -> Result<String, String> {
     let (program, arguments) = words.split_first().ok_or("the command for the token is empty")?;
     let failed = |error: &dyn std::fmt::Display| format!("the command {program} for the token failed: {error}");

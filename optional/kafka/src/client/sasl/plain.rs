@@ -1,4 +1,4 @@
-//! PLAIN: user and password as they are. Only TLS keeps them from others.
+//! The mechanism PLAIN: user and password are sent as they are. Only TLS hides them from others.
 
 use crate::client::sasl::{Conversation, Next};
 

@@ -1,6 +1,8 @@
-//! SCRAM (RFC 5802) with SHA-256 or SHA-512: the password is not sent, and the broker has to prove that it knows it, too.
+//! The mechanism SCRAM (RFC 5802) with SHA-256 or SHA-512: the password is not sent, and the broker has to
+//! prove that it knows the password, too.
 //!
-//! Without channel binding, which Kafka doesn't have. Names and passwords are taken as they are: Kafka, too, doesn't prepare them.
+//! There is no channel binding, since Kafka doesn't have it. Names and passwords are not prepared
+//! (normalized), as in Kafka.
 
 use std::num::NonZeroU32;
 
@@ -11,11 +13,11 @@ use ring::{digest, hmac, pbkdf2};
 use crate::client::options::ScramHash;
 use crate::client::sasl::{Conversation, Next};
 
-/// Fewer make guessing too cheap; Kafka allows no fewer.
+/// Smallest number of iterations. Fewer make guessing too cheap; Kafka allows no fewer.
 const MIN_ITERATIONS: u32 = 4096;
-/// A second's work or so. What asks for more is no broker.
+/// Largest number of iterations, about a second's work. A real broker doesn't ask for more.
 const MAX_ITERATIONS: u32 = 1_000_000;
-/// "n,," in base64: no channel binding.
+/// The text "n,," in base64, which says that there is no channel binding.
 const NO_CHANNEL_BINDING: &str = "biws";
 
 pub(super) struct Scram {
@@ -28,7 +30,7 @@ pub(super) struct Scram {
 
 enum State {
     BeforeFirst,
-    /// What the broker has to sign with.
+    /// The proof is sent; the broker has to answer with this signature.
     Proving {
         server_signature: Vec<u8>,
     },
@@ -116,7 +118,7 @@ impl Conversation for Scram {
     }
 }
 
-/// `r=nonce,s=salt,i=iterations`, and extensions behind it that may be passed over.
+/// Reads `r=nonce,s=salt,i=iterations`. Extensions behind them are passed over.
 fn read_server_first(message: &str) -> Result<ServerFirst<'_>, String> {
     let mut fields = message.split(',');
     let mut field = |name: &str| {
@@ -133,7 +135,8 @@ fn read_server_first(message: &str) -> Result<ServerFirst<'_>, String> {
     Ok(ServerFirst { nonce, salt, iterations })
 }
 
-/// Both signatures are made anew for each conversation, so that how long comparing them takes tells nothing.
+/// Checks the broker's last message. Both signatures are made anew for each conversation, so the time of the
+/// comparison reveals nothing.
 fn verify(message: &str, wanted: &[u8]) -> Result<(), String> {
     let field = message.split(',').next().unwrap_or_default();
     if let Some(error) = field.strip_prefix("e=") {
@@ -150,7 +153,7 @@ fn verify(message: &str, wanted: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// The example of RFC 7677.
+    /// Returns the example of RFC 7677.
     fn example() -> Scram {
         Scram::with_nonce(ScramHash::Sha256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO".to_owned())
     }

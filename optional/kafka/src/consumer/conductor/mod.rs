@@ -1,4 +1,5 @@
-//! Conducts a consumer: one task that is told of everything, and waits for nothing but the next thing to happen.
+//! The conductor of a consumer: one task that handles every command, report and answer, and never waits for
+//! one of them alone.
 
 mod work;
 
@@ -28,19 +29,19 @@ use crate::reading::CommittedOffset;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{ListedOffset, MetadataResponse};
 
-/// How old the watermarks of a partition may be that isn't being fetched.
+/// Largest age of the watermarks of a partition that isn't being fetched.
 const WATERMARKS_EVERY: Duration = Duration::from_secs(1);
-/// How soon an urgent question is asked again.
+/// First pause before an urgent request is sent again, in milliseconds.
 const MIN_URGENT_MS: u64 = 100;
 const MAX_URGENT_MS: u64 = 2_000;
-/// When there is no such topic at present.
+/// Time until a partition is asked for again whose topic is not there at present.
 const ANNOUNCE_AGAIN: Duration = Duration::from_millis(500);
 const NOTHING_DUE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) enum Command {
     GivenUp(Vec<Claim>),
-    /// A commit of this generation was refused; answered when it is clear what is still ours.
+    /// A commit of this generation was refused. The answer is sent when it is clear which partitions are still ours.
     Refused {
         generation: i32,
         code: KafkaErrorCode,
@@ -62,13 +63,14 @@ pub(super) struct Conductor {
     events: mpsc::UnboundedSender<Event>,
     work: JoinSet<Done>,
     fetching: JoinSet<()>,
-    /// Two tasks of these for each broker that leads a partition of ours.
+    /// The two fetching tasks of each broker that leads a partition of ours.
     fetchers: HashMap<i32, [AbortHandle; 2]>,
     begun: Instant,
     last_epoch: u64,
-    /// Assigned, but not announced yet, since it isn't known yet what was committed.
+    /// Partitions with their epochs that are assigned but not announced yet, since it isn't known yet what
+    /// was committed.
     unannounced: BTreeMap<TopicPartition, u64>,
-    /// What this member has shared out as the leader.
+    /// Numbers of partitions that this member has used as the leader of the group for the last assignment.
     shared_out: Option<PartitionCounts>,
     metadata: Refresh,
     watermarks: Refresh,
@@ -77,13 +79,13 @@ pub(super) struct Conductor {
     left: Vec<oneshot::Sender<()>>,
 }
 
-/// Something that is asked again and again.
+/// A request that is sent again and again.
 #[derive(Debug)]
 struct Refresh {
     every: Duration,
     due: Instant,
     is_under_way: bool,
-    /// Since the last answer turned out to be out of date.
+    /// True if the last answer has turned out to be out of date since it came.
     is_urgent: bool,
     backoff: Backoff,
 }
@@ -93,7 +95,7 @@ impl Refresh {
         Self { every, due, is_under_way: false, is_urgent: false, backoff: Backoff::new(MIN_URGENT_MS, MAX_URGENT_MS) }
     }
 
-    /// Earlier than it would be otherwise, but not all the time.
+    /// Makes the request due earlier than it would be otherwise, but with pauses that grow.
     fn soon(&mut self, now: Instant) {
         if !self.is_urgent {
             self.is_urgent = true;
@@ -121,7 +123,7 @@ impl Refresh {
     }
 }
 
-/// The ends of the conductor's channels.
+/// The conductor's ends of its channels.
 pub(super) struct Channels {
     pub commands: mpsc::UnboundedReceiver<Command>,
     pub records: mpsc::UnboundedSender<Delivery>,
@@ -246,7 +248,8 @@ impl Conductor {
         }
     }
 
-    /// What a task of ours should have done will never be done: better to begin anew than to stand still in silence.
+    /// Ends the consumer after a task has panicked: its work will never be done, and a new start is better
+    /// than a silent standstill.
     fn fail(&mut self, error: &JoinError) {
         self.say(Event::Ended(Error::Panicked(error.to_string())));
         self.leave();
@@ -291,7 +294,7 @@ impl Conductor {
         }
     }
 
-    /// Tells the group's machine, and does what it wants.
+    /// Hands an input to the group's state machine, and does what the machine wants.
     fn tell(&mut self, input: Input) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -329,7 +332,7 @@ impl Conductor {
         self.ask_for_committed(epochs, Duration::ZERO);
     }
 
-    /// Nobody knows yet of those that weren't announced: they are given up at once.
+    /// Revokes partitions. Those that weren't announced are given up at once, since nobody uses them yet.
     fn revoke(&mut self, partitions: Vec<TopicPartition>) -> Option<Input> {
         let (mut claims, mut unknown) = (Vec::new(), Vec::new());
         let mut state = self.shared.state();
@@ -412,8 +415,9 @@ impl Conductor {
         self.follow_leaders();
     }
 
-    /// A topic that was deleted: what we had of it is gone, and nothing can be committed for it. Its partitions are still assigned to us;
-    /// they are announced anew when there is such a topic again, unless the group takes them from us before.
+    /// Drops partitions of a topic that was deleted: their records are gone, and nothing can be committed for
+    /// them. The partitions are still assigned to us. They are announced anew when there is such a topic
+    /// again, unless the group takes them from us before.
     fn forget_former_topics(&mut self) {
         let (mut claims, mut assigned, mut revoking) = (Vec::new(), Vec::new(), Vec::new());
         let mut state = self.shared.state();
@@ -435,7 +439,7 @@ impl Conductor {
         self.tell(Input::GivenUp(revoking));
     }
 
-    /// Sends each partition's requests to who leads it now.
+    /// Sends each partition's requests to its present leader.
     fn follow_leaders(&mut self) {
         let mut state = self.shared.state();
         let mut brokers = BTreeSet::new();
@@ -566,7 +570,8 @@ impl Conductor {
         }
     }
 
-    /// What was wrong with the offset has passed, or can't be told yet.
+    /// Goes on at an offset that was reported as out of range, because the error has passed or its cause
+    /// isn't known yet.
     fn go_on(&self, claim: &Claim, start: u64, offset: i64) {
         self.shared.go_on(claim, start, offset, self.metadata.backoff.max_delay());
     }
@@ -587,7 +592,7 @@ impl Conductor {
         }
     }
 
-    /// Of partitions that nobody fetches at present: their ends move on all the same.
+    /// Asks for the ends of partitions that are not fetched at present, since these ends move on all the same.
     fn ask_for_watermarks(&mut self, now: Instant) {
         let state = self.shared.state();
         let is_old = |at: Option<Instant>| at.is_none_or(|at| now.duration_since(at) >= WATERMARKS_EVERY);

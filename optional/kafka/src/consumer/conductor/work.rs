@@ -1,4 +1,4 @@
-//! The questions that a conductor has asked somebody else for, each a task of its own.
+//! Requests that a conductor leaves to others, each sent by a task of its own.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::reading::CommittedOffset;
 use crate::topic_partition::TopicPartition;
 use crate::wire::{Isolation, ListedOffset, MetadataResponse, OffsetAt, Request};
 
-/// Who leaves waits no longer to be let go: the session timeout does it too.
+/// The longest wait for the answer to a LeaveGroup request. Without it, the session timeout has the same effect.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) enum Done {
@@ -41,11 +41,11 @@ pub(super) enum Done {
         divergence: Option<Divergence>,
         found: Result<Ends, Error>,
     },
-    /// The latest offset, and the earliest one where that was not known.
+    /// The latest offset of each partition, and the earliest one where that was not known.
     Watermarks(Vec<(TopicPartition, ListedOffset, Option<i64>)>),
 }
 
-/// Of a partition, and what is known of its topic.
+/// The ends of a partition, with the metadata of its topic.
 pub(super) struct Ends {
     pub earliest: i64,
     pub latest: i64,
@@ -84,7 +84,7 @@ pub(super) async fn ask_coordinator(
     })
 }
 
-/// A connection to the broker that keeps the group, which is found out if it isn't known.
+/// Returns a connection to the broker that coordinates the group. The broker is looked up if it isn't known.
 pub(in crate::consumer) async fn coordinator(
     client: &Client,
     shared: &Shared,
@@ -163,7 +163,7 @@ pub(super) async fn range(
     Done::Range { claim, start, offset, divergence, found }
 }
 
-/// What can't be asked now will be asked again.
+/// Asks for the ends of partitions. Those that can't be asked now will be asked again.
 pub(super) async fn watermarks(client: Client, partitions: Vec<(TopicPartition, bool)>) -> Done {
     let all: Vec<TopicPartition> = partitions.iter().map(|(named, _)| named.clone()).collect();
     let new: Vec<TopicPartition> =

@@ -1,4 +1,4 @@
-//! Who gets which partitions: what the leader of a group decides for all its members. Pure.
+//! The assignment of partitions, which the leader of a group decides for all its members. These are pure functions.
 
 mod range;
 mod sticky;
@@ -11,17 +11,18 @@ use std::sync::Arc;
 use crate::group::subscription::Subscription;
 use crate::topic_partition::TopicPartition;
 
-/// How a group's leader shares partitions out.
+/// The rule by which a group's leader assigns partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignor {
-    /// Members keep what they have as far as that is fair, and go on reading it while others get theirs.
+    /// Members keep their partitions as far as that is fair, and go on reading them while others get theirs.
     CooperativeSticky,
-    /// Each topic's partitions in rows; everybody gives everything up first. What others use unless they are told.
+    /// Each topic's partitions are cut into ranges of consecutive numbers. Every member gives up everything
+    /// first. Other clients use this rule unless they are told otherwise.
     Range,
 }
 
 impl Assignor {
-    /// As the protocol calls it.
+    /// Returns the name of the rule in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::CooperativeSticky => "cooperative-sticky",
@@ -33,13 +34,13 @@ impl Assignor {
         [Self::CooperativeSticky, Self::Range].into_iter().find(|assignor| assignor.name() == name)
     }
 
-    /// Whether members keep their partitions while the group is rebalanced.
+    /// Says whether members keep their partitions while the group is rebalanced.
     pub(crate) fn is_cooperative(self) -> bool {
         self == Self::CooperativeSticky
     }
 
-    /// What each member gets, by its id. A partition that changes hands is given to nobody until its former owner has let it go, and
-    /// the group is rebalanced once more.
+    /// Returns the partitions of each member, by its id. With the cooperative rule, a partition that moves is
+    /// given to nobody until its former owner has given it up, and the group is rebalanced once more.
     pub fn assign(self, members: &[Member], partitions: &PartitionCounts) -> BTreeMap<String, Vec<TopicPartition>> {
         match self {
             Self::CooperativeSticky => sticky::assign(members, partitions),
@@ -48,7 +49,7 @@ impl Assignor {
     }
 }
 
-/// Of the topics that there are.
+/// Number of partitions of each topic that exists.
 pub type PartitionCounts = BTreeMap<Arc<str>, usize>;
 
 #[derive(Debug, Clone)]

@@ -1,4 +1,5 @@
-//! The partitions of each topic in rows, one for each member, the first ones being longer by one where it doesn't come out even.
+//! The rule that cuts each topic's partitions into ranges, one for each member. The first ones are longer by
+//! one where the number can't be divided evenly.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,13 @@
-//! Everybody keeps what they have, as far as that is fair.
+//! The rule by which every member keeps its partitions, as far as that is fair.
 //!
-//! Fair is what can't be made fairer: there is no way to pass partitions along, from a member to another that subscribes to their topic and
-//! so on, from one that has at least two more than the one at the end. With equal subscriptions that means that nobody has two more than
-//! anybody else. Partitions move along the shortest such way, so that few do.
+//! An assignment is fair if it can't be made fairer by passing partitions along a way. Such a way goes from a
+//! member to another that subscribes to the same topic, and so on, and begins at a member that has at least
+//! two more than the one at the end. With equal subscriptions that means that no member has two more than
+//! another. Partitions move along the shortest such way, so that few of them move.
 //!
-//! The protocol is cooperative: members read on while this is decided. So what moves from one member to another is given to nobody now;
-//! its owner sees that it is missing, lets it go and joins again, and then it is free.
+//! The protocol is cooperative: members read on while this is decided. So a partition that moves from one
+//! member to another is given to nobody now. Its owner sees that it is missing, gives it up and joins again,
+//! and then the partition is free.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,11 +23,11 @@ pub(super) fn assign(members: &[Member], partitions: &PartitionCounts) -> BTreeM
     plan.into_assignment(members)
 }
 
-/// Members, topics and partitions by their number.
+/// An assignment in the making. Members, topics and partitions are numbered.
 struct Plan {
     topics: Vec<Topic>,
     partitions: Vec<Partition>,
-    /// What each member has, by topic.
+    /// Partitions of each member, by topic.
     held: Vec<BTreeMap<usize, BTreeSet<usize>>>,
     counts: Vec<usize>,
 }
@@ -38,9 +40,9 @@ struct Topic {
 struct Partition {
     topic: usize,
     number: i32,
-    /// Who says that it has it.
+    /// Members that say that they own the partition.
     claimed_by: Vec<usize>,
-    /// The one of them who is believed.
+    /// The one of these members whose claim is accepted.
     former: Option<usize>,
     owner: Option<usize>,
 }
@@ -73,7 +75,8 @@ impl Plan {
         plan
     }
 
-    /// Of several who say that they have a partition, the one of the latest generation has it; of equals, none.
+    /// Accepts one claim to each partition: that of the latest generation, or none if several members claim
+    /// it in that generation.
     fn believe(&mut self, members: &[Member], number_of: impl Fn(&TopicPartition) -> Option<usize>) {
         let mut latest: HashMap<usize, i32> = HashMap::new();
         for (member, Member { subscription, .. }) in members.iter().enumerate() {
@@ -91,7 +94,8 @@ impl Plan {
         }
     }
 
-    /// What is owned stays; the rest goes to whoever has least, beginning with what the fewest want.
+    /// Leaves owned partitions with their owners. The others go to the member that has the fewest, beginning
+    /// with the topics that the fewest members subscribe to.
     fn share_out(&mut self) {
         let mut free = Vec::new();
         for number in 0..self.partitions.len() {
@@ -125,7 +129,8 @@ impl Plan {
         self.held[member].entry(topic).or_default().insert(number);
     }
 
-    /// Every round makes the sum of the squares of what members have smaller.
+    /// Moves partitions until the assignment is fair. Every round reduces the sum of the squares of the
+    /// members' counts.
     fn balance(&mut self) {
         let mut members: Vec<usize> = (0..self.counts.len()).collect();
         loop {
@@ -140,7 +145,8 @@ impl Plan {
         }
     }
 
-    /// The shortest way to pass partitions along, from this member to one that has at least two less: steps (from, topic, to).
+    /// Finds the shortest way to pass partitions along, from this member to one that has at least two fewer.
+    /// It is a list of steps (from, topic, to).
     fn way_from(&self, start: usize) -> Option<Vec<(usize, usize, usize)>> {
         let mut came_by: HashMap<usize, (usize, usize)> = HashMap::new();
         let mut topics_seen = BTreeSet::new();
@@ -170,7 +176,7 @@ impl Plan {
         None
     }
 
-    /// Best one that goes back to who had it, then one that moves anyway.
+    /// Chooses the partition to move: best one that returns to its former owner, then one that has to move anyway.
     fn movable(&self, from: usize, topic: usize, to: usize) -> usize {
         let held = self.held[from].get(&topic).into_iter().flatten().copied();
         let rank = |number: &usize| match self.partitions[*number].former {
@@ -181,7 +187,7 @@ impl Plan {
         held.min_by_key(|number| (rank(number), std::cmp::Reverse(*number))).expect("a way leads over what is held")
     }
 
-    /// What others say they have is not given to anybody new.
+    /// Gives to nobody the partitions that get a new owner while another member still claims them.
     fn withhold(&mut self) {
         for partition in &mut self.partitions {
             let others = |owner: &usize| partition.claimed_by.iter().any(|member| member != owner);

@@ -1,4 +1,4 @@
-//! Random groups, held against what fair and sticky mean.
+//! Tests of fairness and stickiness on random groups.
 
 use super::*;
 
@@ -14,7 +14,8 @@ fn counts(topics: &[(&str, usize)]) -> PartitionCounts {
     topics.iter().map(|(name, count)| (Arc::from(*name), *count)).collect()
 }
 
-/// Everybody does as told: what is missing is let go, the rest is owned in the new generation.
+/// Makes every member follow the assignment: it gives up missing partitions and owns the rest in the new
+/// generation. Returns how many partitions were given up.
 fn obey(members: &mut [Member], assigned: &BTreeMap<String, Vec<TopicPartition>>, generation: i32) -> usize {
     let mut let_go = 0;
     for member in members {
@@ -26,7 +27,8 @@ fn obey(members: &mut [Member], assigned: &BTreeMap<String, Vec<TopicPartition>>
     let_go
 }
 
-/// Until nothing is withheld any more: how many partitions had to be let go.
+/// Repeats the assignment until no partition is withheld any more, and returns how many partitions had to be
+/// given up.
 fn settle(members: &mut [Member], counts: &PartitionCounts, generation: &mut i32) -> usize {
     let mut let_go = 0;
     for round in 0.. {
@@ -58,7 +60,7 @@ fn sum_of_squares(members: &[Member]) -> usize {
     members.iter().map(|member| member.subscription.owned.len().pow(2)).sum()
 }
 
-/// The smallest sum of squares of all ways to give every partition to a subscriber.
+/// Returns the smallest sum of squares over all ways to give every partition to a subscriber.
 fn fairest(members: &[Member], counts: &PartitionCounts) -> usize {
     let topics = counts.iter().flat_map(|(topic, count)| std::iter::repeat_n(topic, *count));
     let mut reachable: std::collections::BTreeSet<Vec<usize>> = [vec![0; members.len()]].into();

@@ -1,4 +1,4 @@
-//! What the machine is told, and what it wants to be done.
+//! The inputs that the state machine of a member gets, and the actions that it wants.
 
 use std::sync::Arc;
 
@@ -10,43 +10,43 @@ use crate::wire::{
     HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, SyncGroupRequest, SyncGroupResponse,
 };
 
-/// Counts what was asked for, so that an answer that comes too late is known.
+/// The number of a request, which shows whether an answer is too late.
 pub(crate) type Call = u64;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Tick,
-    /// What to subscribe to.
+    /// The topics to subscribe to.
     Topics(Vec<Arc<str>>),
-    /// A topic has other partitions than when they were shared out.
+    /// A topic has other partitions than at the last assignment.
     PartitionsChanged,
     Joined(Call, Result<JoinGroupResponse, Error>),
     Planned(Call, Result<Vec<(String, Vec<TopicPartition>)>, Error>),
     Synced(Call, Result<SyncGroupResponse, Error>),
     Beaten(Call, Result<KafkaErrorCode, Error>),
     GivenUp(Vec<TopicPartition>),
-    /// A commit of this generation was.
+    /// A commit of this generation was refused.
     Refused {
         generation: i32,
         code: KafkaErrorCode,
     },
     Leave,
-    /// Whatever was answered.
+    /// The request to leave has ended, with whatever answer.
     Left(Call),
 }
 
 #[derive(Debug)]
 pub(crate) enum Action {
     Do(Call, Task),
-    /// What is known of it is out of date.
+    /// The known coordinator is out of date and has to be looked up again.
     FindCoordinator,
-    /// In whose name, generation and member, offsets are committed from now on.
+    /// Generation and member id with which offsets are committed from now on.
     Generation(Option<(i32, String)>),
     Assign(Vec<TopicPartition>),
-    /// To be answered with [`Input::GivenUp`].
+    /// Partitions to give up. The answer has to be [`Input::GivenUp`].
     Revoke(Vec<TopicPartition>),
     Lose(Vec<TopicPartition>),
-    /// Something is tried again.
+    /// An error text. The failed step is tried again.
     Trouble(String),
     End(Error),
 }
@@ -54,7 +54,7 @@ pub(crate) enum Action {
 #[derive(Debug)]
 pub(crate) enum Task {
     Join(JoinGroupRequest),
-    /// Find the partitions of all the members' topics, and let the assignor decide.
+    /// Finds the partitions of all the members' topics, and lets the assignor decide.
     Plan {
         assignor: Assignor,
         members: Vec<Member>,

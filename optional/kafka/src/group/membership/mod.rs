@@ -1,4 +1,5 @@
-//! One member's part in its group, as a machine that is told of time and answers, and answers what to do.
+//! One member's part in its group, as a state machine without I/O: it gets the time and the answers, and
+//! returns what to do.
 //!
 //! ```text
 //! Waiting -- topics are known --> Rejoining -- JoinGroup --> Joining --> (leader: Planning) --> Syncing --> Stable -- heartbeats -->
@@ -6,15 +7,18 @@
 //!                                     +---------- rebalance, other topics, other partitions, errors ----------+
 //! ```
 //!
-//! **Cooperative** (what the group agreed on last decides): the member joins with what it owns and goes on with it. The assignment says what
-//! it may keep; what is missing there is *revoked*: it still counts as owned until it was given up, and then the member joins once more, so
-//! that it can be given to somebody else. **Eager**: everything is revoked before the member joins.
+//! **Cooperative** (the rule that the group agreed on last decides): the member joins with its partitions and
+//! goes on with them. The assignment says which it may keep. The missing ones are *revoked*: such a partition
+//! still counts as owned until it was given up. Then the member joins once more, so that the partition can be
+//! given to another. **Eager**: everything is revoked before the member joins.
 //!
-//! It never joins while something is being revoked: an assignment could give back what is just being let go. How long that may take is
-//! bounded by the rebalance timeout; what is not given up by then is lost.
+//! A member never joins while partitions are being revoked: an assignment could give back a partition that is
+//! just being given up. The time for that is bounded by the rebalance timeout. Partitions that are not given
+//! up by then are lost.
 //!
-//! Ownership ends in three ways: it was given up; the broker says that the group has gone on without us (*lost*); the group ended for us.
-//! While the broker can't be reached nothing ends: nobody else can be given what we own without the broker, and a commit needs it too.
+//! Ownership ends in three ways: the partition was given up; the broker says that the group has gone on
+//! without us (*lost*); the group ended for us. While the broker can't be reached nothing ends: without the
+//! broker, nobody else can be given what we own, and a commit needs it too.
 
 mod call;
 #[cfg(test)]
@@ -56,19 +60,19 @@ pub(crate) struct MembershipOptions {
 pub(crate) struct Membership {
     options: MembershipOptions,
     state: State,
-    /// Given by the broker; empty before.
+    /// Id that the broker has given, or empty before.
     member_id: String,
-    /// The last one whose assignment we have; -1 before.
+    /// The last generation whose assignment we have, or -1 before.
     generation: i32,
-    /// What that generation agreed on.
+    /// The assignor that this generation agreed on.
     assignor: Option<Assignor>,
     is_leader: bool,
     topics: Vec<Arc<str>>,
     owned: BTreeSet<TopicPartition>,
-    /// Owned ones that have to be given up, and until when.
+    /// Owned partitions that have to be given up before `revoke_until_ms`.
     revoking: BTreeSet<TopicPartition>,
     revoke_until_ms: u64,
-    /// Since the group has to be rebalanced.
+    /// True if the group has to be rebalanced.
     wants_to_join: bool,
     backoff: Backoff,
     last_call: Call,
@@ -109,7 +113,7 @@ impl Membership {
         self.state == State::Ended
     }
 
-    /// When [`Input::Tick`] is due.
+    /// Returns when [`Input::Tick`] is due.
     pub(crate) fn wake_at_ms(&self) -> Option<u64> {
         let own = match self.state {
             State::Rejoining { not_before_ms } => Some(not_before_ms),
@@ -120,7 +124,7 @@ impl Membership {
         own.into_iter().chain(revoke_until_ms).min()
     }
 
-    /// What is to be done, in this order.
+    /// Handles an input and returns what is to be done, in this order.
     pub(crate) fn handle(&mut self, now_ms: u64, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
         let out = &mut actions;
@@ -150,7 +154,7 @@ impl Membership {
         self.topics = topics;
     }
 
-    /// What time brings about.
+    /// Handles everything that has become due.
     fn go_on(&mut self, now_ms: u64, out: &mut Vec<Action>) {
         if !self.revoking.is_empty() && now_ms >= self.revoke_until_ms {
             let late = std::mem::take(&mut self.revoking);
@@ -383,7 +387,7 @@ impl Membership {
         }
     }
 
-    /// A call has failed: what that means for what is owned, and how to go on.
+    /// Handles a failed call: decides which partitions are lost, and how to go on.
     fn failed(&mut self, now_ms: u64, error: Error, out: &mut Vec<Action>) {
         match error.kafka_code() {
             Some(KafkaErrorCode::REBALANCE_IN_PROGRESS) => {
@@ -454,7 +458,7 @@ impl Membership {
     }
 }
 
-/// Longer than the protocol can say is for ever.
+/// Converts a duration to the protocol's type. A duration that is too long for it becomes the longest one.
 fn milliseconds(duration_ms: u64) -> i32 {
     i32::try_from(duration_ms).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,4 @@
-//! A small group coordinator, as Kafka's own behaves, for tests.
+//! A small group coordinator for tests, which behaves as Kafka's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::wire::{
     GroupMember, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse,
 };
 
-/// Where an answer goes.
+/// The number of a request that waits for its answer.
 pub(super) type ReplyTo = u64;
 
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether a commit in this name would be taken.
+    /// Says whether a commit with this generation and member id would be accepted.
     pub(super) fn takes_commits_of(&self, generation: i32, member_id: &str) -> bool {
         let settled = matches!(self.phase, Phase::Stable | Phase::Preparing { .. });
         settled && generation == self.generation && self.members.contains_key(member_id)

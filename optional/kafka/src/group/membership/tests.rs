@@ -1,7 +1,8 @@
-//! Groups of machines against a model of the coordinator: messages are late and get lost, members freeze, die, leave and come, topics grow.
+//! Groups of state machines against a model of the coordinator: messages are late and get lost; members
+//! freeze, die, leave and come; topics grow.
 //!
-//! What has to hold at every moment: no two members could commit for the same partition. And when nothing goes wrong any more: every
-//! partition has an owner, and nobody has two more than anybody else.
+//! At every moment, no two members could commit for the same partition. When all faults have stopped, every
+//! partition gets an owner, and no member has two more than another.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -15,7 +16,7 @@ const SEEDS: u64 = 150;
 const SESSION_MS: u64 = 6_000;
 const REBALANCE_MS: u64 = 20_000;
 const STORM_MS: u64 = 120_000;
-/// For everybody to notice, to be thrown out and to come to rest.
+/// Time in which every member notices the end of the faults, is thrown out if it has to, and comes to rest.
 const CALM_MS: u64 = 90_000;
 
 enum Happening {
@@ -49,7 +50,7 @@ struct World {
     last_number: u64,
     nodes: Vec<Node>,
     coordinator: Coordinator,
-    /// Who waits for the coordinator's answer.
+    /// Members with their calls that wait for the coordinator's answer.
     waiting: BTreeMap<ReplyTo, (usize, Call)>,
     topics: PartitionCounts,
     calm: bool,
@@ -158,7 +159,7 @@ impl World {
         }
     }
 
-    /// The answer may get lost.
+    /// Delivers an answer, which may get lost.
     fn answer(&mut self, node: usize, input: Input) {
         let input = match input {
             input if self.calm || self.random.u8(..) > 6 => input,

@@ -65,7 +65,7 @@ fn text(value: &[u8]) -> Vec<u8> {
     [zigzag(value.len() as i64), value.to_vec()].concat()
 }
 
-/// A row of `FIELDS`; `with` says whether what may be null is there.
+/// Makes a row of `FIELDS`. `with` says whether the nullable values are there.
 fn row(id: i64, with: bool) -> Vec<u8> {
     let user = if with { [zigzag(1), text(b"ann")].concat() } else { zigzag(0) };
     let place = if with { [zigzag(1), text(b"Rome"), zigzag(1)].concat() } else { zigzag(0) };
@@ -339,7 +339,7 @@ fn messages_may_be_cut_at_every_byte() {
     assert!(reader.finish().is_empty());
 }
 
-/// An object container file of one block.
+/// Makes an object container file of one block.
 fn file(fields: &str, rows: &[Vec<u8>]) -> Vec<u8> {
     let body = rows.concat();
     let mark = [b'm'; 16];

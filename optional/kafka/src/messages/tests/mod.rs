@@ -1,4 +1,4 @@
-//! Messages against what their rows have to be.
+//! Tests of messages and the rows that they must become.
 
 mod avro;
 mod payloads;
@@ -44,7 +44,7 @@ pub(crate) fn message(offset: i64, value: &[u8]) -> Message<'_> {
     }
 }
 
-/// The rows that these columns have when they come as JSON over HTTP.
+/// Returns the rows that these columns have when they come as JSON over HTTP.
 pub(crate) fn rows(columns: &[ColumnSpec], json: &str) -> Block {
     let plan = ReadPlan::new(columns.to_vec(), settings());
     let format = Format::named("JSONEachRow").expect("it is there");

@@ -1,4 +1,4 @@
-//! Messages one after the other against the same payloads read alone, as inserts over HTTP are.
+//! Messages one after another against the same payloads read alone, as inserts over HTTP are.
 
 use fastrand::Rng;
 use windrow_columns::{Block, ColumnSpec, Format, NotParsedReason, Present, ReadPlan};
@@ -50,7 +50,7 @@ fn table(format: &str) -> Vec<ColumnSpec> {
     }
 }
 
-/// Rows as a format writes them.
+/// Makes random rows in a format.
 fn payload(format: &str, rng: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
     match format {
@@ -154,7 +154,7 @@ fn damaged(mut payload: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     payload
 }
 
-/// What one reader alone makes of each payload, joined where the columns are the same.
+/// The runs that a reader for each single payload makes, joined where the columns are the same.
 #[derive(Default)]
 struct Expected {
     runs: Vec<(Present, Block)>,

@@ -172,7 +172,7 @@ fn many_rows_of_a_message_stand_behind_their_lengths() {
     assert_eq!(reader.finish()[0].block, rows(&shown(), &expected));
 }
 
-/// Lists of messages, and a map, as what ClickHouse calls Nested.
+/// Returns columns for lists of messages and a map, in the form that ClickHouse calls Nested.
 fn nested() -> Vec<ColumnSpec> {
     vec![
         column("id", "UInt32"),

@@ -1,22 +1,22 @@
-//! What of each partition is committed, stored, on its way or gathered, and what is to be done next. Pure: it does
-//! nothing itself.
+//! The accounts of a pipeline: how far each partition is gathered, on its way, stored and committed, and
+//! which step comes next. It is a state machine without I/O.
 //!
 //! # Order of steps
 //!
-//! A batch is *sealed* (its ranges and its id are fixed), *recorded* (one commit writes its record beside the stored
-//! offsets of all its partitions), *pushed* (attempts begin), *stored*, and *committed* (the offsets behind it). One
-//! step is taken at a time, since each commit replaces what the one before it wrote beside an offset. The commit behind
-//! one batch records the next, if that is sealed by then.
+//! A batch is *sealed* (its ranges and its id are fixed), *recorded* (one commit writes its record beside the
+//! stored offsets of all its partitions), *pushed* (attempts begin), *stored*, and *committed* (the offsets
+//! behind it). One step is taken at a time, since each commit replaces the text that the one before it wrote
+//! beside an offset. The commit behind one batch records the next, if that is sealed by then.
 //!
 //! # Why every message is stored once
 //!
-//! 1. Attempts under an id begin only when all partitions of the batch show its record. Whoever owns one of these
-//!    partitions then, and whenever, finds the record beside the offset where the batch begins, and pushes the same
-//!    ranges under the same id before anything else.
-//! 2. A commit of a member that does not own a partition any more is refused as a whole. So who has lost a partition
-//!    can't record, and begins no new attempt; those that it had begun are recorded.
-//! 3. Where it is not certain whether a record was written, nothing is cut anew from the same messages: what the
-//!    coordinator has decides ([`Accounts::forget`], then as after an assignment).
+//! 1. Attempts under an id begin only when all partitions of the batch show its record. Every member that
+//!    owns one of these partitions, then or later, finds the record beside the offset where the batch begins.
+//!    It pushes the same ranges under the same id before anything else.
+//! 2. A commit of a member that does not own a partition any more is refused as a whole. So a member that has
+//!    lost a partition can't record, and begins no new attempt. The attempts that it had begun are recorded.
+//! 3. Where it is not certain whether a record was written, no other batch is made from the same messages
+//!    before the coordinator's state is known ([`Accounts::forget`], then as after an assignment).
 //! 4. An offset passes a range only after the range is stored.
 
 #[cfg(test)]
@@ -31,34 +31,35 @@ use windrow_engine::sink::BatchId;
 
 use crate::pipeline::record::{BatchRecord, Range};
 
-/// Committed together: for the coordinator that is one message, whose size is bounded. No record has so many ranges.
+/// Largest number of offsets that are committed together. They are one message for the coordinator, whose
+/// size is bounded. No record has so many ranges.
 const MAX_ENTRIES: usize = 500;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It isn't known yet where it goes on.
+    /// The offset to go on at isn't known yet.
     Starting,
-    /// A recorded batch is pushed first.
+    /// A recorded batch has to be pushed first.
     Replaying,
     Running,
-    /// To be given up when nothing of it is on its way.
+    /// The partition has to be given up when nothing of it is on its way.
     Revoked,
 }
 
 #[derive(Debug)]
 struct Account {
-    /// Of the claim. A partition that was lost and came again has another.
+    /// Epoch of the claim. A partition that was lost and came again has another one.
     epoch: u64,
     topic_id: TopicId,
     phase: Phase,
     committed: Option<i64>,
-    /// All before it is stored.
+    /// Offset before which everything is stored.
     stored: i64,
-    /// All before it is stored or in a batch that is sealed.
+    /// Offset before which everything is stored or in a sealed batch.
     sealed: i64,
-    /// All before it is stored, on its way or gathered.
+    /// Offset before which everything is stored, on its way or gathered.
     gathered: i64,
-    /// Of the leader that wrote the last message before `gathered`.
+    /// Epoch of the leader that wrote the last message before `gathered`.
     leader_epoch: i32,
 }
 
@@ -72,17 +73,17 @@ impl Account {
 #[derive(Debug)]
 struct Sealed {
     record: Arc<BatchRecord>,
-    /// Attempts may begin.
+    /// True if the batch is recorded, so attempts may begin.
     is_recorded: bool,
-    /// An earlier life, or another member, may have begun.
+    /// True if an earlier run, or another member, may have begun to push the batch.
     is_replay: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Commit these offsets together, with what is to stand beside them.
+    /// Commits these offsets together, with the text beside each.
     Commit(Vec<Entry>),
-    /// Store the batch.
+    /// Stores the batch.
     Push { record: Arc<BatchRecord>, is_replay: bool },
 }
 
@@ -95,21 +96,21 @@ pub(crate) struct Entry {
     pub record: Option<Arc<BatchRecord>>,
 }
 
-/// What of a sealed batch is left when some of its partitions are not ours any more.
+/// The rest of a sealed batch when some of its partitions are not ours any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Recut {
-    /// It goes on with fewer ranges, under the same id, which was never written down.
+    /// The batch goes on with fewer ranges, under the same id, which was never written down.
     Shorter(Arc<BatchRecord>),
     Gone(BatchId),
 }
 
-/// See the module's text.
+/// The accounts of all partitions. The module's text describes them.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// Batches are recorded before they are pushed.
+    /// True if batches are recorded before they are pushed.
     records: bool,
     accounts: BTreeMap<TopicPartition, Account>,
-    /// The next one first; replays before all others.
+    /// Sealed batches, the next one first. Replays come before all others.
     sealed: VecDeque<Sealed>,
     step: Option<Step>,
 }
@@ -119,12 +120,12 @@ impl Accounts {
         Accounts { records, accounts: BTreeMap::new(), sealed: VecDeque::new(), step: None }
     }
 
-    /// Whether batches are recorded from now on. To be said before the first of them is sealed.
+    /// Sets whether batches are recorded from now on. It has to be called before the first of them is sealed.
     pub(crate) fn set_records(&mut self, records: bool) {
         self.records = records;
     }
 
-    /// A partition is ours. What the coordinator has of it is to be looked at next.
+    /// Adds a partition that is ours from now on. The coordinator has to be asked about it next.
     pub(crate) fn assign(&mut self, partition: TopicPartition, epoch: u64, topic_id: TopicId) {
         let account = Account {
             epoch,
@@ -139,7 +140,8 @@ impl Accounts {
         self.accounts.insert(partition, account);
     }
 
-    /// Goes on at an offset; `committed` says whether the coordinator has it, else it is told.
+    /// Goes on at an offset. `committed` says whether the coordinator has this offset; otherwise the next
+    /// step commits it.
     pub(crate) fn begin(&mut self, partition: &TopicPartition, offset: i64, committed: bool) {
         let Some(account) = self.accounts.get_mut(partition) else { return };
         if account.phase == Phase::Revoked {
@@ -150,7 +152,7 @@ impl Accounts {
         account.go_on_at(offset);
     }
 
-    /// A batch that these partitions show the record of, and that has to be stored before they go on.
+    /// Adds a recorded batch that has to be stored before the partitions go on that show its record.
     pub(crate) fn replay(&mut self, record: BatchRecord, shown_by: &[TopicPartition]) {
         for partition in shown_by {
             let (Some(account), Some(range)) =
@@ -187,13 +189,13 @@ impl Accounts {
         self.accounts.get(partition).and_then(|account| account.committed)
     }
 
-    /// Where the next messages of a partition begin.
+    /// Returns the offset where the next messages of a partition begin, if messages can be gathered from it.
     pub(crate) fn gathered(&self, partition: &TopicPartition) -> Option<i64> {
         self.accounts.get(partition).filter(|account| account.phase == Phase::Running).map(|account| account.gathered)
     }
 
-    /// All messages up to `next` are in the open batch, of which a leader wrote the last in this epoch. False if the
-    /// partition is not ours to gather from.
+    /// Counts all messages up to `next` as gathered into the open batch. A leader wrote the last of them in
+    /// this epoch. Returns false if the partition is not ours to gather from.
     pub(crate) fn gather(&mut self, partition: &TopicPartition, next: i64, leader_epoch: i32) -> bool {
         let account = self.accounts.get_mut(partition).filter(|account| account.phase == Phase::Running);
         match account.filter(|account| next >= account.gathered) {
@@ -206,7 +208,7 @@ impl Accounts {
         }
     }
 
-    /// Whether a batch would have something in it.
+    /// Says whether a batch that is sealed now would contain messages.
     pub(crate) fn has_open(&self) -> bool {
         self.open_ranges().next().is_some()
     }
@@ -223,7 +225,8 @@ impl Accounts {
         })
     }
 
-    /// Fixes all that is gathered as a batch. Where its record would be too long, as many partitions as fit.
+    /// Seals all gathered messages as a batch. If its record would be too long, only some of the partitions
+    /// are in it.
     pub(crate) fn seal(&mut self, id: BatchId) -> Option<Arc<BatchRecord>> {
         let mut record = BatchRecord { id, ranges: self.open_ranges().collect() };
         while record.ranges.len() > 1 && record.encode().is_err() {
@@ -242,7 +245,7 @@ impl Accounts {
         Some(record)
     }
 
-    /// Batches that are sealed and whose turn hasn't come.
+    /// Returns the number of sealed batches whose turn hasn't come.
     pub(crate) fn waiting(&self) -> usize {
         self.sealed.len()
     }
@@ -251,12 +254,12 @@ impl Accounts {
         self.step.is_none()
     }
 
-    /// Whether all that was gathered is stored and committed.
+    /// Says whether all gathered messages are stored and committed.
     pub(crate) fn is_settled(&self) -> bool {
         self.step.is_none() && self.sealed.is_empty() && !self.has_open() && self.entries(None).is_empty()
     }
 
-    /// Whether nothing of the partition is on its way: all that was gathered of it is stored.
+    /// Says whether nothing of the partition is on its way, so that all its gathered messages are stored.
     pub(crate) fn is_quiet(&self, partition: &TopicPartition) -> bool {
         let is_stored = |account: &Account| account.phase == Phase::Running && account.stored == account.gathered;
         let is_of = |sealed: &Sealed| sealed.record.range_of(&partition.topic, partition.partition).is_some();
@@ -277,12 +280,12 @@ impl Accounts {
         matches!(self.step, Some(Step::Push { .. }))
     }
 
-    /// Whether it may change at any moment what the coordinator has.
+    /// Says whether a commit is on its way, so that the coordinator's state may change at any moment.
     pub(crate) fn is_committing(&self) -> bool {
         matches!(self.step, Some(Step::Commit(_)))
     }
 
-    /// What is to be done now, if nothing is being done. Unless it may push, offsets are committed at most.
+    /// Returns what has to be done now, unless a step is being taken. Without `may_push` it can only be a commit.
     pub(crate) fn next_step(&mut self, may_push: bool) -> Option<Step> {
         if self.step.is_some() {
             return None;
@@ -301,7 +304,7 @@ impl Accounts {
         Some(step)
     }
 
-    /// Those of the record before all others, since they can't be committed apart.
+    /// Returns the offsets to commit. Those of the record come first, since they can't be committed separately.
     fn entries(&self, record: Option<&Arc<BatchRecord>>) -> Vec<Entry> {
         let entry = |(partition, account): (&TopicPartition, &Account)| {
             let record = record.filter(|record| record.range_of(&partition.topic, partition.partition).is_some());
@@ -322,7 +325,7 @@ impl Accounts {
         entries
     }
 
-    /// The commit was made.
+    /// Counts the commit as made.
     pub(crate) fn commit_succeeded(&mut self) {
         let Some(Step::Commit(entries)) = self.step.take() else { return };
         for Entry { partition, epoch, offset, record, .. } in entries {
@@ -336,16 +339,17 @@ impl Accounts {
         }
     }
 
-    /// The commit was refused since some of it is not ours any more. Batches that were to be recorded by it are undone:
-    /// whether they are recorded is for the coordinator to say. Their partitions that are still ours, which are to be
-    /// looked at again.
+    /// Undoes a commit that was refused because a partition is not ours any more. Batches that it was to
+    /// record are undone, since only the coordinator can say whether they are recorded. Returns their
+    /// partitions that are still ours, which have to be looked up again.
     pub(crate) fn commit_fenced(&mut self) -> Undone {
         let Some(Step::Commit(entries)) = self.step.take() else { return Undone::default() };
         let undone = entries.into_iter().filter(|entry| entry.record.is_some()).map(|entry| entry.partition).collect();
         self.forget(undone)
     }
 
-    /// The batch is stored, and its dead letters are kept. The partitions that may go on from there.
+    /// Counts the batch as stored and its dead letters as kept. Returns the partitions that may go on, each
+    /// with its offset.
     pub(crate) fn push_succeeded(&mut self) -> Vec<(TopicPartition, i64)> {
         let Some(Step::Push { record, .. }) = self.step.take() else { return Vec::new() };
         let mut begun = Vec::new();
@@ -368,8 +372,8 @@ impl Accounts {
         begun
     }
 
-    /// The batch is stored but for what lies in these partitions from these offsets on, which is not to be stored at
-    /// all: what was gathered behind is dropped.
+    /// Counts the batch as stored except for messages of these partitions from these offsets on. They are not
+    /// to be stored at all, and messages that were gathered behind them are dropped.
     pub(crate) fn push_stopped(&mut self, stops: &[(TopicPartition, i64)]) -> Vec<Recut> {
         self.push_succeeded();
         for (partition, offset) in stops {
@@ -381,8 +385,8 @@ impl Accounts {
         self.cut_out(&partitions)
     }
 
-    /// The batch can't be stored for now, and is pushed again as it is; unless all of it is somebody else's by now, who
-    /// is bound to it.
+    /// Puts a batch back that can't be stored for now, to be pushed again unchanged. If other members own all
+    /// of it by now, it is dropped: its record obliges them to push it.
     pub(crate) fn push_failed(&mut self) {
         let Some(Step::Push { record, is_replay }) = self.step.take() else { return };
         let is_awaited = |range: &Range| {
@@ -394,7 +398,8 @@ impl Accounts {
         }
     }
 
-    /// Partitions are to be given up. What is only gathered of them is dropped; what is on its way ends first.
+    /// Prepares to give up partitions. Messages that are only gathered are dropped; a batch that is on its
+    /// way ends first.
     pub(crate) fn revoke(&mut self, partitions: &[TopicPartition]) -> Vec<Recut> {
         for partition in partitions {
             if let Some(account) = self.accounts.get_mut(partition) {
@@ -410,7 +415,7 @@ impl Accounts {
         recut
     }
 
-    /// Which of the revoked partitions nothing is on its way of; they are not ours from now on.
+    /// Returns the revoked partitions of which nothing is on its way. They are not ours from now on.
     pub(crate) fn given_up(&mut self) -> Vec<TopicPartition> {
         let is_free = |partition: &TopicPartition, account: &Account| {
             let is_recorded = |sealed: &Sealed| {
@@ -440,8 +445,8 @@ impl Accounts {
         }
     }
 
-    /// Partitions are not ours any more. What has begun goes on; it is recorded, and so is whoever owns them now bound
-    /// to it.
+    /// Removes partitions that are not ours any more. A batch that has begun goes on: it is recorded, so the
+    /// new owner is obliged to push it, too.
     pub(crate) fn lose(&mut self, partitions: &[TopicPartition]) -> Vec<Recut> {
         self.remove(partitions);
         let recut = self.cut_out(partitions);
@@ -449,8 +454,8 @@ impl Accounts {
         recut
     }
 
-    /// Partitions of which it isn't known any more what the coordinator has. Those that are ours start again; all that
-    /// is sealed or gathered of them is dropped.
+    /// Forgets the state of partitions whose state at the coordinator isn't known any more. Those that are
+    /// ours start again; all that is sealed or gathered of them is dropped.
     pub(crate) fn forget(&mut self, mut partitions: Vec<TopicPartition>) -> Undone {
         let recut = self.cut_out(&partitions);
         partitions.retain(|partition| match self.accounts.get_mut(partition) {
@@ -468,7 +473,7 @@ impl Accounts {
         Undone { recut, to_start: partitions }
     }
 
-    /// Leaves the ranges of these partitions out of sealed batches of which nothing was written down.
+    /// Removes the ranges of these partitions from sealed batches that are not written down.
     fn cut_out(&mut self, partitions: &[TopicPartition]) -> Vec<Recut> {
         let being_recorded = match &self.step {
             Some(Step::Commit(entries)) => {
@@ -498,7 +503,7 @@ impl Accounts {
         recut
     }
 
-    /// A replay that none of our partitions waits for is its new owners'.
+    /// Drops replays that none of our partitions waits for: they are left to the new owners.
     fn drop_needless_replays(&mut self) {
         let accounts = &self.accounts;
         let is_awaited = |range: &Range| {
@@ -509,33 +514,34 @@ impl Accounts {
     }
 }
 
-/// What [`Accounts::forget`] leaves to do.
+/// The work that is left after [`Accounts::forget`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undone {
     pub(crate) recut: Vec<Recut>,
     pub(crate) to_start: Vec<TopicPartition>,
 }
 
-/// What the coordinator shows of a partition.
+/// The coordinator's state of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) offset: i64,
-    /// Of the leader that wrote the message before it; -1 if it isn't known.
+    /// Epoch of the leader that wrote the message before the offset, or -1 if it isn't known.
     pub(crate) leader_epoch: i32,
-    /// The topic that it was committed for, if nothing begins there; unknown if nothing says so.
+    /// Id of the topic that the offset was committed for, if no batch begins at it. It is unknown if the text
+    /// doesn't say so.
     pub(crate) topic_id: TopicId,
     pub(crate) record: Option<BatchRecord>,
 }
 
-/// Why a record doesn't count.
+/// The cause why a record doesn't count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Void {
     /// The offset was moved since, by hand.
     Moved,
     /// The topic is another one of the same name.
     OtherTopic,
-    /// Another partition of the batch shows neither the record nor an offset behind its range: the batch was never
-    /// begun, or offsets were moved.
+    /// Another partition of the batch shows neither the record nor an offset behind its range. The batch was
+    /// never begun, or offsets were moved.
     NotShownBy(TopicPartition),
 }
 
@@ -549,8 +555,8 @@ impl fmt::Display for Void {
     }
 }
 
-/// Whether the batch of a record that a partition shows has to be stored before the partition goes on. `is_gone` says
-/// of which ranges the topic was deleted.
+/// Decides whether the batch of a record that a partition shows has to be stored before the partition goes
+/// on. `is_gone` says whether the topic of a range was deleted.
 pub(crate) fn judge(
     record: &BatchRecord,
     partition: &TopicPartition,

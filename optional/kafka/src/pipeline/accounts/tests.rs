@@ -1,5 +1,5 @@
-//! Two members of a group, a coordinator and a sink that all fail at any moment: every message is stored once, and each
-//! partition's in order.
+//! Two members of a group, a coordinator and a sink that all fail at any moment. Every message is stored
+//! once, and the messages of each partition are stored in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ enum Op {
     Produce,
     Gather,
     Seal,
-    /// The next step, with what happens on its way.
+    /// The next step, with the fault that happens on its way.
     Step(Weather),
-    /// A partition is asked back, to go to the other member, or to come again to the same.
+    /// A partition is revoked, to go to the other member or to come again to the same one.
     Move,
-    /// A partition is taken at once; the member hears of it later.
+    /// A partition is taken at once. The member learns of that later.
     Take,
-    /// A member hears that it has lost what it has lost.
+    /// A member learns which partitions it has lost.
     Tell,
-    /// A member begins to read what it was given.
+    /// A member begins to read the partitions that it was given.
     Start,
     Crash,
 }
@@ -28,13 +28,13 @@ enum Op {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Weather {
     Fine,
-    /// It happens, and nobody hears of it.
+    /// The request is done, but its answer is lost.
     AnswerLost,
-    /// It does not happen.
+    /// The request is not done.
     RequestLost,
 }
 
-/// What a coordinator has of a partition.
+/// The coordinator's state of a partition.
 #[derive(Debug, Clone, Default)]
 struct Kept {
     owner: Option<(usize, u64)>,
@@ -43,9 +43,9 @@ struct Kept {
 
 struct Member {
     accounts: Accounts,
-    /// A step that was taken and has not come to its end.
+    /// A step that was begun and has not ended.
     step: Option<Step>,
-    /// What it believes to own.
+    /// Partitions that the member believes to own.
     claims: BTreeMap<TopicPartition, u64>,
 }
 
@@ -223,7 +223,8 @@ impl World {
         }
     }
 
-    /// As the engine does when partitions are assigned, and when it isn't known any more what the coordinator has.
+    /// Starts partitions as the engine does: after an assignment, and where the coordinator's state isn't
+    /// known any more.
     fn start(&mut self, member: usize) {
         let World { members, coordinator, .. } = self;
         let Member { accounts, claims, .. } = &mut members[member];
@@ -250,7 +251,7 @@ impl World {
         }
     }
 
-    /// Nothing fails any more: all that was produced is stored.
+    /// Runs without faults until all produced messages are stored.
     fn settle(&mut self) {
         for at in (0..PARTITIONS).map(partition) {
             if self.coordinator[&at].owner.is_none() {
@@ -276,7 +277,7 @@ impl World {
         }
     }
 
-    /// Which offsets were stored, how often; and whether none came before one that is stored later.
+    /// Checks that all offsets were stored once and in order, and that all of them are committed.
     fn check(&self, seed: u64) {
         for number in 0..PARTITIONS {
             let at = partition(number);
@@ -315,7 +316,7 @@ fn every_message_is_stored_once_and_in_order() {
 const EVENTS: TopicId = TopicId([1; 16]);
 const CLICKS: TopicId = TopicId([2; 16]);
 
-/// Of both topics, ten messages each.
+/// Returns a batch of ten messages of each of the two topics.
 fn batch_of_two_topics() -> BatchRecord {
     let range = |topic: &str, topic_id| Range {
         topic: topic.into(),
@@ -332,7 +333,7 @@ fn shown_at(offset: i64, record: Option<BatchRecord>) -> Shown {
     Shown { offset, leader_epoch: 4, topic_id: TopicId::default(), record }
 }
 
-/// What follows for the events, where the clicks show this.
+/// Returns the decision for the partition of events, where that of clicks shows this.
 fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), Void> {
     let record = batch_of_two_topics();
     let shown = |partition: &TopicPartition| match &*partition.topic {
@@ -353,7 +354,7 @@ fn a_record_counts_if_its_other_partitions_bear_it_out() {
     assert_eq!(judged(None, false), unbound, "it was not written whole");
 }
 
-/// The clicks lost their last messages, after the batch was stored and their offset was behind it.
+/// Tests a log of clicks that has lost its last messages, after the batch was stored and the offset was behind it.
 #[test]
 fn a_record_counts_also_where_another_log_of_its_batch_was_cut_since() {
     let at = |offset, leader_epoch| Some(Shown { offset, leader_epoch, topic_id: TopicId::default(), record: None });
@@ -363,7 +364,8 @@ fn a_record_counts_also_where_another_log_of_its_batch_was_cut_since() {
     assert_eq!(judged(at(13, -1), false), unbound);
 }
 
-/// What was read before the log was cut is stored first, in batches of its own; then the same offsets go into others.
+/// Tests that messages read before the log was cut are stored first, in batches of their own. Then the same
+/// offsets go into other batches.
 #[test]
 fn a_partition_goes_back_when_nothing_of_it_is_on_its_way() {
     let (at, mut accounts) = (partition(0), Accounts::new(true));
@@ -391,7 +393,7 @@ fn a_partition_goes_back_when_nothing_of_it_is_on_its_way() {
     assert_eq!((entries[0].offset, entries[0].record.as_ref()), (4, Some(&second)));
 }
 
-/// It may be stored, and would be stored again under another id.
+/// Tests that the record counts: the batch may be stored, and would be stored again under another id.
 #[test]
 fn a_record_counts_also_where_another_topic_of_its_batch_was_deleted() {
     assert_eq!(judged(None, true), Ok(()));
@@ -423,8 +425,8 @@ fn ten_of_each(accounts: &mut Accounts, partitions: i32) {
     }
 }
 
-/// Its partitions' next owner stores it, and may do so long before it succeeds here: by then the table may not
-/// recognise it any more.
+/// Tests that the next owner of the partitions stores the batch. That owner may do so long before an attempt
+/// here would succeed: by then the table may not recognise the batch any more.
 #[test]
 fn a_batch_that_failed_is_not_pushed_again_where_all_of_it_is_somebody_elses() {
     for lost in [1, 2] {

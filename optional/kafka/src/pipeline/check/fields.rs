@@ -1,4 +1,4 @@
-//! The fields that messages have, where a message says their names: JSON.
+//! The fields of messages, where a message contains their names: JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use super::report::UnusedField;
 
 /// Rows of one message that are looked at.
 const MAX_ROWS: usize = 1_000;
-/// Messages with names for data would make a list that nobody reads.
+/// Number of unused fields that are listed. Messages that use data as names would make a list that is too
+/// long to read.
 const MAX_UNUSED: usize = 1_000;
 const EXAMPLE_CHARS: usize = 60;
 
-/// Counts fields over messages.
+/// A count of the messages that have each field.
 pub(super) struct Fields {
-    /// Those that columns take, with their types and how many messages have them.
+    /// Fields that columns take, with their types and the number of messages that have them.
     taken: BTreeMap<String, (DataType, u64)>,
     unused: BTreeMap<String, (u64, String)>,
 }
@@ -26,7 +27,7 @@ impl Fields {
         Fields { taken, unused: BTreeMap::new() }
     }
 
-    /// Counts the fields of one message. What isn't JSON has none.
+    /// Counts the fields of one message. A message that isn't JSON has none.
     pub fn see(&mut self, message: &[u8]) {
         let mut seen = Vec::new();
         for row in rows(message) {
@@ -43,7 +44,7 @@ impl Fields {
         }
     }
 
-    /// Of a message that has such a field once, or several times.
+    /// Counts one message that has such a field, once or several times.
     pub fn see_unused(&mut self, name: String, example: String) {
         if let Some((count, _)) = self.unused.get_mut(&name) {
             *count += 1;
@@ -70,12 +71,12 @@ impl Fields {
         }
     }
 
-    /// Messages that have a field which a column takes.
+    /// Returns the number of messages that have this field, if a column takes it.
     pub fn messages_with(&self, field: &str) -> Option<u64> {
         self.taken.get(field).map(|(_, count)| *count)
     }
 
-    /// The most frequent first.
+    /// Returns the unused fields, the most frequent first.
     pub fn unused(self) -> Vec<UnusedField> {
         let unused = self.unused.into_iter();
         let mut unused: Vec<UnusedField> = unused
@@ -90,7 +91,7 @@ impl Fields {
     }
 }
 
-/// What a column's type has no place for in the column's value.
+/// Finds the parts of a column's value that the column's type has no place for.
 fn walk_column(name: &str, value: &Value, data_type: &DataType, seen: &mut Vec<(String, String)>) {
     match (data_type.plain(), value) {
         (DataType::Nullable(inner), value) => walk_column(name, value, inner, seen),
@@ -111,7 +112,7 @@ fn walk_column(name: &str, value: &Value, data_type: &DataType, seen: &mut Vec<(
     }
 }
 
-/// The rows of a message: objects one after another, or an array of them.
+/// Returns the rows of a message: objects one after another, or an array of them.
 pub(super) fn rows(message: &[u8]) -> Vec<Value> {
     let values = serde_json::Deserializer::from_slice(message).into_iter::<Value>().map_while(Result::ok);
     let rows = values.flat_map(|value| match value {
@@ -121,7 +122,7 @@ pub(super) fn rows(message: &[u8]) -> Vec<Value> {
     rows.take(MAX_ROWS).collect()
 }
 
-/// The value of a field, which may lie within others.
+/// Returns the value of a field, which may lie within others.
 pub(super) fn value_of<'r>(row: &'r Value, field: &str) -> Option<&'r Value> {
     if let Some(value) = row.get(field) {
         return Some(value);

@@ -1,4 +1,5 @@
-//! Which columns a refused message doesn't fit, and with what value: it is read again into one column at a time.
+//! The search for the columns that a refused message doesn't fit, and for its values there. The message is
+//! read again into one column at a time.
 
 use crate::messages::{MessagePlan, Source};
 use crate::SampledRecord;
@@ -10,11 +11,11 @@ use crate::pipeline::options::PipelineOptions;
 use crate::pipeline::plan::plan_for;
 use crate::pipeline::tables::TableDescription;
 
-/// A column and what it can't take.
+/// A column, with the value that it can't take.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Misfit {
     pub column: String,
-    /// As it was sent, if that can be seen.
+    /// The value as it was sent, if it can be shown.
     pub value: Option<String>,
 }
 
@@ -26,7 +27,8 @@ pub(super) struct Misfits<'c> {
 }
 
 impl Misfits<'_> {
-    /// Empty if the message can't be read at all, or only its columns together can't.
+    /// Returns the columns that a message doesn't fit. There are none if the message can't be read at all, or
+    /// only its columns together can't.
     pub async fn of(&self, topic: &str, record: &SampledRecord, row: u64) -> Vec<Misfit> {
         let fields: Vec<usize> = self
             .plan
@@ -82,7 +84,8 @@ impl Misfits<'_> {
         Some(self.ask.read_alone(&plan, topic, record).await.map_err(|_| ()))
     }
 
-    /// What can't even be tried is taken for read: it is not known to be at fault.
+    /// Says whether a message can be read into these columns. If that can't even be tried, it counts as read:
+    /// these columns are not known to be the cause.
     async fn is_read(&self, columns: &[ColumnSpec], topic: &str, record: &SampledRecord) -> bool {
         self.read(columns, topic, record).await.is_none_or(|read| read.is_ok())
     }
@@ -108,7 +111,7 @@ impl Misfits<'_> {
     }
 }
 
-/// A text of one row in blocks that follow each other.
+/// Returns the text in one row of blocks that follow each other.
 fn text_at(blocks: &[Block], column: usize, mut row: usize) -> Option<String> {
     for block in blocks {
         if row < block.rows() {

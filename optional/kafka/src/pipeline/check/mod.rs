@@ -1,5 +1,6 @@
-//! Tries a pipeline's settings: connects, reads a sample as the pipeline would, and says what fits and what doesn't. It
-//! joins no group, commits nothing and stores nothing; a table that would be given a window is only said to get one.
+//! The check of a pipeline's settings: it connects, reads a sample as the pipeline would, and reports what
+//! fits and what doesn't. It joins no group, commits nothing and stores nothing. Of a table that would be
+//! given a window it only says so.
 
 mod fields;
 mod misfit;
@@ -25,14 +26,14 @@ use crate::pipeline::plan::plan;
 use crate::pipeline::status::Guarantee;
 use crate::pipeline::tables::{TableDescription, TableError, Tables};
 
-/// A check is waited for by somebody: what a pipeline would try again for longer is told after this.
+/// Time for retries during a check. Somebody waits for it, so errors are reported earlier than a pipeline would.
 const PATIENCE_MS: u64 = 5_000;
-/// Messages that are tried, of all topics together.
+/// Number of messages that are tried, of all topics together.
 const SAMPLE_MESSAGES: usize = 1_000;
-/// A clock that is wrong by less than this disturbs nobody.
+/// Deviation of a clock that is not reported, since it does no harm.
 const CLOCK_SLACK_MS: i64 = 5_000;
 
-/// Everything that can be found out is, also after something has failed.
+/// Checks the settings. After a failure, the check goes on with everything that can still be found out.
 pub async fn check(options: &PipelineOptions, tables: &dyn Tables) -> CheckReport {
     let mut report = CheckReport::default();
     let (topics, table) =
@@ -131,7 +132,7 @@ fn guarantee(report: &mut CheckReport, options: &PipelineOptions, table: &TableD
     report.not_exactly_once = obstacle;
 }
 
-/// The table as far as it is known where nothing can be read into it.
+/// Returns the columns as far as they are known, where messages can't be read into the table.
 fn without_plan(table: &TableDescription) -> Vec<CheckedColumn> {
     table.columns.iter().map(|column| CheckedColumn::new(&column.name, &column.type_name, String::new())).collect()
 }
@@ -178,7 +179,8 @@ fn default_of(type_name: &str) -> String {
     }
 }
 
-/// Columns whose fields nobody sends, or that have none: most often one of the two names is wrong.
+/// Notes columns whose fields are in no message, and columns without a field: most often one of the two names
+/// is wrong.
 fn about_columns(report: &mut CheckReport) {
     if report.sample.messages == report.sample.tombstones && report.unused_fields.is_empty() {
         return;
@@ -205,10 +207,10 @@ fn about_columns(report: &mut CheckReport) {
     }
 }
 
-/// Names that are told; all of them are listed.
+/// Number of names in the warning. All of them are in the list.
 const TOLD_FIELDS: usize = 5;
 
-/// What is sent and nowhere stored, which nobody notices later.
+/// Warns of fields that are sent and stored nowhere, which would not be noticed later.
 fn about_fields(report: &mut CheckReport) {
     let unused: Vec<&str> = report.unused_fields.iter().map(|field| field.name.as_str()).collect();
     let more = match unused.len() {
@@ -231,7 +233,7 @@ fn toml_key(name: &str) -> String {
     }
 }
 
-/// The same but for case and for what stands between words; or the same at its end, inside something.
+/// Says whether two names are the same but for case and separators, or the last part of a field within others is.
 fn is_alike(field: &str, wanted: &str) -> bool {
     let plain =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
@@ -239,7 +241,7 @@ fn is_alike(field: &str, wanted: &str) -> bool {
     plain(field) == plain(wanted) || plain(last) == plain(wanted)
 }
 
-/// What is measured from a message's timestamp on can't be better than the timestamp is.
+/// Notes timestamps that are missing or wrong, since latency that is measured from them would be wrong, too.
 fn about_timestamps(report: &mut CheckReport, sampled: &[SampledTopic]) {
     let newest = sampled.iter().flat_map(|topic| &topic.records).map(|record| record.timestamp_ms).max();
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);

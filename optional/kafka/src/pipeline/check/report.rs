@@ -1,4 +1,4 @@
-//! What a check has found.
+//! The report of a check.
 
 use windrow_columns::{Block, ColumnSpec};
 
@@ -6,31 +6,31 @@ use crate::pipeline::status::Guarantee;
 
 #[derive(Debug, Clone, Default)]
 pub struct CheckReport {
-    /// Why the cluster, or the table's backend, could not be asked. What follows may be incomplete then.
+    /// Causes why the cluster, or the table's backend, could not be asked. The rest may be incomplete then.
     pub unreachable: Vec<String>,
     pub topics: Vec<CheckedTopic>,
     pub columns: Vec<CheckedColumn>,
-    /// Nothing if the table could not be asked.
+    /// The guarantee, or `None` if the table could not be asked.
     pub guarantee: Option<Guarantee>,
-    /// Why messages may be stored twice after a crash.
+    /// The cause why messages may be stored twice after a crash.
     pub not_exactly_once: Option<String>,
     pub sample: Sample,
-    /// Fields that messages of the sample have, or may have by their schema, and no column takes.
+    /// Fields that messages of the sample have, or may have by their schema, and that no column takes.
     pub unused_fields: Vec<UnusedField>,
-    /// What keeps the pipeline from working as it is set; empty if nothing does.
+    /// Faults that keep the pipeline from working with these settings. Empty if there are none.
     pub problems: Vec<String>,
-    /// What is worth knowing, and no fault.
+    /// Remarks that are worth knowing, but are no faults.
     pub notes: Vec<String>,
-    /// What may be a fault that nobody else will notice.
+    /// Possible faults that would not be noticed later.
     pub warnings: Vec<String>,
 }
 
-/// What it comes to.
+/// The result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Fits,
     DoesNotFit,
-    /// Something could not be asked.
+    /// The cluster or the backend could not be asked.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl CheckReport {
         }
     }
 
-    /// Messages that the group has not stored yet.
+    /// Returns the number of messages that the group has not stored yet.
     pub fn lag(&self) -> i64 {
         self.topics.iter().flat_map(|topic| &topic.partitions).map(CheckedPartition::lag).sum()
     }
@@ -70,14 +70,14 @@ pub struct CheckedPartition {
     pub partition: i32,
     /// The first offset that is there.
     pub earliest: i64,
-    /// Behind the last one.
+    /// Offset behind the last message.
     pub latest: i64,
-    /// What the group has committed.
+    /// Offset that the group has committed.
     pub committed: Option<i64>,
 }
 
 impl CheckedPartition {
-    /// Offsets between what is committed, or there at all, and the end.
+    /// Returns the number of offsets between the committed one, or the first one that is there, and the end.
     pub fn lag(&self) -> i64 {
         let from = self.committed.map_or(self.earliest, |committed| committed.max(self.earliest));
         (self.latest - from).max(0)
@@ -88,17 +88,17 @@ impl CheckedPartition {
 pub struct CheckedColumn {
     pub name: String,
     pub type_name: String,
-    /// Where its values come from, in words.
+    /// The source of the column's values, in words.
     pub source: String,
-    /// The field, if they come from one.
+    /// The field, if the values come from one.
     pub field: Option<String>,
-    /// No field was found for it, and nobody has said that none is to be.
+    /// True if no field was found for the column, and the user has not said that it takes none.
     pub takes_nothing: bool,
     /// Messages of the sample that have the field, where fields have names and can be seen.
     pub messages_with: Option<u64>,
     /// Messages of the sample whose value the type can't take.
     pub refused_messages: u64,
-    /// How the first of them doesn't fit.
+    /// Description of the first value that doesn't fit.
     pub problem: Option<String>,
 }
 
@@ -119,11 +119,11 @@ impl CheckedColumn {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusedField {
-    /// With dots, if it lies within others.
+    /// Name of the field, with dots if it lies within others.
     pub name: String,
-    /// That have it; nothing where only the schema says that there is such a field.
+    /// Number of messages that have the field, or `None` where only the schema has it.
     pub messages: Option<u64>,
-    /// A value of it as it was sent.
+    /// A value of the field as it was sent.
     pub example: Option<String>,
 }
 
@@ -132,12 +132,12 @@ pub struct UnusedField {
 pub struct Sample {
     pub messages: u64,
     pub rows: u64,
-    /// Of no value: they make no row.
+    /// Messages without a value, which make no row.
     pub tombstones: u64,
     pub refused_messages: u64,
-    /// The first of them.
+    /// The first refused messages.
     pub refused: Vec<RefusedMessage>,
-    /// Whether the names of fields could be seen.
+    /// True if the names of fields could be seen.
     pub knows_fields: bool,
     /// The first rows as they would be stored.
     pub rows_read: Option<SampledRows>,
@@ -145,7 +145,7 @@ pub struct Sample {
 
 #[derive(Debug, Clone)]
 pub struct SampledRows {
-    /// Those that are given; of the others the table has defaults.
+    /// Columns that have values here. The table has defaults for the others.
     pub columns: Vec<ColumnSpec>,
     pub block: Block,
 }
@@ -155,9 +155,9 @@ pub struct RefusedMessage {
     pub topic: String,
     pub partition: i32,
     pub offset: i64,
-    /// Which row of the message, from 1.
+    /// Number of the row within the message, counted from 1.
     pub row: Option<u64>,
-    /// The columns whose values don't fit, as far as they can be told.
+    /// Columns whose values don't fit, as far as they can be found.
     pub columns: Vec<String>,
     pub error: String,
 }

@@ -1,4 +1,5 @@
-//! Some of the latest messages, read as the pipeline would, ClickHouse asked where it would be.
+//! The sample: some of the latest messages, read as the pipeline would. ClickHouse is asked where the
+//! pipeline would ask it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use crate::pipeline::options::PipelineOptions;
 use crate::pipeline::registry::{RegistryError, SchemaRegistry};
 use crate::pipeline::tables::{AskError, FormatQuestion, TableDescription, Tables};
 
-/// Refused messages that are told one by one, and whose columns are looked for.
+/// Refused messages that are reported one by one, and whose columns are searched for.
 const MAX_TOLD: usize = 20;
 const SHOWN_ROWS: usize = 5;
 
@@ -24,17 +25,17 @@ pub(super) struct SampledTopic {
     pub records: Vec<SampledRecord>,
 }
 
-/// Who can say more of a message than its bytes do.
+/// The services that can be asked about a message: the backend and the registry.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'c> {
     pub tables: &'c dyn Tables,
-    /// ClickHouse's settings of reading.
+    /// ClickHouse's settings for reading.
     pub settings: &'c [(String, String)],
-    /// Where schemas are that messages name.
+    /// The registry of the schemas that messages name.
     pub schemas: Option<&'c Schemas>,
 }
 
-/// A registry, and what it has said: many plans ask for the same schemas.
+/// A registry with its answers so far, since many plans ask for the same schemas.
 pub(super) struct Schemas {
     registry: SchemaRegistry,
     said: Mutex<HashMap<u32, Result<String, RegistryError>>>,
@@ -121,16 +122,16 @@ struct Reading<'c> {
     ask: Ask<'c>,
     misfits: Misfits<'c>,
     fields: Fields,
-    /// Why somebody could not be asked who had to be.
+    /// The cause why the backend or the registry could not be asked.
     unanswered: Option<String>,
 }
 
-/// Why a message became no rows.
+/// The cause why a message became no rows.
 struct Refusal {
     text: String,
     row: u64,
     column: Option<String>,
-    /// Nobody knows: who has to be asked is away.
+    /// True if it isn't known whether the message is bad, since the service that has to be asked can't be reached.
     is_unanswered: bool,
 }
 
@@ -211,7 +212,7 @@ impl Reading<'_> {
 }
 
 impl Ask<'_> {
-    /// The blocks of one message.
+    /// Returns the blocks of one message.
     pub(super) async fn read_alone(
         &self,
         plan: &MessagePlan,

@@ -1,4 +1,4 @@
-//! What a check says of samples: with a backend that knows nothing better, as DuckDB is.
+//! Tests of checks of samples, with a backend that can't be asked about formats, like DuckDB.
 
 use crate::SampledRecord;
 

@@ -1,4 +1,4 @@
-//! Which topics there are, and how far the group has come in them.
+//! The topics that exist, and the group's offsets in them.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) async fn find(client: &Client, wanted: &Topics) -> Result<FoundTopics
     Ok(found)
 }
 
-/// Enters what the group has committed.
+/// Enters the offsets that the group has committed.
 pub(super) async fn committed(client: &Client, group: &str, topics: &mut [CheckedTopic]) -> Result<(), Error> {
     let partitions: Vec<TopicPartition> = topics
         .iter()

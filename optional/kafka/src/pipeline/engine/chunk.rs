@@ -1,4 +1,5 @@
-//! Messages that were read: chunks as they come, ranges of a batch, and what of these goes to the sink together.
+//! Messages that were read: chunks as they come, ranges of a batch, and the groups of rows that go to the
+//! sink together.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,11 +14,11 @@ use crate::pipeline::options::PipelineOptions;
 use crate::pipeline::record::Range;
 use crate::pipeline::tables::TableDescription;
 
-/// How messages are read and where their rows go, until the table changes.
+/// The plan by which messages are read, and the destinations of their rows, until the table changes.
 pub(crate) struct Reading {
     pub(crate) plan: Arc<MessagePlan>,
     pub(crate) description: TableDescription,
-    /// Few: one for each set of columns that messages have given.
+    /// Destinations: one for each set of columns that messages have given, so there are few.
     targets: Mutex<Vec<(Present, Arc<Destination>)>>,
 }
 
@@ -26,12 +27,12 @@ impl Reading {
         Reading { plan, description, targets: Mutex::default() }
     }
 
-    /// Whether a batch that comes again is recognised, and is to be.
+    /// Says whether a repeated batch is recognised, which the options have to ask for and the table has to support.
     pub(crate) fn deduplicates(&self, options: &PipelineOptions) -> bool {
         options.exactly_once && self.description.destination.deduplicates
     }
 
-    /// Whether messages would become the same rows of the same columns.
+    /// Says whether messages would become the same rows of the same columns.
     pub(crate) fn is_like(&self, other: &Reading) -> bool {
         self.description == other.description
     }
@@ -52,7 +53,7 @@ impl Reading {
         target
     }
 
-    /// Whether all these rows were read by this, and are as the table is now.
+    /// Says whether all these rows were read with this plan, and for the table as it is now.
     pub(crate) fn has_read(&self, ranges: &[RangeRows]) -> bool {
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows = ranges.iter().flat_map(|range| &range.chunks).flat_map(|chunk| &chunk.rows);
@@ -86,33 +87,33 @@ pub(crate) struct BadMessage {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(crate) value: Option<Vec<u8>>,
-    /// Code of the backend's error. `OK` if the error is not the backend's.
+    /// Code of the backend's error, or `OK` if the error is not the backend's.
     pub(crate) code: ErrorCode,
     pub(crate) error: String,
-    /// It was in a batch, and was refused there.
+    /// True if the message could be read, and was refused in a batch.
     pub(crate) was_read: bool,
 }
 
-/// What was read of a partition at once.
+/// Messages of a partition that were read at once.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    /// Where the next one begins.
+    /// Offset where the next chunk begins.
     pub(crate) next_offset: i64,
     pub(crate) rows: Vec<TargetRows>,
     pub(crate) bad: Vec<BadMessage>,
     pub(crate) tombstones: u64,
     pub(crate) row_count: u64,
-    /// Of the messages' keys and values.
+    /// Bytes of the messages' keys and values.
     pub(crate) bytes: u64,
-    /// Of the rows in memory.
+    /// Bytes of the rows in memory.
     pub(crate) held_bytes: u64,
     pub(crate) timing: Timing,
-    /// The message at `next_offset` can't be stored, and nothing behind it may be.
+    /// The message at `next_offset`, if it can't be stored and nothing behind it may be.
     pub(crate) stopped_by: Option<BadMessage>,
 }
 
 impl Chunk {
-    /// There is nothing more before that offset.
+    /// Makes a chunk that says that there is nothing more before that offset.
     pub(crate) fn without_messages(next_offset: i64) -> Chunk {
         let now_ms = wall_ms();
         let timing = Timing { messages: 0, oldest_ms: now_ms, newest_ms: now_ms, fetched_ms: now_ms, read_ms: now_ms };
@@ -151,24 +152,25 @@ pub(crate) struct Group {
     pub(crate) members: Vec<GroupMember>,
 }
 
-/// What of one range is in a group. It is the same however the range was fetched.
+/// Rows of one range in a group. They are the same however the range was fetched.
 #[derive(Debug)]
 pub(crate) struct GroupMember {
     pub(crate) partition: TopicPartition,
-    /// Of the messages that have rows here.
+    /// Offset of the first message that has rows here.
     pub(crate) first_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) rows: Vec<Rows>,
     pub(crate) oldest_fetched_ms: i64,
 }
 
-/// A range whose messages change between sets of columns more often than this is sorted by them: as many parts as there
-/// are changes would be worse than to lose the order between rows that give different columns.
+/// Largest number of segments of a range. If its messages change more often between sets of columns, the rows
+/// are sorted by these sets. As many parts as there are changes would be worse than to lose the order between
+/// rows that give different columns.
 const MAX_SEGMENTS: usize = 8;
 
-/// Takes the rows out of the ranges. Usually they are one group under the batch's own id. Where messages leave out
-/// different columns with DEFAULT expressions, there are several, in the messages' order within each partition, with
-/// ids that follow from the batch's and from the messages alone.
+/// Takes the rows out of the ranges. Usually they are one group under the batch's own id. Where messages
+/// leave out different columns with DEFAULT expressions, there are several groups, in the messages' order
+/// within each partition. Their ids follow from the batch's id and from the messages alone.
 pub(crate) fn groups(id: BatchId, ranges: &mut [RangeRows]) -> Vec<Group> {
     let mut levels: Vec<Vec<Group>> = Vec::new();
     for range in ranges {
@@ -191,7 +193,7 @@ pub(crate) fn groups(id: BatchId, ranges: &mut [RangeRows]) -> Vec<Group> {
     levels.into_iter().flatten().collect()
 }
 
-/// The rows of a range, cut where their columns change.
+/// Returns the rows of a range in segments, which end where the columns change.
 fn segments(range: &mut RangeRows) -> Vec<(Arc<Destination>, GroupMember)> {
     let partition = range.range.partition();
     let mut segments: Vec<(Arc<Destination>, GroupMember)> = Vec::new();
@@ -252,7 +254,7 @@ mod tests {
         Arc::new(description(&[]).destination(&columns))
     }
 
-    /// Chunks of messages, one after another: the columns that each message gives.
+    /// Makes a range of chunks that follow each other. Each message is given by the columns that it has.
     fn range(partition: i32, chunks: &[&[&str]]) -> RangeRows {
         let mut next_offset = 0;
         let chunks: Vec<Chunk> = chunks
@@ -299,7 +301,8 @@ mod tests {
         read
     }
 
-    /// Where a view was attached meanwhile, say: their destination is another one, though the columns are the same.
+    /// Tests a table that has changed, for example by a new view: the destination is another one, though the
+    /// columns are the same.
     #[test]
     fn rows_that_were_read_before_the_table_changed_are_known() {
         let (before, now) = (reading(false), reading(true));
@@ -311,7 +314,7 @@ mod tests {
         assert!(now.has_read(&[range(0, &[&[]])]), "what has no rows is as good as any");
     }
 
-    /// Each group's id, columns, and members as partition, first and last offset.
+    /// The id and the columns of each group, and its members as partition, first and last offset.
     type Shape = Vec<(BatchId, String, Vec<(i32, i64, i64)>)>;
 
     fn shape(mut ranges: Vec<RangeRows>) -> Shape {

@@ -1,4 +1,4 @@
-//! Writes offsets, and records beside them.
+//! The commit of offsets, with records beside them.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use crate::pipeline::view::View;
 #[derive(Debug)]
 pub(crate) enum CommitEnd {
     Committed,
-    /// Some of it isn't ours any more, and nothing was written by the last attempt.
+    /// One of the partitions, or more, isn't ours any more. The last attempt has written nothing.
     Fenced,
-    /// It is refused, and not since it isn't ours. Nothing more can be committed.
+    /// The commit is refused for another reason. Nothing more can be committed.
     Refused(String),
 }
 
-/// A right that is given back, say, may take a moment to be known everywhere.
+/// Number of refusals in a row that end the attempts. A right that was granted, for example, may take a
+/// moment to be known everywhere.
 const MOST_REFUSALS: u32 = 5;
 
-/// Goes on until it is clear what has become of it.
+/// Commits the offsets, and tries again until the result is clear.
 pub(crate) async fn commit(consumer: Consumer, entries: Vec<Entry>, view: Arc<View>) -> CommitEnd {
     let commits: Vec<Commit> = entries.into_iter().map(as_commit).collect();
     let mut backoff = endless_retries();

@@ -1,4 +1,4 @@
-//! Messages that can't be stored are kept as dead letters before any offset passes them.
+//! The dead letters of a pipeline: a message that can't be stored is kept before any offset passes it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn source(options: &PipelineOptions, range: &Range) -> MessageSource 
     }
 }
 
-/// Ends when they are durable, however long that takes.
+/// Keeps the messages as dead letters. Ends when they are durable, however long that takes.
 pub(crate) async fn keep(
     store: &DeadLetters,
     options: &PipelineOptions,

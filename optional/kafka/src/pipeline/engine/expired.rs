@@ -1,5 +1,5 @@
-//! Messages of a partition that had expired before they were fetched. What was fetched before them is still to be read:
-//! only then are they passed over.
+//! Messages of a partition that had expired before they were fetched. They are passed over only when all
+//! messages that were fetched before them are read.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(crate) struct Expired(Option<Range<i64>>);
 
 impl Expired {
-    /// Nothing is fetched from the first of these offsets on, until it goes on at their end.
+    /// Notes expired offsets. Nothing is fetched from the first of them on, until fetching goes on at their end.
     pub(crate) fn note(&mut self, offsets: Range<i64>) {
         self.0 = Some(offsets);
     }
@@ -16,7 +16,7 @@ impl Expired {
         self.0 = None;
     }
 
-    /// What is to be passed over now, when all messages before `gathered` are gathered.
+    /// Returns the offsets to pass over, if all messages before them are gathered.
     pub(crate) fn take(&mut self, gathered: i64) -> Option<Range<i64>> {
         let offsets = self.0.take_if(|offsets| offsets.start <= gathered)?;
         (gathered < offsets.end).then_some(gathered..offsets.end)

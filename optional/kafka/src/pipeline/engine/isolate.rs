@@ -1,7 +1,9 @@
-//! A range that was refused is fetched again and stored message by message, so that only the guilty ones are left out.
+//! Isolation of a refused range: it is fetched again and stored message by message, so that only culprits are
+//! left out.
 //!
-//! The messages go as members of further batches of [`MESSAGES_TOGETHER`] at most, under ids that follow from the
-//! refused one's and from their offsets: a repeat, also by another member of the group, makes the same batches.
+//! The messages go as members of further batches of [`MESSAGES_TOGETHER`] at most. Their ids follow from the
+//! refused batch's id and from the messages' offsets: a repeat, also by another member of the group, makes
+//! the same batches.
 
 use std::sync::Arc;
 
@@ -39,11 +41,11 @@ pub(crate) struct Refused<'r> {
     pub(crate) span: &'r Range,
     pub(crate) target: &'r Arc<Destination>,
     pub(crate) sent_before: bool,
-    /// How often the whole batch could not be stored so far.
+    /// Number of times that the whole batch could not be stored so far.
     pub(crate) failures: u32,
 }
 
-/// A message with its rows, and as it came.
+/// A message with its rows, and in the form that it came in.
 pub(crate) struct Single {
     message: BadMessage,
     rows: Vec<Rows>,
@@ -75,11 +77,11 @@ fn refused_by(message: BadMessage, error: &InsertError) -> BadMessage {
     BadMessage { code, error, was_read: true, ..message }
 }
 
-/// The messages of a range that have rows for its target, some at a time: each by itself takes many times what it takes
-/// among others.
+/// A reader of the messages of a range that have rows for its target. It reads some at a time, since a
+/// message by itself takes many times the memory that it takes among others.
 pub(crate) struct Singles<'r> {
     parts: Parts,
-    /// What of the part that came last is not read yet.
+    /// The part of the latest fetch that is not read yet.
     rest: Option<Fetch>,
     readers: Arc<Readers>,
     reading: &'r Arc<Reading>,
@@ -93,7 +95,7 @@ impl<'r> Singles<'r> {
         Singles { parts, rest: None, readers: pusher.readers.clone(), reading, refused, are_found: false }
     }
 
-    /// The next `count` of them; fewer at the end, and none behind it.
+    /// Returns the next `count` messages. There are fewer at the end, and none behind it.
     pub(crate) async fn next(&mut self, count: usize) -> Result<Vec<Single>, Refusal> {
         let mut singles = Vec::new();
         while singles.len() < count {
@@ -122,7 +124,7 @@ impl<'r> Singles<'r> {
     }
 }
 
-/// Stores the range's messages one by one; those that are refused alone. `not_stored` counts their rows.
+/// Stores the range's messages one by one, and returns those that are refused alone. Adds their rows to `not_stored`.
 pub(crate) async fn isolate<S: Sink>(
     pusher: &Pusher<S>,
     reading: &Arc<Reading>,
@@ -140,7 +142,7 @@ pub(crate) async fn isolate<S: Sink>(
     }
 }
 
-/// At most so many, and where the rest begins.
+/// Reads at most `most` messages. Returns them with the offset where the rest begins.
 fn read_singles(
     readers: &Readers,
     reading: &Reading,
@@ -248,7 +250,7 @@ mod tests {
         Reading::new(Arc::new(plan), description)
     }
 
-    /// A batch as brokers send it, of messages with these values.
+    /// Makes a batch of messages with these values, in the form that brokers send.
     fn batch(base_offset: i64, values: &[&str]) -> Vec<u8> {
         let mut records = Vec::new();
         for (delta, value) in values.iter().enumerate() {

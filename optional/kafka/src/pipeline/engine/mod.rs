@@ -1,24 +1,24 @@
-//! One pipeline at work: from fetched batches to stored rows and committed offsets.
+//! The engine of a pipeline: from fetched batches to stored rows and committed offsets.
 //!
-//! # How it hangs together
+//! # Structure
 //!
-//! A session is one membership of the group. Its task holds all state and does nothing that takes time: it takes what
-//! the consumer has fetched and hands it to threads that read it, one at a time for each partition (`read.rs`); puts
-//! the chunks that come back into the open batch; asks the policy when to seal it; and takes the steps that the
-//! accounts ask for, one at a time (`commit.rs`, `push.rs`). So while one batch is stored, the next is gathered, and
-//! the one after that is fetched. There is no task, no message to another task and no allocation for a single message
-//! of Kafka, but for those that are refused.
+//! A session is one membership of the group. Its task holds all state and does nothing that takes time. It
+//! takes what the consumer has fetched and hands it to threads that read it, one at a time for each partition
+//! (`read.rs`). It puts the chunks that come back into the open batch, asks the policy when to seal it, and
+//! takes the steps that the accounts ask for, one at a time (`commit.rs`, `push.rs`). So while one batch is
+//! stored, the next is gathered, and the one after that is fetched. A single message of Kafka costs no task,
+//! no message to another task and no allocation, unless it is refused.
 //!
 //! # Bounds
 //!
-//! Fetched bytes that wait to be read are bounded by the consumer (`prefetch`), rows in memory by `held`: beyond that
-//! no partition is read, and all are paused until a quarter of it is free again.
+//! Fetched bytes that wait to be read are bounded by the consumer (`prefetch_bytes`), rows in memory by `held_bytes`.
+//! Above this bound no partition is read, and all are paused until a quarter of it is free again.
 //!
-//! # What ends a session
+//! # End of a session
 //!
-//! The command to stop; a message that can't be stored where that is to stop the pipeline; the consumer, when what is
-//! wrong doesn't pass by itself; and a table that begins, or ceases, to recognise repeated batches. All but the first
-//! two begin another.
+//! A session ends by the command to stop; by a message that can't be stored, where that stops the pipeline;
+//! by the consumer, when its error doesn't pass by itself; and by a table that begins, or ceases, to
+//! recognise repeated batches. After all but the first two, another session begins.
 
 mod chunk;
 mod commit;
@@ -42,7 +42,7 @@ pub(crate) use read::Readers;
 pub(crate) use revive::{revive, Current};
 pub(crate) use setup::{run, Pipeline};
 
-/// Pauses between attempts that go on for ever.
+/// Returns the pauses between attempts that go on for ever.
 fn endless_retries() -> Backoff {
     const FIRST_MS: u64 = 100;
     const LONGEST_MS: u64 = 5_000;

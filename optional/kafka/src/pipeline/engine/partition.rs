@@ -1,4 +1,5 @@
-//! A partition that is ours: what was fetched of it and waits to be read, and how old is what is not stored.
+//! A partition that is ours: its fetched messages that wait to be read, and the age of its messages that are
+//! not stored.
 
 use std::collections::VecDeque;
 
@@ -12,29 +13,30 @@ use crate::pipeline::latency::wall_ms;
 pub(crate) struct Partition {
     pub(crate) claim: Claim,
     pub(crate) topic_id: TopicId,
-    /// The view's number.
+    /// Number of the partition in the view.
     pub(crate) shown: u64,
     queue: VecDeque<Job>,
-    /// What lies behind the queue.
+    /// Expired messages that follow the queue.
     pub(crate) expired: Expired,
-    /// Some of it is being read, of which the oldest message is of this time.
+    /// Timestamp of the oldest message in the job that is being read, if there is one.
     being_read_ms: Option<i64>,
-    /// Of the latest job, or of the latest time that all was dropped: a job of before is known by it when it comes
-    /// back.
+    /// Number of the latest job, or of the latest time that everything was dropped. When a job comes back,
+    /// the number shows whether it is an older one.
     job_number: u64,
-    /// Of messages that were read and are not stored, ascending.
+    /// Messages that were read and are not stored, ascending by offset.
     unstored: VecDeque<Unstored>,
-    /// When it was first seen that there are messages of which none is here, in milliseconds since 1970.
+    /// Time when it was first seen that there are messages of which none is here, in milliseconds since 1970.
     behind_since_ms: Option<i64>,
 }
 
-/// What is read at once.
+/// Messages that are read at once.
 pub(crate) struct Job {
     pub(crate) fetch: Fetch,
-    /// They bound what is fetched in advance for as long as they are kept.
+    /// Fetched records. They take a part of the prefetch budget for as long as they are kept.
     pub(crate) fetched: Vec<Fetched>,
     pub(crate) number: u64,
-    /// Of the first message of each; what is waiting in Kafka and was not fetched is younger, as a rule.
+    /// Oldest first timestamp of the fetches. Messages that wait in Kafka and were not fetched are younger,
+    /// as a rule.
     oldest_ms: i64,
 }
 
@@ -64,19 +66,19 @@ impl Partition {
         TopicPartition { topic: self.claim.topic.clone(), partition: self.claim.partition }
     }
 
-    /// Since when there is something to be read, if nothing is being read.
+    /// Returns the time since when messages can be read, unless some are being read.
     pub(crate) fn ready_since_ms(&self) -> Option<i64> {
         let front = self.queue.front().filter(|_| self.being_read_ms.is_none());
         front.map(|job| job.fetch.fetched_ms)
     }
 
-    /// Whether something was fetched and is not read.
+    /// Says whether messages were fetched and are not read.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.queue.is_empty() || self.being_read_ms.is_some()
     }
 
-    /// The job of this number has come back, or can be tried again. False if it was dropped meanwhile: then another one
-    /// may be read already.
+    /// Notes that the job of this number has come back, or can be tried again. Returns false if the job was
+    /// dropped meanwhile: then another one may be read already.
     pub(crate) fn was_read(&mut self, number: u64) -> bool {
         let is_latest = number == self.job_number;
         if is_latest {
@@ -85,15 +87,15 @@ impl Partition {
         is_latest
     }
 
-    /// The rest of what was being read, or all of it, to be read before all else; but not before
-    /// [`Partition::was_read`] is called.
+    /// Puts back the rest of a job, or all of it, to be read before everything else. The job can't begin
+    /// before [`Partition::was_read`] is called.
     pub(crate) fn put_back(&mut self, job: Job) {
         self.being_read_ms = Some(job.oldest_ms);
         self.queue.push_front(job);
     }
 
-    /// What was being read is of no use, nor what lies behind. Nothing is read before [`Partition::was_read`] is called
-    /// with the number that this gives.
+    /// Drops the queue, since neither the job nor the messages behind it are of use. Nothing is read before
+    /// [`Partition::was_read`] is called with the number that this returns.
     pub(crate) fn begin_anew(&mut self, job: &Job) -> u64 {
         self.clear_queue();
         self.being_read_ms = Some(job.oldest_ms);
@@ -114,8 +116,8 @@ impl Partition {
         self.queue.push_back(Job { fetch, fetched: vec![fetched], number: 0, oldest_ms });
     }
 
-    /// The next messages from `next_offset` on: so much that reading is worth a thread, and not so much that what is
-    /// gathered waits for it. What lies before is dropped.
+    /// Returns the next messages from `next_offset` on, and drops those before. They are enough to be worth a
+    /// thread, but not so many that gathered messages wait for them.
     pub(crate) fn next_job(&mut self, next_offset: i64) -> Option<Job> {
         let mut job = loop {
             let job = self.queue.pop_front()?;
@@ -143,7 +145,7 @@ impl Partition {
         Some(job)
     }
 
-    /// What was fetched, read or gathered of it is dropped.
+    /// Drops everything that was fetched, read or gathered of the partition.
     pub(crate) fn clear(&mut self) {
         self.clear_queue();
         self.unstored.clear();
@@ -166,7 +168,7 @@ impl Partition {
         }
     }
 
-    /// How many messages there are behind what is stored, here or still in Kafka.
+    /// Notes the number of messages behind the stored ones, here or still in Kafka.
     pub(crate) fn lags(&mut self, lag: i64) {
         match lag > 0 && self.oldest_here_ms().is_none() {
             true => drop(self.behind_since_ms.get_or_insert_with(wall_ms)),
@@ -174,7 +176,8 @@ impl Partition {
         }
     }
 
-    /// Since when a message waits to be stored, in milliseconds since 1970, by the lag that was told last.
+    /// Returns the time since when a message waits to be stored, in milliseconds since 1970, according to the
+    /// latest lag.
     pub(crate) fn oldest_ms(&self) -> Option<i64> {
         self.oldest_here_ms().or(self.behind_since_ms)
     }

@@ -1,8 +1,8 @@
-//! Where a message that can't be stored is to stop the pipeline, what comes before it is stored, and nothing behind it.
+//! Storing the messages before one that stops the pipeline, and none behind it.
 //!
-//! A refused range is stored in pieces, and what of it is refused is halved until the first message that is refused
-//! alone is found, under ids that follow from the refused batch's and from the offsets: the next start repeats the same
-//! steps, and what was stored by them is recognised.
+//! A refused range is stored in pieces. A refused piece is halved until the first message is found that is
+//! refused alone. The ids of the pieces follow from the refused batch's id and from the offsets: the next
+//! start repeats the same steps, and pieces that were already stored are recognised.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::pipeline::engine::isolate::{Refusal, Refused, Single, Singles};
 use crate::pipeline::engine::push::{Failure, Pusher};
 use crate::pipeline::latency::wall_ms;
 
-/// More at once would take much memory.
+/// Messages that are read at once. More would take much memory.
 const MESSAGES_AT_ONCE: usize = 10_000;
 
-/// The message that nothing is stored from on; nothing if all of it could be stored in parts.
+/// Stores the messages up to the first one that is refused alone, and returns that message, or `None` if all
+/// of them could be stored in pieces.
 pub(crate) async fn store_prefix<S: Sink>(
     pusher: &Pusher<S>,
     reading: &Arc<Reading>,
@@ -41,7 +42,7 @@ pub(crate) async fn store_prefix<S: Sink>(
     }
 }
 
-/// The second half before the first, or what can't be halved.
+/// Returns the second half before the first, or only one piece if it can't be halved.
 fn halves(mut singles: Vec<Single>) -> Vec<Vec<Single>> {
     let second = singles.split_off(singles.len().div_ceil(2));
     let mut halves = vec![second, singles];
@@ -49,7 +50,7 @@ fn halves(mut singles: Vec<Single>) -> Vec<Vec<Single>> {
     halves
 }
 
-/// Messages as one member of one batch: they are stored together, or not at all.
+/// Pushes messages as one member of one batch: they are stored together, or not at all.
 async fn push_together<S: Sink>(
     pusher: &Pusher<S>,
     refused: &Refused<'_>,

@@ -1,4 +1,5 @@
-//! Stores a recorded batch: its groups one after another, whatever is refused message by message, and its dead letters.
+//! Pushing a recorded batch: its groups are stored one after another, refused ranges message by message, and
+//! bad messages are treated as `on_error` says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,10 +23,10 @@ use crate::pipeline::options::{OnError, PipelineOptions};
 use crate::pipeline::record::{BatchRecord, Range};
 use crate::pipeline::view::{error_now, View};
 
-/// How often a batch is sent into a table that can't recognise it, when a part of it may be stored each time.
+/// Number of attempts to send a batch to a table that can't recognise it, when each attempt may store a part of it.
 const MAX_UNRECOGNISED_ATTEMPTS: u32 = 3;
 
-/// What pushing a batch takes.
+/// The services and options that pushing a batch needs.
 pub(crate) struct Pusher<S: Sink> {
     pub(crate) gatherer: Gatherer<S>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
@@ -53,20 +54,20 @@ impl<S: Sink> Clone for Pusher<S> {
 /// A batch whose turn has come.
 pub(crate) struct Due {
     pub(crate) record: Arc<BatchRecord>,
-    /// Nothing if it has to be fetched again.
+    /// Rows of the batch, or `None` if they have to be fetched again.
     pub(crate) rows: Option<Vec<RangeRows>>,
-    /// It may have been pushed before, by whomever.
+    /// True if the batch may have been pushed before, by any member.
     pub(crate) sent_before: bool,
-    /// How often it could not be stored so far.
+    /// Number of times that the batch could not be stored so far.
     pub(crate) failures: u32,
 }
 
 #[derive(Debug)]
 pub(crate) enum PushEnd {
     Stored(StoredBatch),
-    /// It can't be stored for now.
+    /// The batch can't be stored for now.
     Again(Trouble),
-    /// It can't be stored, and nothing else may be.
+    /// The batch can't be stored, and no other one may be.
     Stop(String),
 }
 
@@ -83,11 +84,11 @@ pub(crate) struct StoredBatch {
     pub(crate) pushed_ms: i64,
     pub(crate) stored_ms: i64,
     pub(crate) had_too_many_parts: bool,
-    /// Messages that stop the pipeline: nothing of their partitions is stored from there on.
+    /// Messages that stop the pipeline. Nothing of their partitions is stored from these messages on.
     pub(crate) stopped_by: Vec<(TopicPartition, BadMessage)>,
 }
 
-/// What became of a range.
+/// The result for one range.
 #[derive(Debug)]
 pub(crate) struct StoredRange {
     pub(crate) range: Range,
@@ -95,12 +96,13 @@ pub(crate) struct StoredRange {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) tombstones: u64,
-    /// Messages that were not stored.
+    /// Number of messages that were not stored.
     pub(crate) refused: u64,
 }
 
 impl StoredRange {
-    /// What is behind is read again. How much of the rest was stored is not worth another reading.
+    /// Shortens the range: the messages behind are read again. The stored rows of the rest are not counted,
+    /// since that would take another reading.
     fn end_before(&mut self, offset: i64) {
         self.range.last_offset = offset - 1;
         self.timings.clear();
@@ -246,7 +248,8 @@ impl<S: Sink> Pusher<S> {
         }
     }
 
-    /// Whether an error is of the rows of one member; else the whole batch is to be pushed again.
+    /// Returns `Ok` if the error concerns the rows of one member. Otherwise the whole batch has to be
+    /// pushed again, or the pipeline stops after too many attempts that the table could not recognise.
     pub(crate) fn judge(&self, error: &InsertError, deduplicates: bool, failures: u32) -> Result<(), Failure> {
         if error.is_of_rows() {
             return Ok(());
@@ -260,7 +263,7 @@ impl<S: Sink> Pusher<S> {
         Err(Failure::table(error.to_string()))
     }
 
-    /// Messages that can't be stored come to the end that the pipeline's `on_error` has for them.
+    /// Treats messages that can't be stored as the pipeline's `on_error` says.
     async fn settle(&self, range: &Range, mut bad: Vec<BadMessage>) {
         let Some(last) = bad.iter().max_by_key(|message| message.offset) else { return };
         let (partition, text) = (range.partition(), format!("offset {}: {}", last.offset, last.error));
@@ -285,7 +288,7 @@ fn range_of(record: &BatchRecord, partition: &TopicPartition) -> Range {
     range.expect("a member is of one of the batch's ranges").clone()
 }
 
-/// Why a batch is not stored.
+/// The cause why a batch is not stored.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Again(Trouble),

@@ -1,4 +1,4 @@
-//! Reading what was fetched, on a thread that may take its time.
+//! Reading of fetched messages, on a thread that may block.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,14 +15,15 @@ use crate::pipeline::options::OnError;
 use crate::pipeline::registry::{RegistryError, SchemaRegistry};
 use crate::pipeline::tables::{AskError, FormatQuestion, Tables};
 
-/// Of a batch that is decompressed.
+/// Largest size of a decompressed batch.
 const MAX_BATCH_BYTES: usize = 128 << 20;
-/// Rows of a chunk, about: what was fetched may become many times as much. The rest is read as another chunk.
+/// Approximate size of a chunk's rows, since fetched bytes may become many times as many. The rest is read as
+/// another chunk.
 const MAX_CHUNK_BYTES: usize = 16 << 20;
-/// How often that is looked at, in messages.
+/// Number of messages between two looks at this size.
 const LOOK_EVERY: u64 = 64;
 
-/// What readers on any thread share.
+/// State that readers on all threads share.
 pub(crate) struct Readers {
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) registry: Option<SchemaRegistry>,
@@ -41,7 +42,7 @@ impl Readers {
         Readers { tables, registry, on_error, format_settings, decompressors: Mutex::default() }
     }
 
-    /// A message that is read by itself: how many rows it has, or what is wrong with it.
+    /// Reads a single message. Returns its number of rows, or the error in the message.
     pub(crate) fn read_one(
         &self,
         reading: &Reading,
@@ -54,7 +55,8 @@ impl Readers {
         }
     }
 
-    /// Does for a message that could not be read what else can be done. What is wrong with it, if that helps nothing.
+    /// Tries the other ways to read a message that could not be read. Returns the error in the message, if
+    /// they don't help.
     #[cold]
     fn recover(
         &self,
@@ -91,7 +93,7 @@ impl Readers {
         }
     }
 
-    /// Lets ClickHouse read a message of which it isn't certain here what it would make of it.
+    /// Asks ClickHouse to read a message, if it isn't certain here how ClickHouse would read it.
     fn ask(
         &self,
         reading: &Reading,
@@ -133,19 +135,19 @@ impl Readers {
 pub(crate) struct Fetch {
     pub(crate) partition: TopicPartition,
     pub(crate) batches: Vec<VisibleBatches>,
-    /// Messages before it are left out.
+    /// Offset before which messages are left out.
     pub(crate) first_offset: i64,
-    /// Messages from here on are left out.
+    /// Offset from which on messages are left out.
     pub(crate) next_offset: i64,
     pub(crate) fetched_ms: i64,
 }
 
-/// Why a fetch could not be read for now. It can be tried again.
+/// The cause why a fetch could not be read for now. It can be tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReadTrouble {
-    /// What the broker sent is damaged.
+    /// The bytes from the broker are damaged.
     Fetched(String),
-    /// ClickHouse would have to be asked.
+    /// ClickHouse has to be asked, and can't be.
     Backend(String),
     Registry(String),
 }
@@ -168,8 +170,9 @@ impl ReadTrouble {
     }
 }
 
-/// Reads the messages of a fetch; where they become very many rows, only the first of them. `left_out` are offsets,
-/// ascending, of messages that are dead letters already. To be called on a thread that may block.
+/// Reads the messages of a fetch. Where they become very many rows, it reads only the first of them.
+/// `left_out` are offsets, ascending, of messages that are dead letters already. It has to be called on a
+/// thread that may block.
 pub(crate) fn read(readers: &Readers, reading: &Reading, fetch: Fetch, left_out: &[i64]) -> Result<Chunk, ReadTrouble> {
     let Fetch { partition, batches, first_offset, next_offset, fetched_ms } = fetch;
     let mut chunk = ChunkReader {
@@ -224,7 +227,7 @@ struct ChunkReader<'r> {
     tombstones: u64,
     bad: Vec<BadMessage>,
     stopped_by: Option<BadMessage>,
-    /// Where the chunk ends.
+    /// Offset where the chunk ends.
     next_offset: i64,
 }
 
@@ -314,7 +317,7 @@ mod tests {
     use crate::pipeline::plan::plan_for;
     use crate::pipeline::tables::tests::{description, NoTable};
 
-    /// What becomes of a message that ClickHouse has to be asked about.
+    /// Reads a message that ClickHouse has to be asked about, and that it refuses with this code.
     async fn asked(code: ErrorCode) -> Result<Result<u32, String>, ReadTrouble> {
         let work = move || {
             let description = description(&[("a", "UInt8")]);

@@ -1,5 +1,5 @@
-//! Fetches a batch's ranges again: one that an earlier life or another member has recorded, or that could not be stored
-//! at first.
+//! Fetching a batch's ranges again: for a batch that an earlier run or another member has recorded, or that
+//! could not be stored at first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::pipeline::engine::read::{read, Fetch, ReadTrouble, Readers};
 use crate::pipeline::latency::wall_ms;
 use crate::pipeline::record::{BatchRecord, Range};
 
-/// All rows of the batch. `left_out` gives the offsets of a range that are dead letters already since they could not be
-/// read, ascending.
+/// Fetches all rows of the batch. `left_out` returns the offsets of a range, ascending, that are dead letters
+/// already since they could not be read.
 pub(crate) async fn fetch_batch(
     client: &Client,
     readers: &Arc<Readers>,
@@ -70,7 +70,7 @@ pub(crate) struct Parts {
     partition: TopicPartition,
     next_offset: i64,
     gaps_told: usize,
-    /// It was deleted, or made anew.
+    /// True if the topic was deleted, or made anew.
     topic_is_gone: bool,
 }
 
@@ -119,7 +119,7 @@ impl Parts {
     }
 }
 
-/// Work that may take its time.
+/// Runs work on a thread where it may block.
 pub(crate) async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

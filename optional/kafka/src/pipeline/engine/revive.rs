@@ -1,4 +1,4 @@
-//! A message that became a dead letter is read again, as the pipeline reads now.
+//! Reading a dead letter again, in the way that the pipeline reads messages now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::pipeline::engine::chunk::{Reading, TargetRows};
 use crate::pipeline::engine::read::Readers;
 use crate::pipeline::engine::replay::on_thread;
 
-/// What a pipeline's latest session knew.
+/// Plan and client of a pipeline's latest session.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) reading: Arc<Reading>,
@@ -24,7 +24,7 @@ pub(crate) struct Current {
     known: watch::Sender<Option<Known>>,
 }
 
-/// A pipeline that has only just started may not have reached its brokers and its table yet.
+/// Time to wait for a pipeline that has only just started: it may not have reached its brokers and its table yet.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Default for Current {

@@ -1,4 +1,4 @@
-//! What a session needs before it can begin, and what comes after it.
+//! The set-up of a session, and the loop that begins the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::pipeline::status::{Guarantee, State};
 use crate::pipeline::tables::Tables;
 use crate::pipeline::view::View;
 
-/// What a pipeline consists of, whatever session it is in.
+/// The parts of a pipeline that last longer than a session.
 pub(crate) struct Pipeline<S: Sink> {
     pub(crate) options: Arc<PipelineOptions>,
     pub(crate) gatherer: Gatherer<S>,
@@ -34,7 +34,7 @@ pub(crate) struct Pipeline<S: Sink> {
     pub(crate) current: Arc<Current>,
     pub(crate) existing: Arc<Existing>,
     pub(crate) view: Arc<View>,
-    /// True from when the pipeline is to stop.
+    /// True from the time on when the pipeline has to stop.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
@@ -54,10 +54,10 @@ impl<S: Sink> Clone for Pipeline<S> {
     }
 }
 
-/// A session that has come so far was a good one.
+/// Time after which a session counts as good, so that the pauses begin with the shortest again.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// One of the pipeline's consumers, session after session.
+/// Runs one of the pipeline's consumers, session after session.
 pub(crate) async fn run<S: Sink>(mut pipeline: Pipeline<S>) {
     let mut backoff = endless_retries();
     loop {
@@ -96,7 +96,7 @@ pub(crate) async fn run<S: Sink>(mut pipeline: Pipeline<S>) {
     pipeline.view.set_state(State::Stopped);
 }
 
-/// Until the next start of the gateway.
+/// Shows that the pipeline has stopped, until the next start of the gateway.
 fn stay_stopped<S: Sink>(pipeline: &Pipeline<S>, text: &str) {
     let text = format!("the pipeline has stopped, since on_error = \"stop\": {text}");
     pipeline.view.stopped(&text);
@@ -121,7 +121,7 @@ async fn begin<S: Sink>(pipeline: &Pipeline<S>) -> Result<Session<S>, (ErrorKind
     Ok(Session::new(pipeline.clone(), pusher, joined, sizes))
 }
 
-/// The table as it is now, and how messages are read into it.
+/// Describes the table as it is now, and makes the plan to read messages into it.
 pub(crate) async fn read_table<S: Sink>(pipeline: &Pipeline<S>) -> Result<Reading, (ErrorKind, String)> {
     let options = &pipeline.options;
     let described = pipeline.tables.describe(&options.database, &options.table, options.exactly_once).await;
@@ -130,7 +130,7 @@ pub(crate) async fn read_table<S: Sink>(pipeline: &Pipeline<S>) -> Result<Readin
     Ok(Reading::new(Arc::new(plan), description))
 }
 
-/// What the table lets be promised, in the log and for whoever asks.
+/// Shows the guarantee that the table allows, in the log and in the view.
 pub(crate) fn tell_guarantee(view: &View, options: &PipelineOptions, reading: &Reading) {
     let is_exact = reading.deduplicates(options);
     view.set_guarantee(if is_exact { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce });

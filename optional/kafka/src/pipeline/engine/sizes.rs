@@ -1,4 +1,4 @@
-//! How much is fetched, held and stored at once: from what the pipeline was told, and how late its rows may be.
+//! Bounds for fetching, holding and storing, from the pipeline's options and from the allowed latency.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::pipeline::options::PipelineOptions;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
-    /// Fetched and not read.
+    /// Bytes that may be fetched and not read.
     pub(crate) prefetch_bytes: usize,
-    /// Rows that are not stored.
+    /// Bytes of rows that may be read and not stored.
     pub(crate) held_bytes: u64,
     pub(crate) batch_rows: u64,
     pub(crate) batch_bytes: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Sizes {
 }
 
 const MEMORY_BYTES: u64 = 80 << 20;
-/// ClickHouse makes one part of so many, not of many more.
+/// Rows of a batch. ClickHouse makes one part of this number of rows, but not of many more.
 const BATCH_ROWS: u64 = 1_000_000;
 const BATCH_BYTES: u64 = 64 << 20;
 const PARTITION_BYTES: usize = 1 << 20;
 
 impl Sizes {
-    /// For each of the pipeline's consumers. A quarter of the memory is for what is fetched; of the rest a batch takes
-    /// a half, since one is stored while the next is gathered.
+    /// Returns the sizes for each of the pipeline's consumers. A quarter of the memory is for fetched
+    /// messages. Of the rest, a batch takes at most half, since one is stored while the next is gathered.
     pub(crate) fn of(options: &PipelineOptions) -> Sizes {
         let overrides = &options.overrides;
         let consumers = overrides.consumers.unwrap_or(1).max(1) as u64;

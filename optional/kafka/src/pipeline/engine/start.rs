@@ -1,4 +1,4 @@
-//! Where partitions go on that were given to us, or of which it isn't known any more what the coordinator has.
+//! The offsets where partitions go on that were given to us, or whose state at the coordinator isn't known any more.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,27 +28,27 @@ impl Given {
 
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// Goes on at the committed offset, before which a message is that a leader wrote in this epoch; -1 if it isn't
-    /// known.
+    /// The partition goes on at the committed offset. `leader_epoch` is that of the message before it, or -1
+    /// if it isn't known.
     At {
         offset: i64,
         leader_epoch: i32,
     },
-    /// The group has no offset yet: here, as the settings say.
+    /// The group has no offset yet: the partition begins here, as the settings say.
     New(i64),
     Replay(BatchRecord),
 }
 
-/// The partitions that were there when the pipeline began. In those that come later nothing is passed over, wherever
-/// the others begin.
+/// The partitions that existed when the pipeline began. Partitions that come later are read from their
+/// beginning, wherever the others begin.
 #[derive(Debug, Default)]
 pub(crate) struct Existing {
-    /// By topic, how many, and which topic it was.
+    /// Number of partitions and topic id, by the topic's name.
     partitions: OnceCell<HashMap<Arc<str>, (i32, TopicId)>>,
 }
 
 impl Existing {
-    /// Asks the brokers, the first time.
+    /// Asks the brokers, only the first time.
     pub(crate) async fn find(&self, client: &Client, topics: &Topics) -> Result<(), crate::Error> {
         let named = match topics {
             Topics::Named(names) => Some(names.iter().map(|name| Arc::from(name.as_str())).collect()),
@@ -65,14 +65,14 @@ impl Existing {
         self.partitions.get_or_try_init(|| ask).await.map(|_| ())
     }
 
-    /// A topic that was made anew was not there.
+    /// Says whether the partition existed. A topic that was made anew did not exist.
     fn has(&self, given: &Given) -> bool {
         let known = self.partitions.get().and_then(|counts| counts.get(&given.claim.topic));
         known.is_some_and(|(count, id)| given.claim.partition < *count && !id.is_other(given.topic_id))
     }
 }
 
-/// Where to begin, as the settings say.
+/// The settings that decide where a partition begins.
 #[derive(Clone)]
 pub(crate) struct Beginner {
     pub(crate) start: StartAt,
@@ -88,8 +88,9 @@ impl Beginner {
     }
 }
 
-/// What the coordinator has of these partitions, and what follows from it. Goes on until it knows. Nothing for a
-/// partition that nobody can tell the beginning of at present: the others don't wait for it.
+/// Asks the coordinator for its state of these partitions, and decides where each goes on. Asks until the
+/// coordinator answers. The result is `None` for a partition whose beginning nobody can tell at present: the
+/// others don't wait for it.
 pub(crate) async fn look_up(
     client: Client,
     group: String,
@@ -166,7 +167,7 @@ async fn try_look_up(
     Ok(beginnings)
 }
 
-/// Which of these topics are not there any more. The same name may stand for another one by now.
+/// Returns those of these topics that do not exist any more. There may be another topic of the same name by now.
 async fn deleted(
     client: &Client,
     mut topics: HashSet<(Arc<str>, TopicId)>,
@@ -222,7 +223,7 @@ fn keep(shown: &mut HashMap<TopicPartition, Option<Shown>>, offsets: Vec<Committ
     }
 }
 
-/// Where a partition begins that the group has no offset of.
+/// Returns the offset where a partition begins if the group has no offset of it.
 async fn first_offset(client: &Client, partition: &TopicPartition, start: StartAt) -> Result<i64, crate::Error> {
     let at = match start {
         StartAt::Earliest => OffsetAt::Earliest,

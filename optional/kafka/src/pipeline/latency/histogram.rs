@@ -1,4 +1,5 @@
-//! Prometheus metrics that the library has not: a histogram that counts many at once, and a gauge that grows by itself.
+//! Prometheus metrics that the library lacks: a histogram that counts many values at once, and a gauge that
+//! grows by itself.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -22,7 +23,7 @@ pub(crate) struct LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// `count` values between the two.
+    /// Counts `count` values that lie evenly between the two.
     pub(crate) fn observe(&self, low_seconds: f64, high_seconds: f64, count: u64) {
         spread(&BOUNDS_SECONDS, low_seconds, high_seconds, count, |bucket, more| {
             self.counts[bucket].fetch_add(more, Ordering::Relaxed);
@@ -51,7 +52,7 @@ impl EncodeMetric for LatencyHistogram {
     }
 }
 
-/// How long ago something was, as of when it is asked; 0 if there is nothing.
+/// A gauge of the age of an event at the time of reading, in seconds, or 0 if there is no event.
 #[derive(Debug, Clone)]
 pub(crate) struct AgeGauge {
     since_ms: Arc<AtomicI64>,
@@ -66,7 +67,7 @@ impl Default for AgeGauge {
 }
 
 impl AgeGauge {
-    /// In milliseconds since 1970.
+    /// Sets the time of the event, in milliseconds since 1970.
     pub(crate) fn set(&self, since_ms: Option<i64>) {
         self.since_ms.store(since_ms.unwrap_or(NOTHING), Ordering::Relaxed);
     }
@@ -93,7 +94,7 @@ impl EncodeMetric for AgeGauge {
     }
 }
 
-/// Milliseconds since 1970: what messages are stamped with.
+/// Returns the time in milliseconds since 1970, which is the unit of messages' timestamps.
 pub(crate) fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -1,4 +1,4 @@
-//! How late messages are: histograms of every message, at the cost of one observation for each chunk of them.
+//! The latency of messages: histograms of every message, at the cost of one observation for each chunk of them.
 
 mod histogram;
 mod spread;

@@ -1,8 +1,8 @@
-//! Many values at once, of which only the least and the greatest are known.
+//! The counting of many values at once, of which only the least and the greatest are known.
 
-/// Counts `count` values that lie evenly between `low` and `high` into buckets with these upper bounds, ascending; what
-/// is above the last one is counted at `bounds.len()`. For messages of one chunk this is as good as counting each,
-/// since a chunk is short.
+/// Counts `count` values that lie evenly between `low` and `high` into buckets with these upper bounds,
+/// ascending. Values above the last bound are counted at `bounds.len()`. For messages of one chunk this is as
+/// good as counting each, since a chunk is short.
 pub(super) fn spread(bounds: &[f64], low: f64, high: f64, count: u64, mut add: impl FnMut(usize, u64)) {
     let first = bounds.partition_point(|bound| *bound < low);
     let width = high - low;

@@ -1,24 +1,24 @@
-//! The way of a chunk of messages: when it was written, fetched, read, pushed and stored.
+//! The times of a chunk of messages: written, fetched, read, pushed and stored.
 
 use crate::pipeline::latency::window::Took;
 
-/// Times in milliseconds since 1970.
+/// Number of messages in a chunk, and their times in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timing {
     pub(crate) messages: u64,
-    /// Of the messages' own timestamps; when they were fetched, if they have none.
+    /// Oldest timestamp of the messages. The time when they were fetched, if they have none.
     pub(crate) oldest_ms: i64,
     pub(crate) newest_ms: i64,
     pub(crate) fetched_ms: i64,
     pub(crate) read_ms: i64,
 }
 
-/// Where most of the time of late messages went.
+/// The stage that took most of the time of late messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum MissedReason {
-    /// They waited in Kafka, or had old timestamps already.
+    /// The messages waited in Kafka, or had old timestamps already.
     ConsumerBehind,
-    /// They were fetched and waited to be read.
+    /// The messages were fetched and waited to be read.
     Parse,
     SinkSlow,
     /// The table had too many parts.
@@ -40,8 +40,8 @@ impl MissedReason {
 }
 
 impl Timing {
-    /// Of the oldest and of the newest message, and of the stages between. A timestamp that lies ahead of us counts as
-    /// now.
+    /// Returns the latency of the oldest and of the newest message, and of the stages between. A timestamp in
+    /// the future counts as now.
     pub(crate) fn took(&self, pushed_ms: i64, stored_ms: i64) -> Took {
         let seconds = |from_ms: i64, to_ms: i64| to_ms.saturating_sub(from_ms).max(0) as f64 / 1e3;
         let middle_ms = self.oldest_ms.midpoint(self.newest_ms);
@@ -54,7 +54,7 @@ impl Timing {
         }
     }
 
-    /// How many were stored later than allowed.
+    /// Returns the number of messages that were stored later than allowed.
     pub(crate) fn missed(&self, stored_ms: i64, max_latency_ms: i64) -> u64 {
         // Those before this time are late.
         let limit_ms = stored_ms.saturating_sub(max_latency_ms);

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use crate::pipeline::latency::spread::spread;
 use crate::pipeline::status::Quantiles;
 
-/// A quantile is known to 5 %.
+/// Ratio of two neighbouring bounds. A quantile is exact to 5 %.
 const GROWTH: f64 = 1.05;
 const LEAST_SECONDS: f64 = 0.001;
 const BUCKETS: usize = 440;
-/// Six full ones and the one that is being filled.
+/// Number of slots: six full ones and the one that is being filled.
 const SLOTS: usize = 7;
 const SLOT_MS: i64 = 10_000;
 
@@ -18,11 +18,11 @@ static BOUNDS_SECONDS: LazyLock<Vec<f64>> = LazyLock::new(|| {
     bounds.take(BUCKETS).collect()
 });
 
-/// Times that go back count as the latest that was told.
+/// A sliding window of latencies. A time before the latest one counts as the latest.
 #[derive(Debug)]
 pub(crate) struct Window {
     intervals: Vec<Interval>,
-    /// Which ten seconds the newest slot is for.
+    /// Number of the ten seconds that the newest slot is for.
     newest: i64,
 }
 
@@ -35,12 +35,12 @@ struct Interval {
     storing_seconds: f64,
 }
 
-/// What a chunk of messages took, in seconds.
+/// Latencies of a chunk of messages, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Took {
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Means.
+    /// Mean time until the messages were fetched. The next two fields are means, too.
     pub(crate) kafka: f64,
     pub(crate) gathering: f64,
     pub(crate) storing: f64,
@@ -107,7 +107,7 @@ impl Window {
         }
     }
 
-    /// Empties the slots of times that nothing came in.
+    /// Empties the slots of times in which no messages came.
     fn turn(&mut self, now_ms: i64) {
         let newest = now_ms.div_euclid(SLOT_MS).max(self.newest);
         let first = (self.newest + 1).max(newest - SLOTS as i64 + 1);

@@ -1,4 +1,4 @@
-//! Partitions come and go.
+//! Events of the consumer: partitions come and go.
 
 use std::ops::Range;
 
@@ -80,7 +80,8 @@ impl<S: Sink> Session<S> {
         self.partitions.values().filter(is_ours).map(Partition::partition).collect()
     }
 
-    /// What was gathered of partitions that are no longer ours to gather from, and what is cut out of sealed batches.
+    /// Drops gathered rows of partitions that are no longer ours to gather from, and the ranges that were
+    /// removed from sealed batches.
     pub(super) fn drop_rows(&mut self, partitions: &[TopicPartition], recut: Vec<Recut>) {
         let mut dropped = 0;
         for partition in partitions {
@@ -115,7 +116,7 @@ impl<S: Sink> Session<S> {
         self.to_look_up.extend(to_start);
     }
 
-    /// The messages to go on with are not there: `there` is what the log has.
+    /// Handles an offset that is not in the log. `there` are the offsets that the log has.
     pub(super) fn out_of_range(&mut self, claim: &Claim, start: u64, offset: i64, there: Range<i64>) {
         let partition = TopicPartition { topic: claim.topic.clone(), partition: claim.partition };
         let Some(own) = self.partitions.get_mut(&partition).filter(|own| own.claim == *claim) else { return };

@@ -1,4 +1,4 @@
-//! What was fetched is read, what was read is gathered, what is gathered is sealed.
+//! The way of messages into batches: fetched messages are read, read ones are gathered, gathered ones are sealed.
 
 use std::time::Duration;
 
@@ -16,11 +16,12 @@ use crate::pipeline::engine::partition::Job;
 use crate::pipeline::engine::read::{read, ReadTrouble};
 use crate::pipeline::latency::wall_ms;
 
-/// After a message or a fetch that can't be read for now.
+/// Pause after a message or a fetch that can't be read for now.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 impl<S: Sink> Session<S> {
-    /// What has waited longest is read first, so that no partition is left behind.
+    /// Starts to read while threads are free. Messages that have waited longest come first, so that no
+    /// partition is left behind.
     pub(super) fn start_reads(&mut self) {
         while self.readers < self.max_readers && !self.is_paused && self.ending.is_none() && self.start_read() {}
     }
@@ -117,13 +118,14 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    /// The epoch is that of the message before the offset; -1 if nobody knows it better than the consumer.
+    /// Fetches from an offset on. `leader_epoch` is that of the message before the offset, or -1 if nobody
+    /// knows it better than the consumer.
     pub(super) fn fetch(&self, claim: &Claim, offset: i64, leader_epoch: i32) {
         // If it isn't ours any more, that is told otherwise.
         self.consumer.start_behind(claim, offset, leader_epoch);
     }
 
-    /// Seals the open batch if it is time. When to ask again, if it isn't.
+    /// Seals the open batch if it is time. Otherwise it returns when to ask again, if that is known.
     pub(super) fn seal_if_due(&mut self) -> Option<Instant> {
         if !self.accounts.has_open() {
             return None;
@@ -166,7 +168,7 @@ fn tell(policy: &mut DeadlinePolicy, now: Micros, chunk: &Chunk) {
     policy.gather(now, chunk.row_count, chunk.held_bytes, Micros::from_millis(age_ms));
 }
 
-/// A random version 4 UUID.
+/// Returns a random version 4 UUID.
 fn random_id() -> BatchId {
     let mut bytes = [0u8; 16];
     if getrandom::fill(&mut bytes).is_err() {

@@ -1,4 +1,4 @@
-//! The task of a session: see the text of `engine`.
+//! The task of a session, which the text of `engine` describes.
 
 mod events;
 mod gathering;
@@ -40,27 +40,27 @@ pub(crate) struct Session<S: Sink> {
     consumer: Consumer,
     events: mpsc::UnboundedReceiver<Event>,
     records: Records,
-    /// Nothing before the table has been described: until then partitions are fetched, as far as there is room, and not
-    /// read.
+    /// The plan for the table, or `None` before the table has been described. Until then partitions are
+    /// fetched, as far as there is room, and not read.
     reading: Option<Arc<Reading>>,
     sizes: Sizes,
     accounts: Accounts,
     policy: DeadlinePolicy,
     partitions: BTreeMap<TopicPartition, Partition>,
-    /// Those that it isn't known of where they go on; nothing is asked while a commit is on its way. One may come here
-    /// twice meanwhile: by its claim, and by the commit that failed.
+    /// Partitions whose offset to go on at isn't known. The coordinator is not asked while a commit is on its
+    /// way. A partition may be added twice meanwhile: by its claim, and by the commit that failed.
     to_look_up: BTreeSet<TopicPartition>,
-    /// Those whose log was cut, until they go back to where that was.
+    /// Partitions whose log was cut, until they go back to where that was.
     truncated: BTreeMap<TopicPartition, Truncation>,
-    /// The open batch.
+    /// Chunks of the open batch.
     open: BTreeMap<TopicPartition, Vec<Chunk>>,
-    /// Rows of sealed batches; of those that are not here, the rows have to be fetched again.
+    /// Rows of sealed batches. A batch that is not here has to be fetched again.
     sealed: HashMap<u128, Vec<RangeRows>>,
-    /// Of all that was read and is not stored.
+    /// Bytes of all rows that were read and are not stored.
     held_bytes: u64,
-    /// Of the batch that is being pushed.
+    /// Bytes of the batch that is being pushed.
     pushed_bytes: u64,
-    /// What of `held_bytes` is in the metric, which is of all the pipeline's consumers.
+    /// The part of `held_bytes` that is in the metric, which all consumers of the pipeline share.
     shown_bytes: i64,
     tasks: JoinSet<Done>,
     readers: usize,
@@ -68,11 +68,11 @@ pub(crate) struct Session<S: Sink> {
     is_paused: bool,
     is_describing: bool,
     described_at: Instant,
-    /// When the turn of the batch came that is recorded or pushed now.
+    /// Time when the turn began of the batch that is recorded or pushed now.
     turn_began: Option<Instant>,
     failing: Option<Failing>,
     backoff: Backoff,
-    /// Why nothing more is gathered.
+    /// The reason why nothing more is gathered.
     ending: Option<SessionEnd>,
     ends_by: Option<Instant>,
     started_at: Instant,
@@ -80,22 +80,22 @@ pub(crate) struct Session<S: Sink> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionEnd {
-    /// As it was told to.
+    /// The pipeline was told to stop.
     Stopped,
-    /// By a message that can't be stored.
+    /// A message can't be stored.
     Refused(String),
     Again,
 }
 
-/// The batch whose turn it is could not be stored; until it is, or is ours no longer.
+/// A failure to store the batch whose turn it is. It lasts until the batch is stored, or is ours no longer.
 struct Failing {
     batch: BatchId,
-    /// Nothing is begun before.
+    /// Time before which no step begins.
     until: Instant,
     failures: u32,
 }
 
-/// What a task has brought.
+/// The result of a task.
 enum Done {
     Read {
         claim: Claim,
@@ -103,7 +103,7 @@ enum Done {
         outcome: Result<Chunk, ReadTrouble>,
     },
     LookedUp(Vec<(Given, Option<Beginning>)>),
-    /// It can be asked again where they begin.
+    /// Partitions that can be looked up again.
     LookAgain(Vec<TopicPartition>),
     /// The job of this number can be tried again.
     ReadAgain(Claim, u64),
@@ -112,15 +112,15 @@ enum Done {
     Described(Result<Reading, (ErrorKind, String)>),
 }
 
-/// How often is looked at what nobody tells of.
+/// Time between two checks of everything that sends no event.
 const TICK: Duration = Duration::from_millis(500);
-/// When it could not be said where a partition begins.
+/// Pause after the beginning of a partition could not be found.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often the table is asked whether it has changed.
+/// Time after which the table is asked whether it has changed.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(20);
-/// While it isn't known.
+/// Time after which the table is asked again while it isn't known.
 const DESCRIBE_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How long what is gathered may take to be stored when the pipeline stops.
+/// Time for storing gathered messages when the pipeline stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
 impl<S: Sink> Session<S> {
@@ -195,7 +195,7 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    /// Nothing more is gathered; what is, is stored.
+    /// Stops gathering. Messages that are gathered are still stored.
     fn end(&mut self, end: SessionEnd) {
         if self.ending.is_none() {
             self.ending = Some(end);
@@ -208,7 +208,7 @@ impl<S: Sink> Session<S> {
         Micros(self.started_at.elapsed().as_micros() as u64)
     }
 
-    /// Does whatever can be done now; returns when to look again if nothing else happens.
+    /// Takes all steps that are possible now. Returns when to look again if nothing else happens.
     fn advance(&mut self) -> Instant {
         let mut wake = Instant::now() + Duration::from_secs(3600);
         self.give_up();
@@ -249,8 +249,8 @@ impl<S: Sink> Session<S> {
         self.tasks.spawn(async move { Done::LookedUp(looking.await) });
     }
 
-    /// Over the bound nothing is read or fetched until a quarter of it is free: one batch, on its way, may take half of
-    /// it and a little more.
+    /// Pauses reading and fetching above the bound, until a quarter of it is free: one batch, on its way, may
+    /// take half of it and a little more.
     fn set_pause(&mut self) {
         let is_paused = match self.is_paused {
             true => self.held_bytes > self.sizes.held_bytes / 4 * 3,
@@ -404,7 +404,7 @@ impl<S: Sink> Session<S> {
         self.show_partitions();
     }
 
-    /// What comes before the messages that stop the pipeline is stored, and committed.
+    /// Stores and commits the messages before those that stop the pipeline, and ends the session.
     fn stop_before(&mut self, batch: &StoredBatch) {
         let stops: Vec<(TopicPartition, i64)> =
             batch.stopped_by.iter().map(|(partition, bad)| (partition.clone(), bad.offset)).collect();
@@ -416,7 +416,7 @@ impl<S: Sink> Session<S> {
         self.end(SessionEnd::Refused(messages.join("; ")));
     }
 
-    /// How often the batch could not be stored.
+    /// Returns how often the batch could not be stored.
     fn failures(&self, batch: BatchId) -> u32 {
         self.failing.as_ref().filter(|failing| failing.batch == batch).map_or(0, |failing| failing.failures)
     }

@@ -1,4 +1,4 @@
-//! What is shown of a session: metrics, the log, the rows of `system.windrow_kafka`.
+//! The view of a session: metrics, the log, the rows of `system.windrow_kafka`.
 
 use windrow_engine::sink::Sink;
 
@@ -9,7 +9,7 @@ use crate::pipeline::latency::{wall_ms, MissedReason};
 use crate::pipeline::status::State;
 
 impl<S: Sink> Session<S> {
-    /// What of a batch concerns partitions that are ours.
+    /// Counts a stored batch. For partitions that the pipeline has lost, only late messages are counted.
     pub(super) fn count(&mut self, batch: &StoredBatch) {
         let max_latency_ms = i64::try_from(self.sizes.max_latency.as_millis()).unwrap_or(i64::MAX);
         for range in &batch.ranges {
@@ -82,7 +82,7 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    /// Also of messages that are not stored yet.
+    /// Reports latency that is too long, also of messages that are not stored yet.
     pub(super) fn complain_of_latency(&mut self) {
         let max_latency_ms = i64::try_from(self.sizes.max_latency.as_millis()).unwrap_or(i64::MAX);
         let now_ms = wall_ms();

@@ -1,10 +1,10 @@
-//! A partition whose log was cut: its leader lacks messages that were read, and has others at their offsets, or will
-//! have. Where the logs part, an epoch says. If it can't, and the log ends before what was read, nobody knows which of
-//! its messages are new, and all of them are read.
+//! A partition whose log was cut: its leader lacks messages that were read, and has others at their offsets,
+//! or will have. The epoch tells where the logs part. If it can't, and the log ends before what was read,
+//! nobody knows which of its messages are new, and all of them are read.
 //!
-//! What was read is gathered and stored as if nothing had happened: its batches have their rows in memory, and their
-//! ids are theirs alone. When nothing of the partition is on its way any more, it goes back to where the logs part.
-//! What comes from there is gathered into other batches, of other ids.
+//! Messages that were read are gathered and stored as if nothing had happened: their batches have the rows in
+//! memory, and ids of their own. When nothing of the partition is on its way any more, it goes back to where
+//! the logs part. Messages from there are gathered into other batches, with other ids.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ use crate::pipeline::view::error_now;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Truncation {
-    /// The consumer's, to know whether it has been told to go on since.
+    /// Number of the consumer's start, which shows whether the partition was started again since.
     pub(super) start: u64,
-    /// Where reading would have gone on.
+    /// Offset where reading would have gone on.
     pub(super) offset: i64,
     pub(super) diverged: i64,
-    /// Of the present leader, or -1.
+    /// Epoch of the present leader, or -1.
     pub(super) leader_epoch: i32,
 }
 
@@ -48,7 +48,7 @@ impl<S: Sink> Session<S> {
         self.truncated.insert(partition, truncation);
     }
 
-    /// It ends before the offset to go on with, though its leader knows of no election in between.
+    /// Notes a log that ends before the offset to go on with, though its leader knows of no election in between.
     pub(super) fn log_is_another(&mut self, partition: &TopicPartition, start: u64, offset: i64, there: Range<i64>) {
         let Range { start: earliest, end: latest } = there;
         let text = format!(
@@ -60,7 +60,7 @@ impl<S: Sink> Session<S> {
         self.truncated.insert(partition.clone(), Truncation { start, offset, diverged: earliest, leader_epoch: -1 });
     }
 
-    /// Of those whose time has come.
+    /// Goes back in partitions of which nothing is on its way any more.
     pub(super) fn go_back(&mut self) {
         if self.truncated.is_empty() || self.ending.is_some() {
             // The next start is told the same.
