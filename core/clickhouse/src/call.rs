@@ -277,7 +277,7 @@ async fn send(
     call: &Call<'_>,
     authority: &str,
 ) -> std::io::Result<()> {
-    for together in Together::new(call.head(authority).into_bytes(), &call.body) {
+    for together in SendGroups::new(call.head(authority).into_bytes(), &call.body) {
         connection.send(&together, call.timeout).await?;
     }
     Ok(())
@@ -285,21 +285,21 @@ async fn send(
 
 /// The pieces of a request, grouped by what is sent at once. A large piece is sent as it is; small pieces are
 /// joined, the first of them with the head. Each sending is a system call, and often a packet.
-struct Together<'a> {
+struct SendGroups<'a> {
     waiting: Vec<u8>,
     pieces: std::slice::Iter<'a, &'a [u8]>,
     large: Option<&'a [u8]>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> SendGroups<'a> {
     const SMALL_BYTES: usize = 32 * 1024;
 
-    fn new(head: Vec<u8>, pieces: &'a [&'a [u8]]) -> Together<'a> {
-        Together { waiting: head, pieces: pieces.iter(), large: None }
+    fn new(head: Vec<u8>, pieces: &'a [&'a [u8]]) -> SendGroups<'a> {
+        SendGroups { waiting: head, pieces: pieces.iter(), large: None }
     }
 }
 
-impl<'a> Iterator for Together<'a> {
+impl<'a> Iterator for SendGroups<'a> {
     type Item = Cow<'a, [u8]>;
 
     fn next(&mut self) -> Option<Cow<'a, [u8]>> {
@@ -340,9 +340,9 @@ mod tests {
     #[test]
     fn small_pieces_go_together_and_large_ones_as_they_are() {
         let small = vec![1; 10_000];
-        let large = vec![2; Together::SMALL_BYTES + 1];
+        let large = vec![2; SendGroups::SMALL_BYTES + 1];
         let sizes = |pieces: &[&[u8]]| {
-            let sent: Vec<_> = Together::new(b"head".to_vec(), pieces).collect();
+            let sent: Vec<_> = SendGroups::new(b"head".to_vec(), pieces).collect();
             assert_eq!(sent.concat(), [b"head", pieces.concat().as_slice()].concat());
             sent.iter().map(|together| together.len()).collect::<Vec<_>>()
         };

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windrow_http::{ClientConnection, ResponseHead};
 
 use crate::endpoint::Endpoint;
-use crate::replicas::{Choice, InflightRequest, Purpose, ReplicaId, Replicas, There};
+use crate::replicas::{Choice, InflightRequest, Purpose, ReplicaId, ReplicaWatch, Replicas};
 use crate::tls::TlsError;
 
 #[derive(Debug, Clone)]
@@ -266,9 +266,9 @@ impl Lease {
     }
 
     /// Returns a watch on the replica, for a request that can go to another replica if this one is gone.
-    pub(crate) fn there(&self, purpose: Purpose) -> There {
+    pub(crate) fn there(&self, purpose: Purpose) -> ReplicaWatch {
         let can_go_elsewhere = !matches!(purpose, Purpose::Only(_) | Purpose::First | Purpose::InSession(_));
-        There { of: can_go_elsewhere.then(|| (self.used.replicas.clone(), self.used.replica)) }
+        ReplicaWatch { of: can_go_elsewhere.then(|| (self.used.replicas.clone(), self.used.replica)) }
     }
 
     pub fn connection(&mut self) -> &mut ClientConnection {

@@ -42,7 +42,7 @@ const PAUSE_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 #[derive(Clone)]
 pub(crate) struct RetryState {
     began: Instant,
-    trouble: Option<Trouble>,
+    trouble: Option<FailureStreak>,
     /// Time when this piece failed first, or the piece that it was cut from, and how many inserts had been
     /// stored then.
     first_failure: Option<(Instant, u64)>,
@@ -65,7 +65,7 @@ pub(crate) struct RetryState {
 
 /// Failures in a row that may come from the piece itself.
 #[derive(Clone)]
-struct Trouble {
+struct FailureStreak {
     since: Instant,
     failures: u32,
     /// Number of failures that only found an earlier attempt under way.
@@ -278,7 +278,7 @@ impl RetryState {
         self.waits_for_few = false;
         let others_passed =
             self.cut_for.is_some_and(|(cut_for, stored_before)| cut_for == code && evidence.stored > stored_before);
-        let trouble = self.trouble.get_or_insert(Trouble {
+        let trouble = self.trouble.get_or_insert(FailureStreak {
             since: Instant::now(),
             failures: 0,
             still_running: 0,

@@ -23,7 +23,7 @@ mod system;
 mod view;
 
 pub use classify::{classify, classify_prefix, Statement};
-pub use duckdb::{ask, first_word, kind_of, About, Asked, Kind, NotAsked, NotTaken, Parameter, WINDROWS_SCHEMAS};
+pub use duckdb::{ask, first_word, kind_of, About, Asked, Kind, NotTaken, Parameter, RequestError, WINDROWS_SCHEMAS};
 pub use insert::{blank_settings, settings_of_set, Identifier, InsertForm, InsertStatement, InsertTable};
 pub use lexer::{tokens, Token, TokenKind};
 pub use literal::unquote_string;

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use windrow_clickhouse::{ErrorCode, Exception};
-use windrow_duckdb::NotHeld;
+use windrow_duckdb::CannotStore;
 
 use crate::connection::Connection;
 use crate::system::System;
@@ -20,7 +20,7 @@ pub(crate) fn fitted(
     table: &Table,
     columns: &[String],
     batches: &[RecordBatch],
-) -> Result<Vec<RecordBatch>, NotHeld> {
+) -> Result<Vec<RecordBatch>, CannotStore> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let fitting = table.info.given(columns).fitting_in_order(first.schema_ref(), Some(columns))?;
     let fit = |batch: &RecordBatch| {
@@ -34,13 +34,18 @@ pub(crate) fn fitted(
 }
 
 /// Checks that no float is NaN: SQLite would keep NULL in its place.
-fn without_nan(batch: &RecordBatch) -> Result<(), NotHeld> {
+fn without_nan(batch: &RecordBatch) -> Result<(), CannotStore> {
     for (array, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
         let Some(floats) = array.as_primitive_opt::<Float64Type>() else { continue };
         let nan = (0..floats.len()).find(|&row| floats.is_valid(row) && floats.value(row).is_nan());
         if let Some(row) = nan {
             let (column, why) = (Some(field.name().clone()), "SQLite has no NaN".to_owned());
-            return Err(NotHeld { column, row: Some(row), code: ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE, why });
+            return Err(CannotStore {
+                column,
+                row: Some(row),
+                code: ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE,
+                why,
+            });
         }
     }
     Ok(())

@@ -29,7 +29,7 @@ mod work;
 
 pub use database::DuckDb;
 pub use errors::{CommitError, OpenError};
-pub use fit::{Fitting, NotHeld};
+pub use fit::{CannotStore, Fitting};
 pub use library::library_is_there;
 pub use options::DuckDbOptions;
 pub use query::{Port, Session};

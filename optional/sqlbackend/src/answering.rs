@@ -15,8 +15,8 @@ use super::ask::Question;
 use super::head::{random_tag, Counted, Framing, Head};
 use super::plain::answer_plainly;
 use super::run::{Client, Failure, Rows, Run};
-use super::sending::{ClientGone, Sending, Squeeze, BUFFER_BYTES, MAX_BUFFER_BYTES};
-use super::spool::{Spool, Whole};
+use super::sending::{BodyCompression, ClientGone, Sending, BUFFER_BYTES, MAX_BUFFER_BYTES};
+use super::spool::{Spool, SpooledResult};
 use super::ServedDatabase;
 
 /// The size of the pieces in which a result is sent that is whole before it is sent.
@@ -153,7 +153,7 @@ impl Answer<'_> {
             connection.send(&out).await.map_err(|_| Failure::Gone)?;
             return Ok(after);
         }
-        match question.wishes.waits_for_end {
+        match question.query_settings.waits_for_end {
             true => self.send_whole(exchange, connection, &mut rows, body).await,
             false => self.stream(exchange, connection, &mut rows, body).await,
         }
@@ -169,7 +169,7 @@ impl Answer<'_> {
             Counted { written_rows, read_rows: written_rows, result_rows: written_rows, ..self.counted(0, 0) };
         let mut head = self.head(exchange, after, framing(exchange));
         (head.content_type, head.format_name) = ("text/plain; charset=UTF-8", None);
-        Sending::new(head, Squeeze::Plain).finish(connection, &[], &counted).await?;
+        Sending::new(head, BodyCompression::Plain).finish(connection, &[], &counted).await?;
         Ok(after_of(exchange, connection))
     }
 
@@ -183,7 +183,7 @@ impl Answer<'_> {
     ) -> Result<After, Failure> {
         let after = after_of(exchange, connection);
         let mut sending = self.sending(exchange, after)?;
-        let hold_back = self.run.question.wishes.buffer_bytes.clamp(BUFFER_BYTES, MAX_BUFFER_BYTES);
+        let hold_back = self.run.question.query_settings.buffer_bytes.clamp(BUFFER_BYTES, MAX_BUFFER_BYTES);
         let mut bytes = 0;
         loop {
             let limit = if sending.head_sent() { BUFFER_BYTES } else { hold_back };
@@ -250,7 +250,7 @@ impl Answer<'_> {
         &self,
         mut sending: Sending<'_>,
         connection: &mut Connection,
-        whole: &Whole,
+        whole: &SpooledResult,
         part: Range<u64>,
     ) -> Result<(), Failure> {
         let counted = self.counted(whole.rows, part.end - part.start);
@@ -266,9 +266,9 @@ impl Answer<'_> {
     }
 
     fn sending<'h>(&'h self, exchange: &'h Exchange<'_>, after: After) -> Result<Sending<'h>, Failure> {
-        let wishes = &self.run.question.wishes;
-        let accepted = exchange.request.head.field_str("accept-encoding").filter(|_| wishes.compresses);
-        let (squeeze, encoding) = Squeeze::of(accepted, exchange.request.flag("compress"))?;
+        let query_settings = &self.run.question.query_settings;
+        let accepted = exchange.request.head.field_str("accept-encoding").filter(|_| query_settings.compresses);
+        let (squeeze, encoding) = BodyCompression::of(accepted, exchange.request.flag("compress"))?;
         let mut head = self.head(exchange, after, framing(exchange));
         head.encoding = encoding;
         Ok(Sending::new(head, squeeze))
@@ -284,7 +284,7 @@ impl Answer<'_> {
             content_type: self.run.question.format.content_type(),
             format_name: Some(&self.run.question.format_name),
             encoding: None,
-            any_origin: self.run.question.wishes.any_origin,
+            any_origin: self.run.question.query_settings.any_origin,
             framing,
             more: Vec::new(),
             status: 200,

@@ -5,12 +5,12 @@ use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::Format;
 use windrow_duckdb::{not_taken, Port, Session};
 use windrow_gateway::sql_backend::{Refusal, SqlStatement};
-use windrow_sql::{ask, About, Asked, Kind, NotAsked};
+use windrow_sql::{ask, About, Asked, Kind, RequestError};
 
 use super::install::system_view;
 use super::own_table::subquery;
 use super::parameter;
-use super::settings::Wishes;
+use super::settings::QuerySettings;
 
 /// The format of results where nobody names one.
 const DEFAULT_FORMAT: &str = "TSV";
@@ -18,7 +18,7 @@ const DEFAULT_FORMAT: &str = "TSV";
 /// A statement that can be run.
 pub(crate) struct Question {
     pub(super) asked: Asked,
-    pub(super) wishes: Wishes,
+    pub(super) query_settings: QuerySettings,
     pub(super) format: Format,
     /// The format's name as the client wrote it, or the default format's.
     pub(super) format_name: String,
@@ -29,7 +29,7 @@ impl Question {
     pub(crate) fn of(database: &SqlDatabase, statement: &SqlStatement<'_>) -> Result<Question, Refusal> {
         let SqlStatement { text, user, options, by_get, .. } = *statement;
         // Settings are looked at before the text, as ClickHouse does it.
-        Wishes::of(options, statement.native_revision, &[])?;
+        QuerySettings::of(options, statement.native_revision, &[])?;
         let value = |name: &str, data_type: &str| {
             let given = options.query_parameters().find(|(known, _)| *known == name).map(|(_, value)| value);
             parameter(database, given, data_type)
@@ -39,11 +39,11 @@ impl Question {
         let system_table = |table: &str| system_view(database, table).or_else(|| own_table(table));
         let asked =
             ask(text, database.schema_of("default"), &system_table, &value).map_err(|error| not_asked(&error))?;
-        let wishes = Wishes::of(options, statement.native_revision, &asked.settings)?;
+        let query_settings = QuerySettings::of(options, statement.native_revision, &asked.settings)?;
         let format_name = asked.format.as_deref().or(statement.format).unwrap_or(DEFAULT_FORMAT).to_owned();
         let unknown = || Refusal::statement(ErrorCode::UNKNOWN_FORMAT, format!("Unknown format {format_name}"));
         let format = Format::from_name(&format_name).ok_or_else(unknown)?;
-        let readonly = statement.readonly || wishes.readonly || by_get;
+        let readonly = statement.readonly || query_settings.readonly || by_get;
         if readonly && asked.kind != Kind::Reads {
             return Err(read_only(user, by_get));
         }
@@ -58,21 +58,21 @@ impl Question {
         }
         let schema = database.schema_of(statement.database.unwrap_or("default")).to_owned();
         let session = Session { schema, readonly, user: user.to_owned(), port: Port::Http };
-        Ok(Question { asked, wishes, format, format_name, session })
+        Ok(Question { asked, query_settings, format, format_name, session })
     }
 }
 
-fn not_asked(error: &NotAsked) -> Refusal {
+fn not_asked(error: &RequestError) -> Refusal {
     match error {
-        NotAsked::Empty => Refusal::statement(ErrorCode::SYNTAX_ERROR, "Empty query".to_owned()),
-        NotAsked::SeveralStatements { position } => Refusal::statement(
+        RequestError::Empty => Refusal::statement(ErrorCode::SYNTAX_ERROR, "Empty query".to_owned()),
+        RequestError::SeveralStatements { position } => Refusal::statement(
             ErrorCode::SYNTAX_ERROR,
             format!("Syntax error (Multi-statements are not allowed): failed at position {position}"),
         ),
-        NotAsked::NotSet(name) => {
+        RequestError::NotSet(name) => {
             Refusal::statement(ErrorCode::UNKNOWN_QUERY_PARAMETER, format!("Substitution `{name}` is not set"))
         }
-        NotAsked::Wrong { name, cause } => {
+        RequestError::Wrong { name, cause } => {
             let text = format!("The value of the query parameter `{name}` cannot be used: {cause}");
             Refusal::statement(ErrorCode::BAD_QUERY_PARAMETER, text)
         }

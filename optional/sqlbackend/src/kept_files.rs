@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::spool::Whole;
+use super::spool::SpooledResult;
 
 /// Time that a file is kept after its last use. A reader lets less time pass between two pieces.
 const KEPT_FOR: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub(crate) struct KeptFiles {
 
 struct KeptFile {
     key: FileKey,
-    file: Arc<Whole>,
+    file: Arc<SpooledResult>,
     used: Instant,
 }
 
@@ -40,7 +40,7 @@ impl KeptFiles {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<Whole>> {
+    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<SpooledResult>> {
         let mut files = self.lock();
         let kept = files.iter_mut().find(|kept| kept.key == *key)?;
         kept.used = Instant::now();
@@ -48,7 +48,7 @@ impl KeptFiles {
     }
 
     /// Keeps a file. If there are too many, the file whose last use is longest ago is dropped.
-    pub(super) fn put(&self, key: FileKey, file: Arc<Whole>) {
+    pub(super) fn put(&self, key: FileKey, file: Arc<SpooledResult>) {
         let mut files = self.lock();
         files.retain(|kept| kept.key != key);
         if files.len() >= MAX_FILES {

@@ -10,8 +10,8 @@ use super::answering::{after_of, Answer};
 use super::head::{Framing, Head};
 use super::kept_files::FileKey;
 use super::run::Failure;
-use super::sending::{Sending, Squeeze};
-use super::spool::Whole;
+use super::sending::{BodyCompression, Sending};
+use super::spool::SpooledResult;
 
 impl Answer<'_> {
     pub(super) async fn parquet(&self, exchange: &Exchange<'_>, connection: &mut Connection) -> Result<After, Failure> {
@@ -23,7 +23,7 @@ impl Answer<'_> {
             user: exchange.credentials().map_or_else(String::new, |credentials| credentials.user.clone()),
             schema: question.session.schema.clone(),
             sql: question.asked.sql.clone(),
-            max_rows: question.wishes.max_result_rows,
+            max_rows: question.query_settings.max_result_rows,
         };
         if let Some(file) = self.backend.kept_files.get(&key).filter(|_| goes_on) {
             return self.send_file(exchange, connection, &file).await;
@@ -43,7 +43,7 @@ impl Answer<'_> {
         &self,
         exchange: &Exchange<'_>,
         connection: &mut Connection,
-        file: &Whole,
+        file: &SpooledResult,
     ) -> Result<After, Failure> {
         let length = file.length;
         let asked = exchange.request.head.field_str("range").and_then(|field| range(field, length));
@@ -64,7 +64,7 @@ impl Answer<'_> {
             connection.send(&out).await.map_err(|_| Failure::Gone)?;
             return Ok(after);
         }
-        let squeeze = if blocks { Squeeze::Blocks } else { Squeeze::Plain };
+        let squeeze = if blocks { BodyCompression::Blocks } else { BodyCompression::Plain };
         self.send_part(Sending::new(head, squeeze), connection, file, part).await?;
         Ok(after)
     }

@@ -43,9 +43,9 @@ pub(crate) trait Client {
 }
 
 /// A client that its protocol watches by itself.
-pub(crate) struct Elsewhere;
+pub(crate) struct UnwatchedClient;
 
-impl Client for Elsewhere {
+impl Client for UnwatchedClient {
     async fn has_gone(&mut self) {
         std::future::pending().await
     }
@@ -76,7 +76,7 @@ impl<'a> Run<'a> {
     pub(crate) async fn rows(&self, client: &mut impl Client, body: &mut Vec<u8>) -> Result<Rows, Failure> {
         let mut source = self.waiting(client, self.open()).await??;
         let first = self.waiting(client, source.next()).await?.transpose()?;
-        let output = self.question.wishes.output.clone();
+        let output = self.question.query_settings.output.clone();
         let mut encoder = Encoder::new(self.question.format, source.schema(), first.as_ref(), output)?;
         encoder.begin(body);
         Ok(Rows { source, encoder, first, count: 0, is_over: false })
@@ -131,8 +131,10 @@ impl<'a> Run<'a> {
     fn within_limit(&self, rows: &mut Rows, batch: RecordBatch) -> Result<RecordBatch, Failure> {
         let before = rows.count;
         rows.count += batch.num_rows() as u64;
-        let Some(max) = self.question.wishes.max_result_rows.filter(|max| rows.count > *max) else { return Ok(batch) };
-        if !self.question.wishes.overflow_breaks {
+        let Some(max) = self.question.query_settings.max_result_rows.filter(|max| rows.count > *max) else {
+            return Ok(batch);
+        };
+        if !self.question.query_settings.overflow_breaks {
             let text = format!("Limit for result exceeded, max rows: {max}, current rows: {}", rows.count);
             return Err(Failure::Refused(Refusal::statement(ErrorCode::TOO_MANY_ROWS_OR_BYTES, text)));
         }
@@ -143,10 +145,10 @@ impl<'a> Run<'a> {
     /// Waits for the database, but no longer than `max_execution_time`. A query of a client that is watched
     /// also ends when the client has gone. Dropping `work` stops the query.
     async fn waiting<T>(&self, client: &mut impl Client, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let wishes = &self.question.wishes;
-        let watches = wishes.watches_client && self.question.asked.kind == Kind::Reads;
+        let query_settings = &self.question.query_settings;
+        let watches = query_settings.watches_client && self.question.asked.kind == Kind::Reads;
         let late = async {
-            match wishes.max_execution_time {
+            match query_settings.max_execution_time {
                 Some(limit) => tokio::time::sleep_until((self.started + limit).into()).await,
                 None => std::future::pending().await,
             }
@@ -156,7 +158,7 @@ impl<'a> Run<'a> {
             done = work => Ok(done),
             () = client.has_gone(), if watches => Err(Failure::Gone),
             () = late => {
-                let (elapsed_ms, limit) = (self.started.elapsed().as_millis(), wishes.max_execution_time.unwrap_or_default());
+                let (elapsed_ms, limit) = (self.started.elapsed().as_millis(), query_settings.max_execution_time.unwrap_or_default());
                 let text = format!("Timeout exceeded: elapsed {elapsed_ms} ms, maximum: {} ms", limit.as_millis());
                 Err(Failure::Refused(Refusal::statement(ErrorCode::TIMEOUT_EXCEEDED, text)))
             }
@@ -177,12 +179,12 @@ impl<'a> NativeRun<'a> {
 
     async fn step(&mut self, body: &mut Vec<u8>) -> Result<bool, Failure> {
         if !self.has_rows() {
-            return self.run.change(&mut Elsewhere).await.map(|_| false);
+            return self.run.change(&mut UnwatchedClient).await.map(|_| false);
         }
         match &mut self.rows {
-            Some(rows) => self.run.more(&mut Elsewhere, rows, body).await,
+            Some(rows) => self.run.more(&mut UnwatchedClient, rows, body).await,
             None => {
-                self.rows = Some(self.run.rows(&mut Elsewhere, body).await?);
+                self.rows = Some(self.run.rows(&mut UnwatchedClient, body).await?);
                 Ok(true)
             }
         }

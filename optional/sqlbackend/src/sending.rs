@@ -13,40 +13,40 @@ pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 pub(super) const MAX_BUFFER_BYTES: usize = 16 << 20;
 
 /// The compression of a body.
-pub(super) enum Squeeze {
+pub(super) enum BodyCompression {
     Plain,
     Http(Box<StreamCompressor>),
     /// ClickHouse's own blocks (`compress=1`).
     Blocks,
 }
 
-impl Squeeze {
+impl BodyCompression {
     /// Chooses the compression, and the encoding that the head names. There is no encoding for ClickHouse's
     /// blocks, nor where the client accepts none that can be made piece by piece: then the body is plain.
-    pub(super) fn of(accepted: Option<&str>, blocks: bool) -> io::Result<(Squeeze, Option<AnswerEncoding>)> {
+    pub(super) fn of(accepted: Option<&str>, blocks: bool) -> io::Result<(BodyCompression, Option<AnswerEncoding>)> {
         if blocks {
-            return Ok((Squeeze::Blocks, None));
+            return Ok((BodyCompression::Blocks, None));
         }
-        let Some((answer, encoding)) = accepted.and_then(streamable) else { return Ok((Squeeze::Plain, None)) };
+        let Some((answer, encoding)) = accepted.and_then(streamable) else { return Ok((BodyCompression::Plain, None)) };
         Ok(match StreamCompressor::new(encoding)? {
-            Some(compressor) => (Squeeze::Http(Box::new(compressor)), Some(answer)),
-            None => (Squeeze::Plain, None),
+            Some(compressor) => (BodyCompression::Http(Box::new(compressor)), Some(answer)),
+            None => (BodyCompression::Plain, None),
         })
     }
 
     fn step(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
-            Squeeze::Plain => Ok(bytes.to_vec()),
-            Squeeze::Http(compressor) => compressor.step(bytes),
-            Squeeze::Blocks if bytes.is_empty() => Ok(Vec::new()),
-            Squeeze::Blocks => Ok(compress_clickhouse(ClickHouseMethod::Lz4, bytes)),
+            BodyCompression::Plain => Ok(bytes.to_vec()),
+            BodyCompression::Http(compressor) => compressor.step(bytes),
+            BodyCompression::Blocks if bytes.is_empty() => Ok(Vec::new()),
+            BodyCompression::Blocks => Ok(compress_clickhouse(ClickHouseMethod::Lz4, bytes)),
         }
     }
 
     fn finish(self) -> io::Result<Vec<u8>> {
         match self {
-            Squeeze::Http(compressor) => compressor.finish(),
-            Squeeze::Plain | Squeeze::Blocks => Ok(Vec::new()),
+            BodyCompression::Http(compressor) => compressor.finish(),
+            BodyCompression::Plain | BodyCompression::Blocks => Ok(Vec::new()),
         }
     }
 }
@@ -63,7 +63,7 @@ fn streamable(accepted: &str) -> Option<(AnswerEncoding, Encoding)> {
 /// The body of one answer on its way.
 pub(super) struct Sending<'a> {
     head: Head<'a>,
-    squeeze: Squeeze,
+    squeeze: BodyCompression,
     head_sent: bool,
     /// Bytes that are compressed and framed, and not sent yet.
     out: Vec<u8>,
@@ -73,7 +73,7 @@ pub(super) struct Sending<'a> {
 pub(super) struct ClientGone;
 
 impl<'a> Sending<'a> {
-    pub(super) fn new(head: Head<'a>, squeeze: Squeeze) -> Sending<'a> {
+    pub(super) fn new(head: Head<'a>, squeeze: BodyCompression) -> Sending<'a> {
         Sending { head, squeeze, head_sent: false, out: Vec::new() }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Sending<'a> {
     ) -> Result<(), ClientGone> {
         self.begin(counted, connection);
         let mut piece = self.squeeze.step(body).map_err(|_| ClientGone)?;
-        let squeeze = std::mem::replace(&mut self.squeeze, Squeeze::Plain);
+        let squeeze = std::mem::replace(&mut self.squeeze, BodyCompression::Plain);
         piece.extend(squeeze.finish().map_err(|_| ClientGone)?);
         self.frame(&piece);
         if self.head.framing == Framing::Chunked {
@@ -122,9 +122,9 @@ impl<'a> Sending<'a> {
         rest.extend_from_slice(
             format!("\r\n__exception__\r\n{tag}\r\n{message}{} {tag}\r\n__exception__\r\n", message.len()).as_bytes(),
         );
-        let squeeze = std::mem::replace(&mut self.squeeze, Squeeze::Plain);
+        let squeeze = std::mem::replace(&mut self.squeeze, BodyCompression::Plain);
         let squeezed = match squeeze {
-            Squeeze::Plain => Ok(rest),
+            BodyCompression::Plain => Ok(rest),
             mut squeeze => squeeze.step(&rest).and_then(|mut piece| {
                 piece.extend(squeeze.finish()?);
                 Ok(piece)

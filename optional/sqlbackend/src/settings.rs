@@ -8,7 +8,7 @@ use windrow_gateway::sql_backend::{unknown_setting, Refusal, StatementOptions};
 
 /// The values of a request's settings.
 #[derive(Debug, Clone)]
-pub(super) struct Wishes {
+pub(super) struct QuerySettings {
     pub(super) output: OutputSettings,
     pub(super) readonly: bool,
     pub(super) max_execution_time: Option<Duration>,
@@ -22,9 +22,9 @@ pub(super) struct Wishes {
     pub(super) buffer_bytes: usize,
 }
 
-impl Default for Wishes {
-    fn default() -> Wishes {
-        Wishes {
+impl Default for QuerySettings {
+    fn default() -> QuerySettings {
+        QuerySettings {
             output: OutputSettings::default(),
             readonly: false,
             max_execution_time: None,
@@ -39,19 +39,19 @@ impl Default for Wishes {
     }
 }
 
-impl Wishes {
+impl QuerySettings {
     /// Reads the settings that stand beside the statement, and over these the ones of its SETTINGS clause.
     pub(super) fn of(
         options: &StatementOptions<'_>,
         native_revision: u64,
         clause: &[(String, String)],
-    ) -> Result<Wishes, Refusal> {
-        let mut wishes = Wishes::default();
-        wishes.output.native_revision = native_revision;
+    ) -> Result<QuerySettings, Refusal> {
+        let mut query_settings = QuerySettings::default();
+        query_settings.output.native_revision = native_revision;
         let not_own = options.settings().filter(|(name, _)| !name.starts_with("windrow_"));
-        not_own.into_iter().try_for_each(|(name, value)| wishes.take(name, value))?;
-        clause.iter().try_for_each(|(name, value)| wishes.take(name, value))?;
-        Ok(wishes)
+        not_own.into_iter().try_for_each(|(name, value)| query_settings.take(name, value))?;
+        clause.iter().try_for_each(|(name, value)| query_settings.take(name, value))?;
+        Ok(query_settings)
     }
 
     fn take(&mut self, name: &str, value: &str) -> Result<(), Refusal> {
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn unknown_names_and_odd_values_are_refused() {
-        let mut wishes = Wishes::default();
-        assert_eq!(wishes.take("never_heard_of", "1").unwrap_err().code, ErrorCode::UNKNOWN_SETTING);
-        assert_eq!(wishes.take("max_execution_time", "-1").unwrap_err().code, ErrorCode::CANNOT_PARSE_NUMBER);
-        assert_eq!(wishes.take("max_result_rows", "x").unwrap_err().code, ErrorCode::CANNOT_PARSE_NUMBER);
-        wishes.take("max_execution_time", "0.5").unwrap();
-        assert_eq!(wishes.max_execution_time, Some(Duration::from_millis(500)));
-        wishes.take("max_execution_time", "0").unwrap();
-        assert_eq!(wishes.max_execution_time, None);
+        let mut query_settings = QuerySettings::default();
+        assert_eq!(query_settings.take("never_heard_of", "1").unwrap_err().code, ErrorCode::UNKNOWN_SETTING);
+        assert_eq!(query_settings.take("max_execution_time", "-1").unwrap_err().code, ErrorCode::CANNOT_PARSE_NUMBER);
+        assert_eq!(query_settings.take("max_result_rows", "x").unwrap_err().code, ErrorCode::CANNOT_PARSE_NUMBER);
+        query_settings.take("max_execution_time", "0.5").unwrap();
+        assert_eq!(query_settings.max_execution_time, Some(Duration::from_millis(500)));
+        query_settings.take("max_execution_time", "0").unwrap();
+        assert_eq!(query_settings.max_execution_time, None);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct TemporaryFiles {
 }
 
 /// The bytes that one file takes of the bound.
-struct Share {
+struct FileQuota {
     files: Arc<TemporaryFiles>,
     bytes: u64,
 }
@@ -57,7 +57,7 @@ impl TemporaryFiles {
     }
 }
 
-impl Share {
+impl FileQuota {
     fn grow_to(&mut self, bytes: u64) -> io::Result<()> {
         let TemporaryFiles { max_bytes, used_bytes, .. } = &*self.files;
         let fits = |used: u64| (used - self.bytes).checked_add(bytes).filter(|after| *after <= *max_bytes);
@@ -72,7 +72,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for FileQuota {
     fn drop(&mut self) {
         self.files.used_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
@@ -82,7 +82,7 @@ impl Drop for Share {
 pub(super) struct Spool {
     files: Arc<TemporaryFiles>,
     memory: Vec<u8>,
-    file: Option<(tokio::fs::File, Share)>,
+    file: Option<(tokio::fs::File, FileQuota)>,
     length: u64,
 }
 
@@ -106,7 +106,7 @@ impl Spool {
             let files = self.files.clone();
             let made = tokio::task::spawn_blocking(move || files.nameless_file()).await;
             let file = tokio::fs::File::from_std(made.map_err(io::Error::other)??);
-            self.file = Some((file, Share { files: self.files.clone(), bytes: 0 }));
+            self.file = Some((file, FileQuota { files: self.files.clone(), bytes: 0 }));
         }
         if let Some((file, share)) = &mut self.file {
             share.grow_to(self.length)?;
@@ -117,7 +117,7 @@ impl Spool {
     }
 
     /// Ends the result. One that is `kept` is put into a file, whatever its length.
-    pub(super) async fn end(mut self, rows: u64, kept: bool) -> io::Result<Whole> {
+    pub(super) async fn end(mut self, rows: u64, kept: bool) -> io::Result<SpooledResult> {
         if kept || self.file.is_some() {
             self.spill().await?;
         }
@@ -128,12 +128,12 @@ impl Spool {
                 Body::File { file: Arc::new(file.into_std().await), _share: share }
             }
         };
-        Ok(Whole { body, length: self.length, rows })
+        Ok(SpooledResult { body, length: self.length, rows })
     }
 }
 
 /// A complete result, which any number of readers can read, each at a place of its own.
-pub(super) struct Whole {
+pub(super) struct SpooledResult {
     body: Body,
     pub(super) length: u64,
     pub(super) rows: u64,
@@ -141,10 +141,10 @@ pub(super) struct Whole {
 
 enum Body {
     Memory(Vec<u8>),
-    File { file: Arc<File>, _share: Share },
+    File { file: Arc<File>, _share: FileQuota },
 }
 
-impl Whole {
+impl SpooledResult {
     /// Reads the bytes of a range, which has to lie within the length.
     pub(super) async fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         match &self.body {

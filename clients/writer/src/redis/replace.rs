@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::lane::Lane;
 use super::queue::{Again, Op};
 use super::scripts::Verdict;
-use super::state::{GivenAway, HeldRows, LaneNumber, LaneState, Piece, State};
+use super::state::{HeldRows, LaneNumber, LaneState, Piece, RowsTakenByOther, State};
 use crate::buffer::BufferError;
 use crate::id::BatchId;
 use crate::rows::{Body, Chunk};
@@ -111,7 +111,7 @@ impl State {
 
     fn give_away(&mut self, number: LaneNumber, rows: Vec<HeldRows>) {
         if !rows.is_empty() {
-            self.given_away.push(GivenAway { lane: self.lanes[number].lane.clone(), rows });
+            self.given_away.push(RowsTakenByOther { lane: self.lanes[number].lane.clone(), rows });
         }
     }
 

@@ -65,7 +65,7 @@ pub(super) struct Batch {
 }
 
 /// Rows that another process took while this one was thought dead.
-pub(super) struct GivenAway {
+pub(super) struct RowsTakenByOther {
     pub(super) lane: Lane,
     pub(super) rows: Vec<HeldRows>,
 }
@@ -90,7 +90,7 @@ pub(super) struct State {
     pub(super) own: LaneNumber,
     pub(super) lanes: Vec<LaneState>,
     pub(super) batches: HashMap<BatchId, Batch>,
-    pub(super) given_away: Vec<GivenAway>,
+    pub(super) given_away: Vec<RowsTakenByOther>,
     pub(super) found: LeftOvers,
     pub(super) is_closed: bool,
 }

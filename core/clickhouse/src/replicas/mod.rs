@@ -26,7 +26,7 @@ pub use self::health::ReplicaHealth;
 pub use self::purpose::{Choice, Purpose};
 
 pub(crate) use self::health::is_without_keeper;
-pub(crate) use self::watch::There;
+pub(crate) use self::watch::ReplicaWatch;
 
 use self::health::Health;
 use crate::dial::Dialer;

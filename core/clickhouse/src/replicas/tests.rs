@@ -215,7 +215,7 @@ async fn a_server_alone_is_waited_for() {
 async fn who_is_gone_is_not_waited_for_any_more() {
     let replicas = Arc::new(three(Choice::InOrder));
     replicas.note_down(ReplicaId(0), &refused());
-    let there = There { of: Some((replicas.clone(), ReplicaId(0))) };
+    let there = ReplicaWatch { of: Some((replicas.clone(), ReplicaId(0))) };
     let mut waiting = std::pin::pin!(there.wait_for(std::future::pending::<()>()));
     assert!(is_waiting(waiting.as_mut()).await);
     let long_ago = Instant::now().checked_sub(GONE_AFTER).expect("the machine is not that young");

@@ -91,12 +91,12 @@ async fn watch(replicas: Weak<Replicas>, id: ReplicaId) {
 }
 
 /// A watch on a replica, which tells when it is gone.
-pub(crate) struct There {
+pub(crate) struct ReplicaWatch {
     /// The replica. `None`: an answer is waited for, even if the replica is gone.
     pub(crate) of: Option<(Arc<Replicas>, ReplicaId)>,
 }
 
-impl There {
+impl ReplicaWatch {
     /// Waits for an answer as long as its replica is there. Returns `None` where the replica has not answered
     /// for so long that the request had better go elsewhere. A single server is always waited for, since
     /// there is nowhere else to go.

@@ -147,11 +147,11 @@ pub(crate) struct Admission {
     shards: Option<Shards>,
     kept: Option<Arc<AdmissionsOnDisk>>,
     /// Last UUID that each replica has told of a table which the deduplication index knows by its name.
-    uuids: Mutex<HashMap<Told, u128>>,
+    uuids: Mutex<HashMap<UuidSource, u128>>,
 }
 
 /// A table, the number of one of its shards (0: the whole table), and the replica that has told the UUID.
-type Told = (TableKey, u32, ReplicaId);
+type UuidSource = (TableKey, u32, ReplicaId);
 
 /// Known answers of the backend, and the means to ask for more.
 enum Learnt {

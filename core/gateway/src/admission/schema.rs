@@ -8,7 +8,7 @@ use super::engine::{Engine, EngineDefaults};
 use super::functions::{self, CONSTRAINTS};
 use super::standing::{Moment, Standing};
 use super::user::UserKey;
-use super::views::{self, Fed};
+use super::views::{self, FedTable};
 use super::windows::Window;
 use super::{NotAdmitted, TableKey, QUESTION_TIMEOUT};
 use crate::forward_reason::ForwardReason;
@@ -33,7 +33,7 @@ pub(crate) struct TableSchema {
     pub(crate) uuid: u128,
     pub(crate) has_views: bool,
     /// Tables that get rows of this one through views, also through views behind these.
-    pub(super) fed: Box<[Fed]>,
+    pub(super) fed: Box<[FedTable]>,
     /// Says whether the table keeps no rows, so that only views see them.
     pub(super) keeps_none: bool,
     /// Says whether the table's rows go on to other tables.
@@ -413,7 +413,7 @@ impl TableSchema {
     }
 
     /// Adds what views do with the table's rows.
-    pub(super) fn with_behind(self, fed: Box<[Fed]>, views_read_request: bool) -> TableSchema {
+    pub(super) fn with_behind(self, fed: Box<[FedTable]>, views_read_request: bool) -> TableSchema {
         TableSchema { fed, reads_request: self.reads_request || views_read_request, ..self }
     }
 

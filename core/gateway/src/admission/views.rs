@@ -27,7 +27,7 @@ const MOST_BEHIND: usize = 10_000;
 
 /// A table that gets rows through a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fed {
+pub(crate) struct FedTable {
     pub(crate) table: TableKey,
     /// The view that fills it.
     pub(crate) view: TableKey,
@@ -36,7 +36,7 @@ pub(crate) struct Fed {
     has_replicated_engine: bool,
 }
 
-impl Fed {
+impl FedTable {
     /// Returns the reason why the table won't recognise a repeated batch, whatever is done. `on_replicas`
     /// means that another replica may get the batch the second time.
     pub(super) fn obstacle(&self, windows: &Windows, on_replicas: bool) -> Option<&'static str> {
@@ -56,7 +56,7 @@ impl Fed {
 /// Tables and views behind a table.
 #[derive(Debug, Default)]
 pub(super) struct TablesBehind {
-    pub(super) fed: Box<[Fed]>,
+    pub(super) fed: Box<[FedTable]>,
     /// Says whether some view computes its rows from the request.
     pub(super) reads_request: bool,
     /// Views, and the tables that they fill, with the mark of each. `None`: the account can't see it, or
@@ -181,7 +181,10 @@ fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> TablesBehi
         reads_request |= node.is_some_and(|node| node.reads_request);
         let Some(target) = node.and_then(|node| node.next.first()) else {
             // Nobody can say which table it is.
-            fed.insert(view.clone(), Fed { table: view.clone(), view, window: None, has_replicated_engine: false });
+            fed.insert(
+                view.clone(),
+                FedTable { table: view.clone(), view, window: None, has_replicated_engine: false },
+            );
             continue;
         };
         let table = nodes.get(target);
@@ -193,7 +196,7 @@ fn behind_one(nodes: &HashMap<TableKey, Node>, views: &[TableKey]) -> TablesBehi
         }
         let (window, has_replicated_engine) =
             table.map_or((None, false), |table| (Some(table.window), table.has_replicated_engine));
-        fed.entry(target.clone()).or_insert(Fed { table: target.clone(), view, window, has_replicated_engine });
+        fed.entry(target.clone()).or_insert(FedTable { table: target.clone(), view, window, has_replicated_engine });
     }
     TablesBehind { fed: fed.into_values().collect(), reads_request, marks: marks.into_iter().collect() }
 }
@@ -207,7 +210,7 @@ pub(crate) struct Unprotected {
 }
 
 impl Unprotected {
-    fn of(fed: &Fed, source: &TableSchema, windows: &Windows) -> Option<Unprotected> {
+    fn of(fed: &FedTable, source: &TableSchema, windows: &Windows) -> Option<Unprotected> {
         let why = fed.obstacle(windows, source.is_replicated).map(str::to_owned);
         // The table is to have a window, and could not be given one.
         let could_not = || windows.told(&fed.table).filter(|_| !fed.window.is_some_and(Window::recognises_batches));

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use windrow_clickhouse::{Call, Client, Purpose};
 use windrow_sql::backquote;
 
-use super::views::Fed;
+use super::views::FedTable;
 use super::{TableKey, QUESTION_TIMEOUT};
 
 /// Size in blocks by which a window is known to be Windrow's.
@@ -122,7 +122,7 @@ impl Windows {
     pub(super) async fn settle_fed(
         &self,
         client: &Client,
-        fed: &Fed,
+        fed: &FedTable,
         on_replicas: bool,
     ) -> Result<WindowOrigin, String> {
         let window = fed.window.unwrap_or(Window::Never);

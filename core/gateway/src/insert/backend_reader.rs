@@ -13,7 +13,7 @@ use windrow_columns::{ColumnSpec, PassthroughRows, Rows};
 use windrow_engine::{sink::Destination, InsertKind};
 
 use super::options::url_name;
-use super::questions::{Leave, Questions, PATIENCE};
+use super::questions::{Questions, ReadPermit, PATIENCE};
 use super::readers::{BatchCompatibility, Gatherable};
 use crate::admission::may_be_asked;
 use crate::backend_reading::{Answer, Reading};
@@ -68,7 +68,7 @@ impl BackendReader {
     }
 
     /// Returns the leave to ask ClickHouse. `None`: the insert is to be forwarded.
-    pub(super) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
+    pub(super) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
         let Destination { database, table, credentials, roles, quota_key, .. } = &*self.destination;
         questions.leave((database, table, credentials, roles, quota_key, &self.database, &self.settings))
     }
@@ -80,7 +80,7 @@ impl BackendReader {
         &'p self,
         parsed: &[ColumnSpec],
         client: &Client,
-        leave: Leave<'_>,
+        leave: ReadPermit<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {

@@ -13,7 +13,7 @@ use windrow_clickhouse::native::RowShape;
 
 use super::answer_form::AnswerForm;
 use super::dedup_plan::DedupPlan;
-use super::questions::{Leave, Questions};
+use super::questions::{Questions, ReadPermit};
 use super::readers::{BatchCompatibility, Gatherable, JoinPlan, Readers, Unread};
 use crate::admission::{Grounds, ShardOfCut, Sharding, Standing};
 use crate::cluster::InsertKey;
@@ -81,7 +81,7 @@ impl Prepared {
     }
 
     /// Returns the leave to ask ClickHouse to read payloads that can't be read here.
-    pub(crate) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<Leave<'q>> {
+    pub(crate) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
         self.readers.backend.as_ref()?.leave_to_ask(questions)
     }
 
@@ -90,7 +90,7 @@ impl Prepared {
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
-        leave: Leave<'_>,
+        leave: ReadPermit<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {

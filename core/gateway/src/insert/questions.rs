@@ -31,8 +31,8 @@ pub(crate) struct Questions {
     hasher: RandomState,
 }
 
-/// Leave to ask one question.
-pub(crate) struct Leave<'a> {
+/// A permit to ask the backend one question.
+pub(crate) struct ReadPermit<'a> {
     questions: &'a Questions,
     asker: u64,
     _permit: SemaphorePermit<'a>,
@@ -45,17 +45,17 @@ impl Questions {
     }
 
     /// Returns the leave to ask, and never waits for it. `asker` has the account, the table and the settings.
-    pub(super) fn leave(&self, asker: impl std::hash::Hash) -> Option<Leave<'_>> {
+    pub(super) fn leave(&self, asker: impl std::hash::Hash) -> Option<ReadPermit<'_>> {
         let asker = self.hasher.hash_one(asker);
         if self.refused.get(&asker).is_some_and(|refused| refused.elapsed() < IN_VAIN_FOR) {
             return None;
         }
         let permit = self.under_way.try_acquire().ok()?;
-        Some(Leave { questions: self, asker, _permit: permit })
+        Some(ReadPermit { questions: self, asker, _permit: permit })
     }
 }
 
-impl Leave<'_> {
+impl ReadPermit<'_> {
     /// Notes that the question failed. `None`: there was no answer in time.
     pub(super) fn failed(&self, error: Option<&CallError>) {
         let is_of_the_payload = match error {

@@ -12,7 +12,7 @@ use windrow_engine::{
 
 use super::backend_reader::BackendReader;
 use super::blocks::BlocksPlan;
-use super::questions::Leave;
+use super::questions::ReadPermit;
 use super::read::{read_payload, LARGE_BYTES};
 use crate::admission::Marks;
 use crate::forward_reason::ForwardReason;
@@ -136,7 +136,7 @@ impl Readers {
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
-        leave: Leave<'_>,
+        leave: ReadPermit<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {

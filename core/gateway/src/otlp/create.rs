@@ -12,7 +12,7 @@ use windrow_engine::sink::TableKey;
 use windrow_otlp::{create_database_statement, create_statements, Kind, TableOptions};
 use windrow_settings::OtlpTables;
 
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use super::sender::Sender;
 use crate::admission::{Moment, ServerVersion, MARKED_WINDOW};
 use crate::error::Refusal;
@@ -87,7 +87,7 @@ async fn make(state: &State, sender: &Sender, key: &TableKey, kind: Kind) -> Res
              say in [[otlp.mappings]] what its columns are filled with",
             key.database, key.table
         );
-        return Err(Refused::new(Why::NoTable, text));
+        return Err(Refused::new(RefusalReason::NoTable, text));
     };
     let user = state.admission.user(sender.key.clone()).await;
     let version = user.map_err(|_| Refused::from(Refusal::unreachable("it does not say who the user is")))?.version;

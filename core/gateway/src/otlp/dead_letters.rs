@@ -11,7 +11,7 @@ use windrow_engine::{AckLevel, DataKind, DeadLetterStore, DedupKeys, FailedInser
 use windrow_otlp::Block;
 use windrow_sql::backquote_if_need;
 
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use crate::insert::{random_query_id, Prepared};
 use crate::state::State;
 
@@ -117,5 +117,5 @@ pub(super) async fn keep(state: &State, dead_letters: Vec<FailedInsert>) -> Resu
 /// Makes an error after which the sender keeps the request: nothing is thrown away for lack of room.
 fn not_kept(why: &str) -> Refused {
     let text = format!("rows of this request can never be stored, and can't be kept as a dead letter for now: {why}");
-    Refused::new(Why::Unavailable, text)
+    Refused::new(RefusalReason::Unavailable, text)
 }

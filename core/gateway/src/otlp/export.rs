@@ -19,7 +19,7 @@ use windrow_settings::{AckRule, Settings};
 
 use super::dead_letters::{self, Rejected};
 use super::metrics::{signal_name, AcceptedRows};
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use super::sender::Sender;
 use super::tables::{Search, Table};
 use super::tenants::{by_tenant, names, OfTenant};
@@ -118,7 +118,7 @@ async fn taken(
             let token = id.as_ref().map(|id| token(id, tenant.as_deref()));
             let (database, table) = names(&settings.otlp.tables, kind, tenant.as_deref());
             let (key, table) =
-                (TableKey { database, table }, Err(Refused::new(Why::Unavailable, "not looked for yet")));
+                (TableKey { database, table }, Err(Refused::new(RefusalReason::Unavailable, "not looked for yet")));
             let (tenant, request, payload_bytes) = (tenant.clone(), request.clone(), share(rows));
             let gathering = Gathering::of(&settings, &key, sender);
             parts.push(TableRows { tenant, kind, rows, key, table, request, token, gathering, payload_bytes });
@@ -208,8 +208,8 @@ pub(super) fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 
 fn unreadable(error: DecodeError) -> Refused {
     let why = match error {
-        DecodeError::Malformed(_) | DecodeError::TooDeep { .. } => Why::Malformed,
-        DecodeError::TooLarge { .. } => Why::TooLarge,
+        DecodeError::Malformed(_) | DecodeError::TooDeep { .. } => RefusalReason::Malformed,
+        DecodeError::TooLarge { .. } => RefusalReason::TooLarge,
     };
     Refused::new(why, error.to_string())
 }
@@ -218,7 +218,7 @@ fn unreadable(error: DecodeError) -> Refused {
 fn id_of(export: &Export<'_>, by_bytes: bool) -> Result<Option<String>, Refused> {
     match export.id {
         Some(id) if id.len() > MAX_ID_BYTES => {
-            Err(Refused::new(Why::Malformed, format!("a request's id has at most {MAX_ID_BYTES} bytes")))
+            Err(Refused::new(RefusalReason::Malformed, format!("a request's id has at most {MAX_ID_BYTES} bytes")))
         }
         Some(id) if !id.is_empty() => Ok(Some(id.to_owned())),
         _ if by_bytes => {
@@ -349,7 +349,9 @@ impl TableRows {
                     refusal.into()
                 });
             }
-            Err(NotGathered::Forward(ForwardReason::TooLarge)) => return Err(Refused::new(Why::TooLarge, TOO_LARGE)),
+            Err(NotGathered::Forward(ForwardReason::TooLarge)) => {
+                return Err(Refused::new(RefusalReason::TooLarge, TOO_LARGE))
+            }
             Err(NotGathered::Refused(refusal)) => return Err(refusal.into()),
             Err(why) => why,
         };
@@ -396,7 +398,8 @@ impl TableRows {
         if rows == 0 {
             return;
         }
-        let is_kept = refused.is_none_or(|refused| !matches!(refused.why, Why::Forbidden | Why::Unauthenticated));
+        let is_kept = refused
+            .is_none_or(|refused| !matches!(refused.why, RefusalReason::Forbidden | RefusalReason::Unauthenticated));
         tracing::warn!(
             kind = self.kind.as_str(),
             tenant = self.tenant,
@@ -454,7 +457,7 @@ mod tests {
         (rows + rejected, Ok(Outcome { rows, rejected, because }))
     }
 
-    fn no(rows: usize, why: Why) -> Told {
+    fn no(rows: usize, why: RefusalReason) -> Told {
         (rows, Err(Refused::new(why, why.as_str())))
     }
 
@@ -465,15 +468,18 @@ mod tests {
     #[test]
     fn what_may_pass_decides_over_what_was_taken() {
         let refused = |outcomes| all(outcomes).err().map(|refused| refused.why);
-        assert_eq!(refused(vec![ok(3, 0), no(2, Why::Unavailable)]), Some(Why::Unavailable));
-        assert_eq!(refused(vec![no(1, Why::NoTable), no(2, Why::Unavailable)]), Some(Why::Unavailable));
-        assert_eq!(refused(vec![no(1, Why::NoTable)]), Some(Why::NoTable));
+        assert_eq!(refused(vec![ok(3, 0), no(2, RefusalReason::Unavailable)]), Some(RefusalReason::Unavailable));
+        assert_eq!(
+            refused(vec![no(1, RefusalReason::NoTable), no(2, RefusalReason::Unavailable)]),
+            Some(RefusalReason::Unavailable)
+        );
+        assert_eq!(refused(vec![no(1, RefusalReason::NoTable)]), Some(RefusalReason::NoTable));
         assert_eq!(refused(Vec::new()), None, "an empty request is a success");
     }
 
     #[test]
     fn rows_of_one_table_may_be_rejected_beside_those_of_another() {
-        let whole = all(vec![ok(3, 1), no(2, Why::NoTable), ok(5, 0)]).unwrap_or_else(|_| panic!("taken"));
+        let whole = all(vec![ok(3, 1), no(2, RefusalReason::NoTable), ok(5, 0)]).unwrap_or_else(|_| panic!("taken"));
         assert_eq!((whole.rows, whole.rejected, whole.because.as_deref()), (8, 3, Some("unfit")));
         let unfit = all(vec![ok(0, 4)]).unwrap_or_else(|_| panic!("nothing to send again"));
         assert_eq!((unfit.rows, unfit.rejected), (0, 4));

@@ -27,7 +27,7 @@ use windrow_otlp::{Encoding, Signal};
 
 use super::export::{export, Export};
 use super::payload::{no_room, too_large, unpacked};
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use super::sender::{sender, Fields, Sender};
 use crate::data::{Peer, Read, Room};
 use crate::insert::Origin;
@@ -151,13 +151,13 @@ impl Call {
         let service = match &asked[..] {
             [] => "",
             [0x0a, length, name @ ..] if name.len() == usize::from(*length) => std::str::from_utf8(name).unwrap_or("?"),
-            _ => return Err(Refused::new(Why::Malformed, "not a request of grpc.health.v1")),
+            _ => return Err(Refused::new(RefusalReason::Malformed, "not a request of grpc.health.v1")),
         };
         let is_known = service.is_empty() || SERVICES.iter().any(|(known, _)| *known == service);
         match is_known {
             true if self.state.is_closing() => Ok(NOT_SERVING),
             true => Ok(SERVING),
-            false => Err(Refused::new(Why::UnknownService, format!("there is no service {service}"))),
+            false => Err(Refused::new(RefusalReason::UnknownService, format!("there is no service {service}"))),
         }
     }
 
@@ -178,7 +178,8 @@ impl Call {
             trace.into_iter().for_each(RequestTrace::end);
             Ok(success(signal, Encoding::Protobuf, partial?.as_ref()))
         });
-        task.await.unwrap_or_else(|_| Err(Refused::new(Why::Unavailable, "the request came to no end; try again")))
+        task.await
+            .unwrap_or_else(|_| Err(Refused::new(RefusalReason::Unavailable, "the request came to no end; try again")))
     }
 
     async fn read(&self, request: Request<Incoming>, signal: Signal) -> Result<ReceivedCall, Refused> {
@@ -201,12 +202,17 @@ fn trace(state: &State, fields: &HeaderMap, arrived: Instant) -> Option<RequestT
 
 fn signal(request: &Request<Incoming>) -> Result<Signal, Refused> {
     if !is_call(request) {
-        return Err(Refused::new(Why::Unsupported, "this port takes calls of gRPC; OTLP over HTTP has one of its own"));
+        return Err(Refused::new(
+            RefusalReason::Unsupported,
+            "this port takes calls of gRPC; OTLP over HTTP has one of its own",
+        ));
     }
     let path = request.uri().path();
     let service = path.strip_prefix('/').and_then(|path| path.strip_suffix("/Export"));
     let known = service.and_then(|service| SERVICES.iter().find(|(known, _)| *known == service));
-    known.map(|(_, signal)| *signal).ok_or_else(|| Refused::new(Why::NoService, format!("there is no method {path}")))
+    known
+        .map(|(_, signal)| *signal)
+        .ok_or_else(|| Refused::new(RefusalReason::NoService, format!("there is no method {path}")))
 }
 
 fn is_call(request: &Request<Incoming>) -> bool {
@@ -223,7 +229,7 @@ fn packing(fields: &HeaderMap) -> Result<Option<Packing>, Refused> {
         Some("deflate") => Ok(Some(Packing::Deflate)),
         Some(name) => {
             let text = format!("messages are packed by gzip, zstd or deflate, not {name}");
-            Err(Refused::new(Why::Unsupported, text))
+            Err(Refused::new(RefusalReason::Unsupported, text))
         }
     }
 }
@@ -240,10 +246,11 @@ async fn message(
     let patience = state.options.limits.body_idle_timeout;
     loop {
         let frame = tokio::time::timeout(patience, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| Refused::new(Why::Unavailable, "the message does not go on"))? else {
+        let Some(frame) = frame.map_err(|_| Refused::new(RefusalReason::Unavailable, "the message does not go on"))?
+        else {
             break;
         };
-        let frame = frame.map_err(|_| Refused::new(Why::Malformed, "the message ends too early"))?;
+        let frame = frame.map_err(|_| Refused::new(RefusalReason::Malformed, "the message ends too early"))?;
         let Ok(data) = frame.into_data() else { continue };
         come.extend_from_slice(&data);
         let announced = announced_bytes(&come);
@@ -251,7 +258,7 @@ async fn message(
             return Err(too_large(limit));
         }
         if announced.is_some_and(|bytes| come.len() > PREFIX_BYTES + bytes) {
-            return Err(Refused::new(Why::Malformed, "a call has one message"));
+            return Err(Refused::new(RefusalReason::Malformed, "a call has one message"));
         }
         // What is announced is believed: a buffer that grows is copied again and again.
         let wanted = announced.map_or(come.len(), |bytes| PREFIX_BYTES + bytes);
@@ -262,7 +269,7 @@ async fn message(
     }
     let come = come.freeze();
     if announced_bytes(&come).is_none_or(|bytes| come.len() < PREFIX_BYTES + bytes) {
-        return Err(Refused::new(Why::Malformed, "the message ends too early"));
+        return Err(Refused::new(RefusalReason::Malformed, "the message ends too early"));
     }
     let message = come.slice(PREFIX_BYTES..);
     match (come[0], packing) {
@@ -271,8 +278,10 @@ async fn message(
             let mut read = Read::of(message, room);
             Ok((unpacked(state, &mut read, limit, packing).await?, read))
         }
-        (1, None) => Err(Refused::new(Why::Malformed, "the message is packed, and grpc-encoding does not say how")),
-        (flag, _) => Err(Refused::new(Why::Malformed, format!("a message does not begin with {flag}"))),
+        (1, None) => {
+            Err(Refused::new(RefusalReason::Malformed, "the message is packed, and grpc-encoding does not say how"))
+        }
+        (flag, _) => Err(Refused::new(RefusalReason::Malformed, format!("a message does not begin with {flag}"))),
     }
 }
 

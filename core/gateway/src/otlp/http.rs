@@ -13,7 +13,7 @@ use windrow_otlp::{Encoding, Signal};
 
 use super::export::{export, Export};
 use super::payload::{no_room, too_large, unpacked};
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use super::sender::{sender, Fields};
 use crate::data::{after, unreadable, After, Peer, Read, ReadError};
 use crate::insert::Origin;
@@ -133,13 +133,14 @@ async fn answer(
     (origin, peer): (Origin<'_>, &Peer),
     signal: Signal,
 ) -> Result<Vec<u8>, Answer> {
-    let encoding = head
-        .text("content-type")
-        .and_then(encoding)
-        .ok_or_else(|| Refused::new(Why::Unsupported, "Content-Type is application/x-protobuf or application/json"))?;
+    let encoding = head.text("content-type").and_then(encoding).ok_or_else(|| {
+        Refused::new(RefusalReason::Unsupported, "Content-Type is application/x-protobuf or application/json")
+    })?;
     // An empty request would be a success, and whatever came behind it lost.
     if head.framing() == BodyFraming::None {
-        return Err(Refused::new(Why::Malformed, "Content-Length or Transfer-Encoding: chunked is needed").into());
+        return Err(
+            Refused::new(RefusalReason::Malformed, "Content-Length or Transfer-Encoding: chunked is needed").into()
+        );
     }
     let packing = packing(head)?;
     let sender = sender(state, peer, head).await?;
@@ -189,11 +190,11 @@ fn signal(head: &RequestHead) -> Result<Signal, Refused> {
     let path = path(head);
     let signal = signal_at(path).ok_or_else(|| {
         let text = format!("there is nothing at {path}: send to /v1/logs, /v1/traces or /v1/metrics");
-        Refused::new(Why::NoService, text)
+        Refused::new(RefusalReason::NoService, text)
     })?;
     match head.method() {
         Method::Post => Ok(signal),
-        _ => Err(Refused::new(Why::Method, format!("{path} takes POST alone"))),
+        _ => Err(Refused::new(RefusalReason::Method, format!("{path} takes POST alone"))),
     }
 }
 
@@ -207,7 +208,7 @@ fn encoding(content_type: &str) -> Option<Encoding> {
 }
 
 fn packing(head: &RequestHead) -> Result<Option<Packing>, Refused> {
-    let unknown = || Refused::new(Why::Unsupported, "Content-Encoding is gzip, zstd, deflate or none");
+    let unknown = || Refused::new(RefusalReason::Unsupported, "Content-Encoding is gzip, zstd, deflate or none");
     if !head.has("content-encoding") {
         return Ok(None);
     }

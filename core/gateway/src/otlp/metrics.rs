@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 use windrow_engine::LatencyHistogram;
 use windrow_otlp::Signal;
 
-use super::refused::Why;
+use super::refused::RefusalReason;
 use crate::metrics::SignalCounts;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -26,7 +26,7 @@ struct OfRefused {
 }
 
 impl OfRefused {
-    fn new(signal: Signal, why: Why) -> OfRefused {
+    fn new(signal: Signal, why: RefusalReason) -> OfRefused {
         OfRefused { signal: signal_name(signal), status: why.as_str(), sender: why.sender_does() }
     }
 }
@@ -84,7 +84,7 @@ impl Metrics {
                 drop(family.get_or_create(&of));
             }
             drop(metrics.ages.get_or_create(&of));
-            drop(metrics.refused.get_or_create(&OfRefused::new(signal, Why::Unavailable)));
+            drop(metrics.refused.get_or_create(&OfRefused::new(signal, RefusalReason::Unavailable)));
         }
         metrics
     }
@@ -115,7 +115,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn refused(&self, signal: Signal, why: Why) {
+    pub(super) fn refused(&self, signal: Signal, why: RefusalReason) {
         self.refused_of[signal as usize].fetch_add(1, Ordering::Relaxed);
         self.refused.get_or_create(&OfRefused::new(signal, why)).inc();
     }

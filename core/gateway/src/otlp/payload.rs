@@ -4,7 +4,7 @@ use bytes::Bytes;
 use windrow_compression::{decompress, DecompressError, Encoding as Packing};
 
 use super::export::aside;
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use crate::data::Read;
 use crate::error::NO_ROOM;
 use crate::state::State;
@@ -15,15 +15,17 @@ pub(super) async fn unpacked(state: &State, read: &mut Read, limit: usize, packi
     match state.body_room.unpack(read, limit, unpack).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(DecompressError::TooLarge { .. })) => Err(too_large(limit)),
-        Ok(Err(error)) => Err(Refused::new(Why::Malformed, format!("the request can't be unpacked: {error}"))),
+        Ok(Err(error)) => {
+            Err(Refused::new(RefusalReason::Malformed, format!("the request can't be unpacked: {error}")))
+        }
         Err(_) => Err(no_room()),
     }
 }
 
 pub(super) fn too_large(limit: usize) -> Refused {
-    Refused::new(Why::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"))
+    Refused::new(RefusalReason::TooLarge, format!("the request is larger than {limit} bytes; send less at a time"))
 }
 
 pub(super) fn no_room() -> Refused {
-    Refused::new(Why::Unavailable, NO_ROOM)
+    Refused::new(RefusalReason::Unavailable, NO_ROOM)
 }

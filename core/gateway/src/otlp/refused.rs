@@ -13,12 +13,12 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub(super) struct Refused {
-    pub(super) why: Why,
+    pub(super) why: RefusalReason,
     pub(super) message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum RefusalReason {
     /// The bytes are no request, or a request that can never be taken.
     Malformed,
     TooLarge,
@@ -40,23 +40,23 @@ pub(super) enum Why {
     Unsupported,
 }
 
-impl Why {
+impl RefusalReason {
     /// Says whether the same request may be taken later.
     pub(super) fn is_passing(self) -> bool {
-        matches!(self, Why::Throttled | Why::Unavailable)
+        matches!(self, RefusalReason::Throttled | RefusalReason::Unavailable)
     }
 
     /// Returns the number and, for metrics, the name of gRPC's code.
     fn grpc(self) -> (i32, &'static str) {
         match self {
-            Why::Malformed => (3, "invalid_argument"),
-            Why::UnknownService => (5, "not_found"),
-            Why::Forbidden => (7, "permission_denied"),
-            Why::TooLarge | Why::Throttled => (8, "resource_exhausted"),
-            Why::NoTable => (9, "failed_precondition"),
-            Why::NoService | Why::Method | Why::Unsupported => (12, "unimplemented"),
-            Why::Unavailable => (14, "unavailable"),
-            Why::Unauthenticated => (16, "unauthenticated"),
+            RefusalReason::Malformed => (3, "invalid_argument"),
+            RefusalReason::UnknownService => (5, "not_found"),
+            RefusalReason::Forbidden => (7, "permission_denied"),
+            RefusalReason::TooLarge | RefusalReason::Throttled => (8, "resource_exhausted"),
+            RefusalReason::NoTable => (9, "failed_precondition"),
+            RefusalReason::NoService | RefusalReason::Method | RefusalReason::Unsupported => (12, "unimplemented"),
+            RefusalReason::Unavailable => (14, "unavailable"),
+            RefusalReason::Unauthenticated => (16, "unauthenticated"),
         }
     }
 
@@ -78,21 +78,21 @@ impl Why {
 
     pub(super) fn http_status(self) -> u16 {
         match self {
-            Why::Malformed => 400,
-            Why::Unauthenticated => 401,
-            Why::Forbidden => 403,
-            Why::NoTable | Why::NoService | Why::UnknownService => 404,
-            Why::Method => 405,
-            Why::TooLarge => 413,
-            Why::Unsupported => 415,
-            Why::Throttled => 429,
-            Why::Unavailable => 503,
+            RefusalReason::Malformed => 400,
+            RefusalReason::Unauthenticated => 401,
+            RefusalReason::Forbidden => 403,
+            RefusalReason::NoTable | RefusalReason::NoService | RefusalReason::UnknownService => 404,
+            RefusalReason::Method => 405,
+            RefusalReason::TooLarge => 413,
+            RefusalReason::Unsupported => 415,
+            RefusalReason::Throttled => 429,
+            RefusalReason::Unavailable => 503,
         }
     }
 }
 
 impl Refused {
-    pub(super) fn new(why: Why, message: impl Into<String>) -> Refused {
+    pub(super) fn new(why: RefusalReason, message: impl Into<String>) -> Refused {
         Refused { why, message: message.into() }
     }
 
@@ -105,7 +105,7 @@ impl Refused {
             code: self.why.grpc_code(),
             message: self.message.clone(),
             retry_after: self.retry_after(),
-            bad_request: (self.why == Why::Malformed).then(|| self.message.clone()),
+            bad_request: (self.why == RefusalReason::Malformed).then(|| self.message.clone()),
         }
     }
 }
@@ -119,14 +119,14 @@ impl From<Refusal> for Refused {
 
 /// Returns the reason that an exception stands for. If nothing else is known about an exception, trying again
 /// is the better guess: rows that are stored late are not lost.
-fn why(exception: &Exception) -> Why {
+fn why(exception: &Exception) -> RefusalReason {
     match exception.code {
-        ErrorCode::QUOTA_EXCEEDED => Why::Throttled,
-        ErrorCode::ACCESS_DENIED | ErrorCode::DATABASE_ACCESS_DENIED => Why::Forbidden,
-        _ if exception.is_about_identity() => Why::Unauthenticated,
-        _ if exception.is_passing() => Why::Unavailable,
-        _ if exception.comes_of_values() => Why::Malformed,
-        _ => Why::Unavailable,
+        ErrorCode::QUOTA_EXCEEDED => RefusalReason::Throttled,
+        ErrorCode::ACCESS_DENIED | ErrorCode::DATABASE_ACCESS_DENIED => RefusalReason::Forbidden,
+        _ if exception.is_about_identity() => RefusalReason::Unauthenticated,
+        _ if exception.is_passing() => RefusalReason::Unavailable,
+        _ if exception.comes_of_values() => RefusalReason::Malformed,
+        _ => RefusalReason::Unavailable,
     }
 }
 
@@ -138,17 +138,17 @@ mod tests {
     fn what_may_pass_is_never_told_in_words_that_make_a_sender_drop_it() {
         const RETRYABLE_STATUS: [u16; 4] = [429, 502, 503, 504];
         for why in [
-            Why::Malformed,
-            Why::TooLarge,
-            Why::Unauthenticated,
-            Why::Forbidden,
-            Why::NoTable,
-            Why::Throttled,
-            Why::Unavailable,
-            Why::UnknownService,
-            Why::NoService,
-            Why::Method,
-            Why::Unsupported,
+            RefusalReason::Malformed,
+            RefusalReason::TooLarge,
+            RefusalReason::Unauthenticated,
+            RefusalReason::Forbidden,
+            RefusalReason::NoTable,
+            RefusalReason::Throttled,
+            RefusalReason::Unavailable,
+            RefusalReason::UnknownService,
+            RefusalReason::NoService,
+            RefusalReason::Method,
+            RefusalReason::Unsupported,
         ] {
             assert_eq!(RETRYABLE_STATUS.contains(&why.http_status()), why.is_passing(), "{why:?}");
             assert_ne!(why.http_status(), 500);
@@ -161,10 +161,10 @@ mod tests {
     #[test]
     fn clickhouses_codes_are_told_as_what_they_mean() {
         let why = |code| Refused::from(Refusal::statement(code, "no".to_owned())).why;
-        assert_eq!(why(ErrorCode::AUTHENTICATION_FAILED), Why::Unauthenticated);
-        assert_eq!(why(ErrorCode::ACCESS_DENIED), Why::Forbidden);
-        assert_eq!(why(ErrorCode::QUOTA_EXCEEDED), Why::Throttled);
-        assert_eq!(why(ErrorCode::VIOLATED_CONSTRAINT), Why::Malformed, "a constraint");
+        assert_eq!(why(ErrorCode::AUTHENTICATION_FAILED), RefusalReason::Unauthenticated);
+        assert_eq!(why(ErrorCode::ACCESS_DENIED), RefusalReason::Forbidden);
+        assert_eq!(why(ErrorCode::QUOTA_EXCEEDED), RefusalReason::Throttled);
+        assert_eq!(why(ErrorCode::VIOLATED_CONSTRAINT), RefusalReason::Malformed, "a constraint");
         for passing in [
             ErrorCode::NETWORK_ERROR,
             ErrorCode::MEMORY_LIMIT_EXCEEDED,
@@ -174,7 +174,7 @@ mod tests {
             ErrorCode::TIMEOUT_EXCEEDED,
             ErrorCode::NO_SUCH_COLUMN_IN_TABLE,
         ] {
-            assert_eq!(why(passing), Why::Unavailable, "{passing}");
+            assert_eq!(why(passing), RefusalReason::Unavailable, "{passing}");
         }
     }
 }

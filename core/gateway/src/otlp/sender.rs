@@ -6,7 +6,7 @@ use windrow_clickhouse::{same_secret, Credentials};
 use windrow_http::RequestHead;
 use windrow_settings::OtlpToken;
 
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use crate::admission::UserKey;
 use crate::data::{behind, find_sender, Caller, Identity, Peer, Sender as Known};
 use crate::error::Refusal;
@@ -52,13 +52,13 @@ pub(super) struct Sender {
 pub(super) async fn sender(state: &State, peer: &Peer, fields: &impl Fields) -> Result<Sender, Refused> {
     let settings = state.options.settings.get();
     let Some(given) = claimed(fields, &settings.otlp.tokens) else {
-        return Err(Refused::new(Why::Unauthenticated, UNCLEAR));
+        return Err(Refused::new(RefusalReason::Unauthenticated, UNCLEAR));
     };
     let credentials = match state.backend.caller(Identity::Claimed(given.clone()), state.options.default_user.as_ref())
     {
         Caller::Itself(credentials) | Caller::Default(credentials) => credentials,
         Caller::WrongPassword { user } => return Err(Refusal::wrong_password(&user).into()),
-        Caller::Unclear => return Err(Refused::new(Why::Unauthenticated, UNCLEAR)),
+        Caller::Unclear => return Err(Refused::new(RefusalReason::Unauthenticated, UNCLEAR)),
     };
     let key = UserKey::of(&credentials);
     match find_sender(state, peer, &key).await {
@@ -66,7 +66,7 @@ pub(super) async fn sender(state: &State, peer: &Peer, fields: &impl Fields) -> 
         Known::Nobody => Err(Refusal::wrong_password(&given.user).into()),
         Known::Away(cause) => Err(Refusal::unreachable(&cause).into()),
         Known::Behind => Err(behind().into()),
-        Known::Unclear => Err(Refused::new(Why::Unauthenticated, UNCLEAR)),
+        Known::Unclear => Err(Refused::new(RefusalReason::Unauthenticated, UNCLEAR)),
     }
 }
 

@@ -12,7 +12,7 @@ use windrow_otlp::{Kind, Layout};
 use windrow_sql::{Identifier, InsertStatement, InsertTable, TableName};
 
 use super::create::Creating;
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 use super::sender::Sender;
 use crate::admission::{Holds, Moment, NotAdmitted};
 use crate::error::Refusal;
@@ -203,7 +203,7 @@ impl Search<'_> {
         let text = format!(
             "The table {database}.{table} is missing, or the user may not see it: make it, or set otlp.create_schema"
         );
-        Refused::new(Why::NoTable, text)
+        Refused::new(RefusalReason::NoTable, text)
     }
 
     /// Works out how rows are written into a table with these columns.
@@ -214,7 +214,7 @@ impl Search<'_> {
         };
         let layout = layout.map_err(|error| {
             let text = format!("Rows can't be written into {}.{}: {error}", self.key.database, self.key.table);
-            Refused::new(Why::NoTable, text)
+            Refused::new(RefusalReason::NoTable, text)
         })?;
         let name = TableName { database: Some(self.key.database.clone()), table: self.key.table.clone() };
         let statement = InsertStatement {

@@ -3,7 +3,7 @@
 use windrow_otlp::{Kind, Request};
 use windrow_settings::{OtlpTables, OtlpTenants};
 
-use super::refused::{Refused, Why};
+use super::refused::{RefusalReason, Refused};
 
 const MAX_NAME_BYTES: usize = 100;
 /// The largest number of tenants in one request. The tables of more would cost more than a request is worth.
@@ -31,13 +31,13 @@ pub(super) fn by_tenant(
     };
     if pieces.len() > MAX_TENANTS_IN_REQUEST {
         let text = format!("a request has rows of {MAX_TENANTS_IN_REQUEST} tenants at most");
-        return Err(Refused::new(Why::Malformed, text));
+        return Err(Refused::new(RefusalReason::Malformed, text));
     }
     let named = |(tenant, request): (Option<String>, Request)| {
         let tenant = tenant.or_else(|| settings.default.clone()).ok_or_else(|| nameless(settings))?;
         match is_name(&tenant) {
             true => Ok(OfTenant { tenant: Some(tenant), request }),
-            false => Err(Refused::new(Why::Malformed, NO_NAME)),
+            false => Err(Refused::new(RefusalReason::Malformed, NO_NAME)),
         }
     };
     pieces.into_iter().map(named).collect()
@@ -54,7 +54,7 @@ fn nameless(settings: &OtlpTenants) -> Refused {
     let header = settings.header.iter().map(|name| format!("the header {name}"));
     let attribute = settings.attribute.iter().map(|name| format!("the resource attribute {name}"));
     let ways: Vec<String> = header.chain(attribute).collect();
-    Refused::new(Why::Malformed, format!("these rows name no tenant; give it by {}", ways.join(" or ")))
+    Refused::new(RefusalReason::Malformed, format!("these rows name no tenant; give it by {}", ways.join(" or ")))
 }
 
 /// Returns the database and the table that rows of a kind go to.

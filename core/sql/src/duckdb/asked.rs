@@ -39,7 +39,7 @@ pub enum About {
 
 /// The reason why a text can't be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotAsked {
+pub enum RequestError {
     Empty,
     /// The text has several statements; `position` is that of the first `;`, counted in bytes from 1.
     SeveralStatements {
@@ -80,20 +80,20 @@ pub fn ask(
     default_schema: &str,
     system_table: &dyn Fn(&str) -> Option<String>,
     parameter: &dyn Fn(&str, &str) -> Parameter,
-) -> Result<Asked, NotAsked> {
+) -> Result<Asked, RequestError> {
     let mut tokens = tokens(Dialect::DuckDb, text);
     while tokens.last().is_some_and(|token| token.is_symbol(b';')) {
         tokens.pop();
     }
     if tokens.is_empty() {
-        return Err(NotAsked::Empty);
+        return Err(RequestError::Empty);
     }
     if let Some(end) = tokens.iter().find(|token| token.is_symbol(b';')) {
-        return Err(NotAsked::SeveralStatements { position: end.start + 1 });
+        return Err(RequestError::SeveralStatements { position: end.start + 1 });
     }
     let Clauses { format, settings } = clauses::take(text, &mut tokens);
     if tokens.is_empty() {
-        return Err(NotAsked::Empty);
+        return Err(RequestError::Empty);
     }
     let kind = Kind::of(text, &tokens);
     let sql = rewrite(text, &tokens, default_schema, system_table, parameter)?;
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn one_statement_is_enough() {
-        assert_eq!(ask(" ; ", "main", &system, &parameter), Err(NotAsked::Empty));
-        assert_eq!(ask("-- x", "main", &system, &parameter), Err(NotAsked::Empty));
+        assert_eq!(ask(" ; ", "main", &system, &parameter), Err(RequestError::Empty));
+        assert_eq!(ask("-- x", "main", &system, &parameter), Err(RequestError::Empty));
         assert_eq!(
             ask("select 1;select 2", "main", &system, &parameter),
-            Err(NotAsked::SeveralStatements { position: 9 })
+            Err(RequestError::SeveralStatements { position: 9 })
         );
         assert_eq!(asked("select ';' /* ; */;;").sql, "select ';'");
     }
@@ -216,7 +216,7 @@ mod tests {
         for (given, wanted) in pairs {
             assert_eq!(asked(given).sql, wanted);
         }
-        assert_eq!(ask("select {b:UInt8}", "main", &system, &parameter), Err(NotAsked::NotSet("b".to_owned())));
+        assert_eq!(ask("select {b:UInt8}", "main", &system, &parameter), Err(RequestError::NotSet("b".to_owned())));
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod not_taken;
 mod rewrite;
 mod windrows;
 
-pub use asked::{ask, About, Asked, NotAsked, Parameter};
+pub use asked::{ask, About, Asked, Parameter, RequestError};
 pub use kind::{first_word, kind_of, Kind};
 pub use not_taken::NotTaken;
 pub use windrows::WINDROWS_SCHEMAS;

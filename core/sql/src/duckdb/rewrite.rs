@@ -1,7 +1,7 @@
 //! Rewrites the spellings of ClickHouse that DuckDB would not read: `` `names` ``, `{parameters:Type}`, the
 //! databases `default` and `system`.
 
-use super::asked::{NotAsked, Parameter};
+use super::asked::{Parameter, RequestError};
 use crate::lexer::{Token, TokenKind};
 use crate::quote::Dialect;
 
@@ -12,7 +12,7 @@ pub(super) fn rewrite(
     default_schema: &str,
     system_table: &dyn Fn(&str) -> Option<String>,
     parameter: &dyn Fn(&str, &str) -> Parameter,
-) -> Result<String, NotAsked> {
+) -> Result<String, RequestError> {
     let Some(first) = tokens.first() else { return Ok(String::new()) };
     let (mut out, mut copied, mut at) = (String::with_capacity(text.len()), first.start, 0);
     while at < tokens.len() {
@@ -89,7 +89,7 @@ fn substitution(
     tokens: &[Token],
     at: usize,
     parameter: &dyn Fn(&str, &str) -> Parameter,
-) -> Result<Option<Replaced>, NotAsked> {
+) -> Result<Option<Replaced>, RequestError> {
     let [open, name, colon, rest @ ..] = &tokens[at..] else { return Ok(None) };
     let is_one = open.is_symbol(b'{') && name.kind == TokenKind::Word && colon.is_symbol(b':');
     let Some(length) = rest.iter().position(|token| token.is_symbol(b'}')).filter(|length| is_one && *length > 0)
@@ -99,8 +99,8 @@ fn substitution(
     let (name, data_type) = (name.text(text), &text[rest[0].start..rest[length - 1].end]);
     match parameter(name, data_type) {
         Parameter::Literal(by) => Ok(Some(Replaced { by, tokens: length + 4 })),
-        Parameter::Missing => Err(NotAsked::NotSet(name.to_owned())),
-        Parameter::Wrong(cause) => Err(NotAsked::Wrong { name: name.to_owned(), cause }),
+        Parameter::Missing => Err(RequestError::NotSet(name.to_owned())),
+        Parameter::Wrong(cause) => Err(RequestError::Wrong { name: name.to_owned(), cause }),
         Parameter::NotOne => Ok(None),
     }
 }

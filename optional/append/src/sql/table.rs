@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use arrow_schema::{Schema, SchemaRef};
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::ErrorCode;
-use windrow_duckdb::{Fitting, NotHeld, TableInfo};
+use windrow_duckdb::{CannotStore, Fitting, TableInfo};
 
 use crate::answer::Column;
 use crate::error::AppendError;
@@ -123,7 +123,7 @@ impl SqlTable {
         self.bound.get().and_then(|bound| bound.fitting.columns()).map(<[String]>::to_vec)
     }
 
-    pub(super) fn not_held(&self, not_held: &NotHeld) -> AppendError {
+    pub(super) fn not_held(&self, not_held: &CannotStore) -> AppendError {
         let error = AppendError::from(not_held.exception(&self.version));
         // What a client sends that doesn't fit is its own fault, whatever status the code has elsewhere.
         error.with_status(400)

@@ -9,7 +9,7 @@ use crate::table::TableRef;
 
 /// The reason why rows can't be stored as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotHeld {
+pub struct CannotStore {
     /// The column. `None`: the reason is not about one column.
     pub column: Option<String>,
     /// The row within its batch, from 0 on. `None`: the reason is about all rows.
@@ -21,7 +21,7 @@ pub struct NotHeld {
 
 /// The same reason before it is known which column it is about.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub(crate) struct CannotStoreValue {
     pub(crate) row: Option<usize>,
     pub(crate) why: Why,
 }
@@ -33,50 +33,50 @@ pub(crate) enum Why {
     Value(String),
 }
 
-impl Misfit {
-    pub(crate) fn of_type(from: &DataType, to: impl fmt::Display) -> Misfit {
-        Misfit { row: None, why: Why::Type(format!("values of Arrow's {from} don't go into {to}")) }
+impl CannotStoreValue {
+    pub(crate) fn of_type(from: &DataType, to: impl fmt::Display) -> CannotStoreValue {
+        CannotStoreValue { row: None, why: Why::Type(format!("values of Arrow's {from} don't go into {to}")) }
     }
 
-    pub(crate) fn range(row: usize, value: impl fmt::Display, to: impl fmt::Display) -> Misfit {
-        Misfit { row: Some(row), why: Why::Range(format!("{value} is no value of {to}")) }
+    pub(crate) fn range(row: usize, value: impl fmt::Display, to: impl fmt::Display) -> CannotStoreValue {
+        CannotStoreValue { row: Some(row), why: Why::Range(format!("{value} is no value of {to}")) }
     }
 
-    pub(crate) fn lossy(row: usize, value: impl fmt::Display, to: impl fmt::Display) -> Misfit {
-        Misfit { row: Some(row), why: Why::Range(format!("{to} doesn't hold {value} exactly")) }
+    pub(crate) fn lossy(row: usize, value: impl fmt::Display, to: impl fmt::Display) -> CannotStoreValue {
+        CannotStoreValue { row: Some(row), why: Why::Range(format!("{to} doesn't hold {value} exactly")) }
     }
 
-    pub(crate) fn value(row: usize, why: impl Into<String>) -> Misfit {
-        Misfit { row: Some(row), why: Why::Value(why.into()) }
+    pub(crate) fn value(row: usize, why: impl Into<String>) -> CannotStoreValue {
+        CannotStoreValue { row: Some(row), why: Why::Value(why.into()) }
     }
 
-    pub(crate) fn other(why: &str) -> Misfit {
-        Misfit { row: None, why: Why::Type(why.to_owned()) }
+    pub(crate) fn other(why: &str) -> CannotStoreValue {
+        CannotStoreValue { row: None, why: Why::Type(why.to_owned()) }
     }
 
     /// Moves the reason to another row: the row that contains the value.
-    pub(crate) fn in_row(self, row: impl FnOnce(usize) -> usize) -> Misfit {
-        Misfit { row: self.row.map(row), why: self.why }
+    pub(crate) fn in_row(self, row: impl FnOnce(usize) -> usize) -> CannotStoreValue {
+        CannotStoreValue { row: self.row.map(row), why: self.why }
     }
 
-    pub(crate) fn of_column(self, name: &str) -> NotHeld {
+    pub(crate) fn of_column(self, name: &str) -> CannotStore {
         let (code, why) = match self.why {
             Why::Type(why) => (ErrorCode::TYPE_MISMATCH, why),
             Why::Range(why) => (ErrorCode::VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE, why),
             Why::Value(why) => (ErrorCode::INCORRECT_DATA, why),
         };
-        NotHeld { column: Some(name.to_owned()), row: self.row, code, why }
+        CannotStore { column: Some(name.to_owned()), row: self.row, code, why }
     }
 }
 
-impl NotHeld {
-    pub(crate) fn unknown(column: &str, table: &TableRef) -> NotHeld {
+impl CannotStore {
+    pub(crate) fn unknown(column: &str, table: &TableRef) -> CannotStore {
         let why = format!("there is no such column in table {}.{} to insert into", table.schema, table.table);
-        NotHeld { column: Some(column.to_owned()), row: None, code: ErrorCode::NO_SUCH_COLUMN_IN_TABLE, why }
+        CannotStore { column: Some(column.to_owned()), row: None, code: ErrorCode::NO_SUCH_COLUMN_IN_TABLE, why }
     }
 
-    pub(crate) fn twice(column: &str) -> NotHeld {
-        NotHeld {
+    pub(crate) fn twice(column: &str) -> CannotStore {
+        CannotStore {
             column: Some(column.to_owned()),
             row: None,
             code: ErrorCode::DUPLICATE_COLUMN,
@@ -84,18 +84,18 @@ impl NotHeld {
         }
     }
 
-    pub(crate) fn missing(column: &str) -> NotHeld {
+    pub(crate) fn missing(column: &str) -> CannotStore {
         let why = "the batch doesn't have it; all batches must have the first one's columns".to_owned();
-        NotHeld { column: Some(column.to_owned()), row: None, code: ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
+        CannotStore { column: Some(column.to_owned()), row: None, code: ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
     }
 
-    pub(crate) fn count(wanted: usize, given: usize, table: &TableRef) -> NotHeld {
+    pub(crate) fn count(wanted: usize, given: usize, table: &TableRef) -> CannotStore {
         let why = format!("{given} columns are given for {wanted} of table {}.{}", table.schema, table.table);
-        NotHeld { column: None, row: None, code: ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
+        CannotStore { column: None, row: None, code: ErrorCode::NUMBER_OF_COLUMNS_DOESNT_MATCH, why }
     }
 
-    pub(crate) fn other(why: &str) -> NotHeld {
-        NotHeld { column: None, row: None, code: ErrorCode::INCORRECT_DATA, why: why.to_owned() }
+    pub(crate) fn other(why: &str) -> CannotStore {
+        CannotStore { column: None, row: None, code: ErrorCode::INCORRECT_DATA, why: why.to_owned() }
     }
 
     /// Makes an exception in ClickHouse's form.
@@ -104,7 +104,7 @@ impl NotHeld {
     }
 }
 
-impl fmt::Display for NotHeld {
+impl fmt::Display for CannotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(column) = &self.column {
             write!(f, "Column `{column}`: ")?;
@@ -115,4 +115,4 @@ impl fmt::Display for NotHeld {
     }
 }
 
-impl std::error::Error for NotHeld {}
+impl std::error::Error for CannotStore {}

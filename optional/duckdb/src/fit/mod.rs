@@ -23,8 +23,8 @@ use std::sync::Arc;
 use arrow_array::{new_empty_array, new_null_array, Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Metadata, Schema, SchemaRef};
 
-pub(crate) use misfit::Misfit;
-pub use misfit::NotHeld;
+pub use misfit::CannotStore;
+pub(crate) use misfit::CannotStoreValue;
 
 use crate::table::{ColumnInfo, TableInfo};
 use crate::types::DuckType;
@@ -89,17 +89,17 @@ impl TableInfo {
     ///
     /// # Errors
     /// Fails where the table has no such column, a column is given twice, or its type can't be stored.
-    pub fn fitting(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
+    pub fn fitting(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, CannotStore> {
         let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
         for (at, field) in schema.fields().iter().enumerate() {
             let name = field.name();
             let wanted = columns.is_none_or(|columns| columns.iter().any(|column| same(column, name)));
             let known = self.columns.iter().any(|column| same(&column.name, name) && !column.generated);
             if !wanted || !known {
-                return Err(NotHeld::unknown(name, &self.name));
+                return Err(CannotStore::unknown(name, &self.name));
             }
             if schema.fields()[..at].iter().any(|earlier| same(earlier.name(), name)) {
-                return Err(NotHeld::twice(name));
+                return Err(CannotStore::twice(name));
             }
         }
         let place = |column: &ColumnInfo| schema.fields().iter().position(|field| same(field.name(), &column.name));
@@ -110,18 +110,18 @@ impl TableInfo {
     ///
     /// # Errors
     /// Fails where the table has no such column, the count of columns is another, or a type can't be stored.
-    pub fn fitting_in_order(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, NotHeld> {
+    pub fn fitting_in_order(&self, schema: &Schema, columns: Option<&[String]>) -> Result<Fitting, CannotStore> {
         let settable = self.columns.iter().filter(|column| !column.generated);
         let find = |name: &String| {
             let found = settable.clone().find(|column| column.name.to_lowercase() == name.to_lowercase());
-            found.ok_or_else(|| NotHeld::unknown(name, &self.name))
+            found.ok_or_else(|| CannotStore::unknown(name, &self.name))
         };
         let infos: Vec<&ColumnInfo> = match columns {
             Some(names) => names.iter().map(find).collect::<Result<_, _>>()?,
             None => settable.clone().collect(),
         };
         if infos.len() != schema.fields().len() {
-            return Err(NotHeld::count(infos.len(), schema.fields().len(), &self.name));
+            return Err(CannotStore::count(infos.len(), schema.fields().len(), &self.name));
         }
         let place = |column: &ColumnInfo| infos.iter().position(|info| info.name == column.name);
         self.of_places(place).checked(schema)
@@ -162,11 +162,11 @@ impl Fitting {
     ///
     /// # Errors
     /// Fails where a value can't be stored exactly, or the batch is not of the schema.
-    pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch, NotHeld> {
+    pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch, CannotStore> {
         Ok(self.fit(batch)?.batch)
     }
 
-    pub(crate) fn fit(&self, batch: &RecordBatch) -> Result<Fitted, NotHeld> {
+    pub(crate) fn fit(&self, batch: &RecordBatch) -> Result<Fitted, CannotStore> {
         let (mut fields, mut arrays, mut through_sql) = (Vec::new(), Vec::new(), false);
         for (source, target) in self.sources.iter().zip(&self.targets) {
             let name = &target.info.name;
@@ -178,33 +178,33 @@ impl Fitting {
         let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let batch = RecordBatch::try_new_with_options(schema, arrays, &rows);
-        Ok(Fitted { batch: batch.map_err(|error| NotHeld::other(&error.to_string()))?, through_sql })
+        Ok(Fitted { batch: batch.map_err(|error| CannotStore::other(&error.to_string()))?, through_sql })
     }
 
     /// Checks the types with a batch without rows.
-    fn checked(self, schema: &Schema) -> Result<Fitting, NotHeld> {
+    fn checked(self, schema: &Schema) -> Result<Fitting, CannotStore> {
         let arrays = schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect();
         let rows = RecordBatchOptions::new().with_row_count(Some(0));
         let empty = RecordBatch::try_new_with_options(Arc::new(schema.clone()), arrays, &rows);
-        self.fit(&empty.map_err(|error| NotHeld::other(&error.to_string()))?)?;
+        self.fit(&empty.map_err(|error| CannotStore::other(&error.to_string()))?)?;
         Ok(self)
     }
 }
 
 impl Column {
-    fn of_batch(&self, batch: &RecordBatch, source: Option<usize>) -> Result<Fit, NotHeld> {
+    fn of_batch(&self, batch: &RecordBatch, source: Option<usize>) -> Result<Fit, CannotStore> {
         let (name, own) = (&self.info.name, &self.info.field);
         let Some(source) = source else {
             return Ok(Fit::marked(new_null_array(own.data_type(), batch.num_rows()), own));
         };
-        let array = batch.columns().get(source).ok_or_else(|| NotHeld::missing(name))?;
+        let array = batch.columns().get(source).ok_or_else(|| CannotStore::missing(name))?;
         let target = Target { duck: &self.duck, field: own };
         fit(array, batch.schema_ref().field(source), &target).map_err(|misfit| misfit.of_column(name))
     }
 }
 
 /// Brings one array into the form of one column.
-pub(crate) fn fit(array: &ArrayRef, source: &Field, target: &Target) -> Result<Fit, Misfit> {
+pub(crate) fn fit(array: &ArrayRef, source: &Field, target: &Target) -> Result<Fit, CannotStoreValue> {
     let unpacked = unpacked(array)?;
     if unpacked.data_type() == &DataType::Null {
         return Ok(Fit::marked(new_null_array(target.field.data_type(), array.len()), target.field));
@@ -220,7 +220,7 @@ pub(crate) fn fit(array: &ArrayRef, source: &Field, target: &Target) -> Result<F
     }
 }
 
-fn plain(array: &ArrayRef, source: &Field, name: &str, target: &Target) -> Result<Fit, Misfit> {
+fn plain(array: &ArrayRef, source: &Field, name: &str, target: &Target) -> Result<Fit, CannotStoreValue> {
     let own = target.field.data_type();
     match name {
         "BOOLEAN" => numbers::boolean(array, source).map(Fit::plain),
@@ -244,12 +244,12 @@ fn plain(array: &ArrayRef, source: &Field, name: &str, target: &Target) -> Resul
         "DATE" => times::date(array).map(Fit::plain),
         "TIME" | "TIME_NS" => times::time(array, own).map(Fit::plain),
         _ if matches!(own, DataType::Timestamp(..)) => times::timestamp(array, own).map(Fit::plain),
-        _ => Err(Misfit::of_type(array.data_type(), name)),
+        _ => Err(CannotStoreValue::of_type(array.data_type(), name)),
     }
 }
 
 /// Unfolds dictionaries and runs, and turns Arrow's several layouts of texts and lists into the plain one.
-fn unpacked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
+fn unpacked(array: &ArrayRef) -> Result<ArrayRef, CannotStoreValue> {
     let to = match array.data_type() {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         DataType::RunEndEncoded(_, values) => values.data_type().clone(),
@@ -259,7 +259,7 @@ fn unpacked(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
         DataType::LargeListView(item) => DataType::LargeList(item.clone()),
         _ => return Ok(array.clone()),
     };
-    let unfolded = arrow_cast::cast(array, &to).map_err(|error| Misfit::other(&error.to_string()))?;
+    let unfolded = arrow_cast::cast(array, &to).map_err(|error| CannotStoreValue::other(&error.to_string()))?;
     match unfolded.data_type() == array.data_type() {
         true => Ok(unfolded),
         false => unpacked(&unfolded),

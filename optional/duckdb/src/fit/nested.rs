@@ -8,11 +8,13 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, MapArray, Stru
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields};
 
-use super::{fit, Fit, Misfit, Target};
+use super::{fit, CannotStoreValue, Fit, Target};
 use crate::types::DuckType;
 
-pub(super) fn list(array: &ArrayRef, inner: &DuckType, own: &Field) -> Result<Fit, Misfit> {
-    let DataType::List(item) = own.data_type() else { return Err(Misfit::of_type(array.data_type(), own.data_type())) };
+pub(super) fn list(array: &ArrayRef, inner: &DuckType, own: &Field) -> Result<Fit, CannotStoreValue> {
+    let DataType::List(item) = own.data_type() else {
+        return Err(CannotStoreValue::of_type(array.data_type(), own.data_type()));
+    };
     let array = as_list(array, own)?;
     let list = array.as_list::<i32>();
     let target = Target { duck: inner, field: item };
@@ -23,9 +25,14 @@ pub(super) fn list(array: &ArrayRef, inner: &DuckType, own: &Field) -> Result<Fi
     put_together(made, values.through_sql)
 }
 
-pub(super) fn fixed_list(array: &ArrayRef, inner: &DuckType, length: usize, own: &Field) -> Result<Fit, Misfit> {
+pub(super) fn fixed_list(
+    array: &ArrayRef,
+    inner: &DuckType,
+    length: usize,
+    own: &Field,
+) -> Result<Fit, CannotStoreValue> {
     let DataType::FixedSizeList(item, size) = own.data_type() else {
-        return Err(Misfit::of_type(array.data_type(), own.data_type()));
+        return Err(CannotStoreValue::of_type(array.data_type(), own.data_type()));
     };
     let array = match array.data_type() {
         DataType::FixedSizeList(_, given) if given == size => array.clone(),
@@ -33,12 +40,15 @@ pub(super) fn fixed_list(array: &ArrayRef, inner: &DuckType, length: usize, own:
             let list = array.as_list::<i32>();
             let wrong = |&row: &usize| list.is_valid(row) && list.value_length(row) as usize != length;
             if let Some(row) = (0..list.len()).find(wrong) {
-                return Err(Misfit::value(row, format!("an array of {} for one of {length}", list.value_length(row))));
+                return Err(CannotStoreValue::value(
+                    row,
+                    format!("an array of {} for one of {length}", list.value_length(row)),
+                ));
             }
             let to = DataType::FixedSizeList(given.clone(), *size);
-            arrow_cast::cast(array, &to).map_err(|error| Misfit::other(&error.to_string()))?
+            arrow_cast::cast(array, &to).map_err(|error| CannotStoreValue::other(&error.to_string()))?
         }
-        other => return Err(Misfit::of_type(other, own.data_type())),
+        other => return Err(CannotStoreValue::of_type(other, own.data_type())),
     };
     let list = array.as_fixed_size_list();
     let target = Target { duck: inner, field: item };
@@ -49,9 +59,9 @@ pub(super) fn fixed_list(array: &ArrayRef, inner: &DuckType, length: usize, own:
 
 /// Fits a struct. Fields are matched by name in any order, or by position where their names are those that
 /// ClickHouse gives to elements without one.
-pub(super) fn record(array: &ArrayRef, fields: &[(String, DuckType)], own: &Field) -> Result<Fit, Misfit> {
+pub(super) fn record(array: &ArrayRef, fields: &[(String, DuckType)], own: &Field) -> Result<Fit, CannotStoreValue> {
     let (DataType::Struct(given), DataType::Struct(wanted)) = (array.data_type(), own.data_type()) else {
-        return Err(Misfit::of_type(array.data_type(), own.data_type()));
+        return Err(CannotStoreValue::of_type(array.data_type(), own.data_type()));
     };
     let record = array.as_struct();
     let by_position = given.iter().enumerate().all(|(at, field)| *field.name() == (at + 1).to_string());
@@ -60,11 +70,11 @@ pub(super) fn record(array: &ArrayRef, fields: &[(String, DuckType)], own: &Fiel
         false => given.iter().position(|field| field.name().to_lowercase() == name.to_lowercase()),
     };
     if given.len() != fields.len() || wanted.len() != fields.len() {
-        return Err(Misfit::of_type(array.data_type(), own.data_type()));
+        return Err(CannotStoreValue::of_type(array.data_type(), own.data_type()));
     }
     let (mut parts, mut arrays, mut through_sql) = (Vec::new(), Vec::new(), false);
     for (at, ((name, duck), field)) in fields.iter().zip(wanted).enumerate() {
-        let missing = || Misfit::of_type(array.data_type(), own.data_type());
+        let missing = || CannotStoreValue::of_type(array.data_type(), own.data_type());
         let place = place(at, name).ok_or_else(missing)?;
         let (fitted, _) = part(record.column(place), &given[place], &Target { duck, field }, |row| row)?;
         through_sql |= fitted.through_sql;
@@ -74,8 +84,8 @@ pub(super) fn record(array: &ArrayRef, fields: &[(String, DuckType)], own: &Fiel
     put_together(StructArray::try_new(Fields::from(parts), arrays, record.nulls().cloned()), through_sql)
 }
 
-pub(super) fn map(array: &ArrayRef, key: &DuckType, value: &DuckType, own: &Field) -> Result<Fit, Misfit> {
-    let wrong = || Misfit::of_type(array.data_type(), own.data_type());
+pub(super) fn map(array: &ArrayRef, key: &DuckType, value: &DuckType, own: &Field) -> Result<Fit, CannotStoreValue> {
+    let wrong = || CannotStoreValue::of_type(array.data_type(), own.data_type());
     let (DataType::Map(given, _), DataType::Map(wanted, _)) = (array.data_type(), own.data_type()) else {
         return Err(wrong());
     };
@@ -94,13 +104,13 @@ pub(super) fn map(array: &ArrayRef, key: &DuckType, value: &DuckType, own: &Fiel
     let fields = Fields::from(vec![key_field, values.field(own_value.name())]);
     let through_sql = keys.through_sql || values.through_sql;
     let entries = StructArray::try_new(fields.clone(), vec![keys.array, values.array], None);
-    let entries = entries.map_err(|error| Misfit::other(&error.to_string()))?;
+    let entries = entries.map_err(|error| CannotStoreValue::other(&error.to_string()))?;
     let field = Arc::new(Field::new(wanted.name(), DataType::Struct(fields), false));
     put_together(MapArray::try_new(field, offsets, entries, map.nulls().cloned(), false), through_sql)
 }
 
 /// Checks that each map has every key once, and no NULL among the keys, as DuckDB's maps do.
-fn once_each(map: &MapArray, keys: &ArrayRef, offsets: &[i32]) -> Result<(), Misfit> {
+fn once_each(map: &MapArray, keys: &ArrayRef, offsets: &[i32]) -> Result<(), CannotStoreValue> {
     let shown = |at: usize| arrow_cast::display::array_value_to_string(keys, at).unwrap_or_default();
     for row in 0..map.len() {
         let range = offsets[row] as usize..offsets[row + 1] as usize;
@@ -110,10 +120,10 @@ fn once_each(map: &MapArray, keys: &ArrayRef, offsets: &[i32]) -> Result<(), Mis
         let mut seen = HashSet::new();
         for at in range {
             if keys.is_null(at) {
-                return Err(Misfit::value(row, "a key of a map is NULL"));
+                return Err(CannotStoreValue::value(row, "a key of a map is NULL"));
             }
             if !seen.insert(shown(at)) {
-                return Err(Misfit::value(row, "a map has the same key twice"));
+                return Err(CannotStoreValue::value(row, "a map has the same key twice"));
             }
         }
     }
@@ -125,7 +135,7 @@ fn part(
     source: &Field,
     target: &Target,
     row: impl FnOnce(usize) -> usize,
-) -> Result<(Fit, Field), Misfit> {
+) -> Result<(Fit, Field), CannotStoreValue> {
     let fitted = fit(values, source, target).map_err(|misfit| misfit.in_row(row))?;
     let field = fitted.field(target.field.name());
     Ok((fitted, field))
@@ -134,19 +144,18 @@ fn part(
 fn put_together<A: Array + 'static>(
     made: Result<A, arrow_schema::ArrowError>,
     through_sql: bool,
-) -> Result<Fit, Misfit> {
-    let array: ArrayRef = Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?);
+) -> Result<Fit, CannotStoreValue> {
+    let array: ArrayRef = Arc::new(made.map_err(|error| CannotStoreValue::other(&error.to_string()))?);
     Ok(Fit { through_sql, ..Fit::plain(array) })
 }
 
 /// Turns lists of one fixed length into plain lists.
-fn as_list(array: &ArrayRef, own: &Field) -> Result<ArrayRef, Misfit> {
+fn as_list(array: &ArrayRef, own: &Field) -> Result<ArrayRef, CannotStoreValue> {
     match array.data_type() {
         DataType::List(_) => Ok(array.clone()),
-        DataType::FixedSizeList(item, _) => {
-            arrow_cast::cast(array, &DataType::List(item.clone())).map_err(|error| Misfit::other(&error.to_string()))
-        }
-        other => Err(Misfit::of_type(other, own.data_type())),
+        DataType::FixedSizeList(item, _) => arrow_cast::cast(array, &DataType::List(item.clone()))
+            .map_err(|error| CannotStoreValue::other(&error.to_string())),
+        other => Err(CannotStoreValue::of_type(other, own.data_type())),
     }
 }
 

@@ -13,11 +13,11 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_buffer::IntervalMonthDayNano;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-use super::Misfit;
+use super::CannotStoreValue;
 
 const DAY_MS: i64 = 86_400_000;
 
-pub(super) fn date(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
+pub(super) fn date(array: &ArrayRef) -> Result<ArrayRef, CannotStoreValue> {
     match array.data_type() {
         DataType::Date32 => Ok(array.clone()),
         DataType::Date64 => {
@@ -25,23 +25,23 @@ pub(super) fn date(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
             each::<_, Date32Type>(millis, |value| {
                 (value % DAY_MS == 0).then(|| i32::try_from(value / DAY_MS).ok()).flatten()
             })
-            .map_err(|row| Misfit::lossy(row, shown(array, row), "DATE"))
+            .map_err(|row| CannotStoreValue::lossy(row, shown(array, row), "DATE"))
         }
-        other => Err(Misfit::of_type(other, "DATE")),
+        other => Err(CannotStoreValue::of_type(other, "DATE")),
     }
 }
 
 /// Fits times within a day, up to 24:00:00. DuckDB crashes when it writes other times.
-pub(super) fn time(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
+pub(super) fn time(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, CannotStoreValue> {
     let (name, per_second) = match to {
         DataType::Time64(TimeUnit::Nanosecond) => ("TIME_NS", 1_000_000_000),
         _ => ("TIME", 1_000_000),
     };
-    let (ticks, unit) = ticks_of_day(array).ok_or_else(|| Misfit::of_type(array.data_type(), name))?;
+    let (ticks, unit) = ticks_of_day(array).ok_or_else(|| CannotStoreValue::of_type(array.data_type(), name))?;
     let made = each_tick(&ticks, |value| {
         rescaled(value, unit, per_second).filter(|value| (0..=86_400 * per_second).contains(value))
     });
-    let made = made.map_err(|row| Misfit::lossy(row, shown(array, row), name))?;
+    let made = made.map_err(|row| CannotStoreValue::lossy(row, shown(array, row), name))?;
     Ok(match name {
         "TIME_NS" => Arc::new(made.reinterpret_cast::<Time64NanosecondType>()),
         _ => Arc::new(made.reinterpret_cast::<Time64MicrosecondType>()),
@@ -65,9 +65,9 @@ fn ticks_of_day(array: &ArrayRef) -> Option<(Ticks, i64)> {
 }
 
 /// Fits points in time. A point without a time zone is in UTC.
-pub(super) fn timestamp(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Misfit> {
-    let DataType::Timestamp(unit, zone) = to else { return Err(Misfit::of_type(array.data_type(), to)) };
-    let (ticks, from) = points(array).ok_or_else(|| Misfit::of_type(array.data_type(), to))?;
+pub(super) fn timestamp(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, CannotStoreValue> {
+    let DataType::Timestamp(unit, zone) = to else { return Err(CannotStoreValue::of_type(array.data_type(), to)) };
+    let (ticks, from) = points(array).ok_or_else(|| CannotStoreValue::of_type(array.data_type(), to))?;
     let per_second = per_second(unit);
     let range = range(unit);
     let made = each_tick(&ticks, |value| match value {
@@ -76,7 +76,7 @@ pub(super) fn timestamp(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Mis
         value if value == -i64::MAX && from == per_second => Some(value),
         value => rescaled(value, from, per_second).filter(|value| range.contains(value)),
     });
-    let made = made.map_err(|row| Misfit::lossy(row, shown(array, row), to))?;
+    let made = made.map_err(|row| CannotStoreValue::lossy(row, shown(array, row), to))?;
     Ok(match unit {
         TimeUnit::Second => zoned::<TimestampSecondType>(made, zone),
         TimeUnit::Millisecond => zoned::<TimestampMillisecondType>(made, zone),
@@ -140,7 +140,7 @@ fn rescaled(value: i64, from: i64, to: i64) -> Option<i64> {
 }
 
 /// Fits intervals, whose smallest unit is the microsecond.
-pub(super) fn interval(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
+pub(super) fn interval(array: &ArrayRef) -> Result<ArrayRef, CannotStoreValue> {
     let fitted = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let parts = array.as_primitive::<IntervalMonthDayNanoType>();
@@ -160,9 +160,9 @@ pub(super) fn interval(array: &ArrayRef) -> Result<ArrayRef, Misfit> {
             };
             each::<_, IntervalMonthDayNanoType>(&ticks, of_duration)
         }
-        other => return Err(Misfit::of_type(other, "INTERVAL")),
+        other => return Err(CannotStoreValue::of_type(other, "INTERVAL")),
     };
-    fitted.map_err(|row| Misfit::lossy(row, shown(array, row), "INTERVAL"))
+    fitted.map_err(|row| CannotStoreValue::lossy(row, shown(array, row), "INTERVAL"))
 }
 
 /// Changes all values. `Err` is the row of the first value that can't be changed.

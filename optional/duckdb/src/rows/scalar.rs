@@ -11,9 +11,9 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, IntervalMonthDayNano};
 use windrow_columns::{DataType, EnumValue, IntervalUnit};
 
-use crate::fit::Misfit;
+use crate::fit::CannotStoreValue;
 
-pub(super) fn array(width: usize, data: &[u8], of: &DataType) -> Result<ArrayRef, Misfit> {
+pub(super) fn array(width: usize, data: &[u8], of: &DataType) -> Result<ArrayRef, CannotStoreValue> {
     Ok(match of {
         DataType::Bool => {
             Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(data.len(), |row| data[row] != 0), None))
@@ -51,7 +51,7 @@ pub(super) fn array(width: usize, data: &[u8], of: &DataType) -> Result<ArrayRef
         DataType::Enum16(values) => names(words::<2>(data).map(i16::from_le_bytes), values)?,
         other => {
             let why = format!("values of ClickHouse's {} don't go into DuckDB", other.native_name());
-            return Err(Misfit::other(&why));
+            return Err(CannotStoreValue::other(&why));
         }
     })
 }
@@ -68,9 +68,9 @@ fn texts(values: impl Iterator<Item = String>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
-fn sixteens(data: Vec<u8>) -> Result<ArrayRef, Misfit> {
+fn sixteens(data: Vec<u8>) -> Result<ArrayRef, CannotStoreValue> {
     let made = FixedSizeBinaryArray::try_new(16, data.into(), None);
-    Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
+    Ok(Arc::new(made.map_err(|error| CannotStoreValue::other(&error.to_string()))?))
 }
 
 /// Returns the digits of Arrow's next finer unit: 0, 3, 6 or 9.
@@ -79,16 +79,16 @@ fn next_unit(precision: u8) -> u8 {
 }
 
 /// Converts times to Arrow's next finer unit.
-fn in_unit(data: &[u8], precision: u8) -> Result<Vec<i64>, Misfit> {
+fn in_unit(data: &[u8], precision: u8) -> Result<Vec<i64>, CannotStoreValue> {
     let factor = 10i64.pow(u32::from(next_unit(precision).saturating_sub(precision)));
     let finer = |(row, bytes): (usize, [u8; 8])| {
         let value = i64::from_le_bytes(bytes);
-        value.checked_mul(factor).ok_or_else(|| Misfit::range(row, value, "a timestamp"))
+        value.checked_mul(factor).ok_or_else(|| CannotStoreValue::range(row, value, "a timestamp"))
     };
     words::<8>(data).enumerate().map(finer).collect()
 }
 
-fn date_times(data: &[u8], precision: u8) -> Result<ArrayRef, Misfit> {
+fn date_times(data: &[u8], precision: u8) -> Result<ArrayRef, CannotStoreValue> {
     let values = in_unit(data, precision)?.into();
     Ok(match next_unit(precision) {
         0 => Arc::new(PrimitiveArray::<TimestampSecondType>::new(values, None)),
@@ -98,12 +98,12 @@ fn date_times(data: &[u8], precision: u8) -> Result<ArrayRef, Misfit> {
     })
 }
 
-fn times(data: &[u8], precision: u8) -> Result<ArrayRef, Misfit> {
+fn times(data: &[u8], precision: u8) -> Result<ArrayRef, CannotStoreValue> {
     let nanoseconds = precision > 6;
     let factor = 10i64.pow(u32::from((if nanoseconds { 9 } else { 6 } as u8).saturating_sub(precision)));
     let finer = |(row, bytes): (usize, [u8; 8])| {
         let value = i64::from_le_bytes(bytes);
-        value.checked_mul(factor).ok_or_else(|| Misfit::range(row, value, "a time of day"))
+        value.checked_mul(factor).ok_or_else(|| CannotStoreValue::range(row, value, "a time of day"))
     };
     let values: Vec<i64> = words::<8>(data).enumerate().map(finer).collect::<Result<_, _>>()?;
     Ok(match nanoseconds {
@@ -112,7 +112,7 @@ fn times(data: &[u8], precision: u8) -> Result<ArrayRef, Misfit> {
     })
 }
 
-fn intervals(data: &[u8], unit: IntervalUnit) -> Result<ArrayRef, Misfit> {
+fn intervals(data: &[u8], unit: IntervalUnit) -> Result<ArrayRef, CannotStoreValue> {
     let of = |value: i64| -> Option<IntervalMonthDayNano> {
         let months = |by: i64| Some(IntervalMonthDayNano::new(i32::try_from(value.checked_mul(by)?).ok()?, 0, 0));
         let days = |by: i64| Some(IntervalMonthDayNano::new(0, i32::try_from(value.checked_mul(by)?).ok()?, 0));
@@ -133,23 +133,23 @@ fn intervals(data: &[u8], unit: IntervalUnit) -> Result<ArrayRef, Misfit> {
     };
     let made = words::<8>(data).enumerate().map(|(row, bytes)| {
         let value = i64::from_le_bytes(bytes);
-        of(value).ok_or_else(|| Misfit::range(row, value, "INTERVAL"))
+        of(value).ok_or_else(|| CannotStoreValue::range(row, value, "INTERVAL"))
     });
     Ok(Arc::new(IntervalMonthDayNanoArray::from(made.collect::<Result<Vec<_>, _>>()?)))
 }
 
-fn decimals(width: usize, data: &[u8], precision: u8, scale: u8) -> Result<ArrayRef, Misfit> {
+fn decimals(width: usize, data: &[u8], precision: u8, scale: u8) -> Result<ArrayRef, CannotStoreValue> {
     let values: Vec<i128> = match width {
         4 => words::<4>(data).map(|bytes| i128::from(i32::from_le_bytes(bytes))).collect(),
         8 => words::<8>(data).map(|bytes| i128::from(i64::from_le_bytes(bytes))).collect(),
         _ => words::<16>(data).map(i128::from_le_bytes).collect(),
     };
     let made = Decimal128Array::from(values).with_precision_and_scale(precision, scale as i8);
-    Ok(Arc::new(made.map_err(|error| Misfit::other(&error.to_string()))?))
+    Ok(Arc::new(made.map_err(|error| CannotStoreValue::other(&error.to_string()))?))
 }
 
 /// Converts numbers to names. A number without a name is one that stands in the place of a NULL.
-fn names(numbers: impl Iterator<Item = i16>, values: &[EnumValue]) -> Result<ArrayRef, Misfit> {
+fn names(numbers: impl Iterator<Item = i16>, values: &[EnumValue]) -> Result<ArrayRef, CannotStoreValue> {
     let name = |number| {
         let at = values.binary_search_by_key(&number, |known| known.value).ok();
         at.map_or("", |at| values[at].name.as_str())

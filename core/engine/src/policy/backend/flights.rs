@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::held_up::HeldUp;
+use super::held_up::SlowLanes;
 use super::pace::Pace;
 use super::{FlushId, LaneId};
 use crate::policy::Micros;
@@ -21,7 +21,7 @@ pub(super) struct Flights {
     slots_taken: usize,
     /// CPU time that a flush would have had since the start, if the flushes with a slot share the CPUs evenly.
     cpu_us: f64,
-    held_up: HeldUp,
+    held_up: SlowLanes,
     pace: Pace,
 }
 
@@ -49,7 +49,7 @@ impl Flights {
             leased: BTreeMap::new(),
             slots_taken: 0,
             cpu_us: 0.0,
-            held_up: HeldUp::default(),
+            held_up: SlowLanes::default(),
             pace: Pace::default(),
         }
     }

@@ -11,14 +11,14 @@ use super::LaneId;
 const MOST: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct HeldUp {
+pub(super) struct SlowLanes {
     next: u64,
     lanes: HashMap<LaneId, u64>,
     /// Lanes by the order in which they were late last.
     by_age: BTreeMap<u64, LaneId>,
 }
 
-impl HeldUp {
+impl SlowLanes {
     pub(super) fn contains(&self, lane: LaneId) -> bool {
         self.lanes.contains_key(&lane)
     }
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn the_one_that_was_late_longest_ago_is_dropped() {
-        let mut held_up = HeldUp::default();
+        let mut held_up = SlowLanes::default();
         for lane in 0..MOST as u64 {
             held_up.was_late(LaneId(lane));
         }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_one_that_came_in_time() {
-        let mut held_up = HeldUp::default();
+        let mut held_up = SlowLanes::default();
         held_up.was_late(LaneId(1));
         held_up.came_in_time(LaneId(1));
         assert!(!held_up.contains(LaneId(1)) && held_up.by_age.is_empty());

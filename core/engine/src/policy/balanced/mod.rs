@@ -88,21 +88,21 @@ pub(crate) enum Occasion {
 
 /// The time until which more inserts are likely, and the reason to seal after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outlook {
+struct HoldForecast {
     until: Micros,
     then: SealReason,
 }
 
-impl Outlook {
+impl HoldForecast {
     fn over(then: SealReason) -> Self {
-        Outlook { until: Micros::ZERO, then }
+        HoldForecast { until: Micros::ZERO, then }
     }
 
     fn first_of(silence: Micros, deadline: Micros) -> Self {
         if silence < deadline {
-            Outlook { until: silence, then: SealReason::Quiet }
+            HoldForecast { until: silence, then: SealReason::Quiet }
         } else {
-            Outlook { until: deadline, then: SealReason::Deadline }
+            HoldForecast { until: deadline, then: SealReason::Deadline }
         }
     }
 }

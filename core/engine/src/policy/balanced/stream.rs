@@ -3,7 +3,7 @@
 use crate::policy::{BufferPolicy, FlushLimits, Micros, SealReason, Stretch};
 
 use super::average::Average;
-use super::Outlook;
+use super::HoldForecast;
 
 /// The lateness of a timer at the longest hold; a shorter hold has the other lateness. Inserts that arrive in
 /// between still join. ClickHouse's deadline thread looks every 10 ms or at the next insert, which is late by
@@ -128,9 +128,9 @@ impl Stream {
 
     /// Returns the time until which holding for more of the stream is worth it, and the reason to seal after
     /// that.
-    pub(super) fn outlook(&self, now: Micros, buffer: &BufferPolicy) -> Outlook {
+    pub(super) fn outlook(&self, now: Micros, buffer: &BufferPolicy) -> HoldForecast {
         let Some(last) = self.last else {
-            return Outlook::over(SealReason::Idle);
+            return HoldForecast::over(SealReason::Idle);
         };
         if buffer.due.is_some() && buffer.inserts() == 1 {
             return self.first_after_pause(buffer);
@@ -138,7 +138,7 @@ impl Stream {
         let rate_per_us = self.rate_per_us();
         let silence = last + Micros((SILENCE_GAPS / rate_per_us) as u64).max(self.shortest_silence());
         if now >= silence {
-            return Outlook::over(SealReason::Quiet);
+            return HoldForecast::over(SealReason::Quiet);
         }
         if self.is_even() {
             return self.even_outlook(last, buffer);
@@ -147,17 +147,17 @@ impl Stream {
             Some(hold) => hold,
             // Nobody of the stream is in the buffer yet: only a busy one is worth holding others for.
             None if rate_per_us * buffer.min_timeout.0 as f64 >= 1.0 => self.hold,
-            None => return Outlook::over(SealReason::Idle),
+            None => return HoldForecast::over(SealReason::Idle),
         };
         let expected = 1.0 + rate_per_us * hold.0 as f64;
         let heeded = buffer.is_waited_for() || expected < MANY_EXPECTED;
         if now == last && heeded && buffer.inserts() as f64 >= PLENTY * expected {
-            return Outlook::over(SealReason::Plenty);
+            return HoldForecast::over(SealReason::Plenty);
         }
         let latest = buffer.deadline + LATE_AT_MAXIMUM;
         let held = buffer.opened_at + hold;
         let until = if held >= buffer.deadline { latest } else { (held + LATE_BELOW_MAXIMUM).min(latest) };
-        Outlook::first_of(silence, until)
+        HoldForecast::first_of(silence, until)
     }
 
     /// Returns the shortest silence that ends a hold. A longer hold meets more of a machine's pauses. When
@@ -166,20 +166,20 @@ impl Stream {
         SHORTEST_SILENCE.scale(self.stretch.factor())
     }
 
-    fn first_after_pause(&self, buffer: &BufferPolicy) -> Outlook {
+    fn first_after_pause(&self, buffer: &BufferPolicy) -> HoldForecast {
         if self.pause_ends_in_burst.mean() > 0.5 {
-            return Outlook { until: buffer.opened_at + SHORTEST_SILENCE, then: SealReason::Idle };
+            return HoldForecast { until: buffer.opened_at + SHORTEST_SILENCE, then: SealReason::Idle };
         }
-        Outlook::over(SealReason::Idle)
+        HoldForecast::over(SealReason::Idle)
     }
 
     /// Returns the outlook of an even stream. Its next insert is due at a known time: hold exactly for it, or
     /// not at all.
-    fn even_outlook(&self, last: Micros, buffer: &BufferPolicy) -> Outlook {
+    fn even_outlook(&self, last: Micros, buffer: &BufferPolicy) -> HoldForecast {
         let gap = Micros(self.short_gap_us.mean() as u64);
         let soon = gap.scale(1.0 - EVEN / 2.0);
         if soon > buffer.min_timeout {
-            return Outlook::over(SealReason::Idle);
+            return HoldForecast::over(SealReason::Idle);
         }
         let latest = if gap.scale(1.0 + EVEN / 2.0) < buffer.min_timeout {
             buffer.deadline + LATE_WHEN_EVEN
@@ -188,9 +188,9 @@ impl Stream {
             (buffer.opened_at + gap.scale(1.0 + EVEN)).min(buffer.deadline + LATE_WHEN_EVEN)
         };
         if last + soon > latest {
-            return Outlook::over(SealReason::Deadline);
+            return HoldForecast::over(SealReason::Deadline);
         }
-        Outlook::first_of(last + gap.scale(1.0 + 2.0 * EVEN) + self.shortest_silence(), latest)
+        HoldForecast::first_of(last + gap.scale(1.0 + 2.0 * EVEN) + self.shortest_silence(), latest)
     }
 
     /// Returns the best estimate of the rate for random gaps that are cut at the longest hold; 0 if no gap

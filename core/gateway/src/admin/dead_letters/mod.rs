@@ -42,7 +42,7 @@ pub(super) struct DeadLettersApi {
 
 /// The action on the dead letters that a body selects.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum Action {
     Retry,
     Discard,
 }
@@ -67,8 +67,8 @@ impl DeadLettersApi {
             }
             [id, "payload"] if reading => self.with_dead_letter(id, rows::payload).await,
             [id, "rows"] if reading => self.rows(id, query).await,
-            ["retry"] if *head.method() == Method::Post => self.change(head, body, Deed::Retry).await,
-            ["discard"] if *head.method() == Method::Post => self.change(head, body, Deed::Discard).await,
+            ["retry"] if *head.method() == Method::Post => self.change(head, body, Action::Retry).await,
+            ["discard"] if *head.method() == Method::Post => self.change(head, body, Action::Discard).await,
             [] | [_] | [_, "payload" | "rows"] => {
                 Answer::error(405, "letters are read with GET; retry and discard are POSTed")
             }
@@ -122,14 +122,14 @@ impl DeadLettersApi {
         }
     }
 
-    async fn change(&self, head: &RequestHead, body: &[u8], deed: Deed) -> Answer {
+    async fn change(&self, head: &RequestHead, body: &[u8], deed: Action) -> Answer {
         let kind = head.field_str("content-type").and_then(|kind| kind.split(';').next()).unwrap_or("");
         if !kind.trim().eq_ignore_ascii_case("application/json") {
             return Answer::error(415, "send the selection as Content-Type: application/json");
         }
         match request::chosen(body, now_micros()) {
             Err(sentence) => Answer::error(400, &sentence),
-            Ok(selection) if deed == Deed::Discard => self.discard(&selection).await,
+            Ok(selection) if deed == Action::Discard => self.discard(&selection).await,
             Ok(selection) => retry::retry(self, &selection).await,
         }
     }

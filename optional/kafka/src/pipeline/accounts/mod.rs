@@ -535,7 +535,7 @@ pub(crate) struct Shown {
 
 /// The cause why a record doesn't count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Void {
+pub(crate) enum RecordRejection {
     /// The offset was moved since, by hand.
     Moved,
     /// The topic is another one of the same name.
@@ -545,12 +545,12 @@ pub(crate) enum Void {
     NotShownBy(TopicPartition),
 }
 
-impl fmt::Display for Void {
+impl fmt::Display for RecordRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Void::Moved => f.write_str("the committed offset is not where it begins"),
-            Void::OtherTopic => f.write_str("the topic was deleted and created again since"),
-            Void::NotShownBy(other) => write!(f, "{other} shows neither the record nor an offset behind it"),
+            RecordRejection::Moved => f.write_str("the committed offset is not where it begins"),
+            RecordRejection::OtherTopic => f.write_str("the topic was deleted and created again since"),
+            RecordRejection::NotShownBy(other) => write!(f, "{other} shows neither the record nor an offset behind it"),
         }
     }
 }
@@ -563,13 +563,13 @@ pub(crate) fn judge(
     topic_id: TopicId,
     shown: impl Fn(&TopicPartition) -> Option<Shown>,
     is_gone: impl Fn(&Range) -> bool,
-) -> Result<(), Void> {
-    let range = record.range_of(&partition.topic, partition.partition).ok_or(Void::Moved)?;
+) -> Result<(), RecordRejection> {
+    let range = record.range_of(&partition.topic, partition.partition).ok_or(RecordRejection::Moved)?;
     if range.topic_id.is_other(topic_id) {
-        return Err(Void::OtherTopic);
+        return Err(RecordRejection::OtherTopic);
     }
     if shown(partition).is_none_or(|shown| shown.offset != range.first_offset) {
-        return Err(Void::Moved);
+        return Err(RecordRejection::Moved);
     }
     for range in &record.ranges {
         let other = range.partition();
@@ -582,7 +582,7 @@ pub(crate) fn judge(
         });
         // A topic takes its offsets along: what else is in the batch may be stored all the same.
         if !is_bound && !is_gone(range) {
-            return Err(Void::NotShownBy(other));
+            return Err(RecordRejection::NotShownBy(other));
         }
     }
     Ok(())

@@ -334,7 +334,7 @@ fn shown_at(offset: i64, record: Option<BatchRecord>) -> Shown {
 }
 
 /// Returns the decision for the partition of events, where that of clicks shows this.
-fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), Void> {
+fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), RecordRejection> {
     let record = batch_of_two_topics();
     let shown = |partition: &TopicPartition| match &*partition.topic {
         "events" => Some(shown_at(10, Some(record.clone()))),
@@ -347,7 +347,7 @@ fn judged(clicks: Option<Shown>, is_gone: bool) -> Result<(), Void> {
 #[test]
 fn a_record_counts_if_its_other_partitions_bear_it_out() {
     let record = batch_of_two_topics();
-    let unbound = Err(Void::NotShownBy(TopicPartition::new("clicks", 0)));
+    let unbound = Err(RecordRejection::NotShownBy(TopicPartition::new("clicks", 0)));
     assert_eq!(judged(Some(shown_at(10, Some(record))), false), Ok(()));
     assert_eq!(judged(Some(shown_at(20, None)), false), Ok(()));
     assert_eq!(judged(Some(shown_at(10, None)), false), unbound);
@@ -359,7 +359,7 @@ fn a_record_counts_if_its_other_partitions_bear_it_out() {
 fn a_record_counts_also_where_another_log_of_its_batch_was_cut_since() {
     let at = |offset, leader_epoch| Some(Shown { offset, leader_epoch, topic_id: TopicId::default(), record: None });
     assert_eq!(judged(at(13, 6), false), Ok(()));
-    let unbound = Err(Void::NotShownBy(TopicPartition::new("clicks", 0)));
+    let unbound = Err(RecordRejection::NotShownBy(TopicPartition::new("clicks", 0)));
     assert_eq!(judged(at(13, 4), false), unbound, "it was moved by hand");
     assert_eq!(judged(at(13, -1), false), unbound);
 }
@@ -411,7 +411,7 @@ fn ids_that_are_not_known_tell_no_topics_apart() {
         judge(&record, &TopicPartition::new("events", 0), of_topic, shown, |_| false)
     };
     assert_eq!(counts(EVENTS, EVENTS), Ok(()));
-    assert_eq!(counts(EVENTS, CLICKS), Err(Void::OtherTopic));
+    assert_eq!(counts(EVENTS, CLICKS), Err(RecordRejection::OtherTopic));
     // The brokers have become newer, or older.
     assert_eq!(counts(none, EVENTS), Ok(()));
     assert_eq!(counts(EVENTS, none), Ok(()));

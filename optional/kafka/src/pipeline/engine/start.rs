@@ -7,7 +7,7 @@ use crate::consumer::Claim;
 use crate::{Client, CommittedOffset, Isolation, KafkaErrorCode, OffsetAt, TopicId, TopicPartition};
 use tokio::sync::OnceCell;
 
-use crate::pipeline::accounts::{judge, Shown, Void};
+use crate::pipeline::accounts::{judge, RecordRejection, Shown};
 use crate::pipeline::engine::endless_retries;
 use crate::pipeline::options::{StartAt, Topics};
 use crate::pipeline::record::{decode_topic, BatchRecord, Range, RecordError};
@@ -27,7 +27,7 @@ impl Given {
 }
 
 #[derive(Debug)]
-pub(crate) enum Beginning {
+pub(crate) enum StartPoint {
     /// The partition goes on at the committed offset. `leader_epoch` is that of the message before it, or -1
     /// if it isn't known.
     At {
@@ -74,12 +74,12 @@ impl Existing {
 
 /// The settings that decide where a partition begins.
 #[derive(Clone)]
-pub(crate) struct Beginner {
+pub(crate) struct StartSettings {
     pub(crate) start: StartAt,
     pub(crate) existing: Arc<Existing>,
 }
 
-impl Beginner {
+impl StartSettings {
     fn start(&self, given: &Given) -> StartAt {
         match self.existing.has(given) {
             true => self.start,
@@ -94,10 +94,10 @@ impl Beginner {
 pub(crate) async fn look_up(
     client: Client,
     group: String,
-    beginner: Beginner,
+    beginner: StartSettings,
     given: Vec<Given>,
     view: Arc<View>,
-) -> Vec<(Given, Option<Beginning>)> {
+) -> Vec<(Given, Option<StartPoint>)> {
     let mut backoff = endless_retries();
     loop {
         match try_look_up(&client, &group, &beginner, &given, &view).await {
@@ -111,10 +111,10 @@ pub(crate) async fn look_up(
 async fn try_look_up(
     client: &Client,
     group: &str,
-    beginner: &Beginner,
+    beginner: &StartSettings,
     given: &[Given],
     view: &View,
-) -> Result<Vec<Option<Beginning>>, crate::Error> {
+) -> Result<Vec<Option<StartPoint>>, crate::Error> {
     let ours: Vec<TopicPartition> = given.iter().map(Given::partition).collect();
     let mut shown = HashMap::new();
     keep(&mut shown, client.committed(group, &ours).await?, view);
@@ -141,20 +141,20 @@ async fn try_look_up(
     for given in given {
         let partition = given.partition();
         let beginning = match shown.get(&partition).cloned().flatten() {
-            None => first_offset(client, &partition, beginner.start(given)).await.map(Beginning::New),
+            None => first_offset(client, &partition, beginner.start(given)).await.map(StartPoint::New),
             // One that is not gone is a later one, which we shall hear of.
             Some(Shown { topic_id, record: None, .. })
                 if topic_id.is_other(given.topic_id) && gone.contains(&(partition.topic.clone(), topic_id)) =>
             {
                 tracing::warn!(%partition, "the committed offset is of a former topic of this name");
-                first_offset(client, &partition, StartAt::Earliest).await.map(Beginning::New)
+                first_offset(client, &partition, StartAt::Earliest).await.map(StartPoint::New)
             }
-            Some(Shown { offset, leader_epoch, record: None, .. }) => Ok(Beginning::At { offset, leader_epoch }),
+            Some(Shown { offset, leader_epoch, record: None, .. }) => Ok(StartPoint::At { offset, leader_epoch }),
             Some(Shown { offset, leader_epoch, record: Some(record), .. }) => {
-                let at = Beginning::At { offset, leader_epoch };
+                let at = StartPoint::At { offset, leader_epoch };
                 let find = |partition: &TopicPartition| shown.get(partition).cloned().flatten();
                 match judge(&record, &partition, given.topic_id, find, is_gone) {
-                    Ok(()) => Ok(Beginning::Replay(record)),
+                    Ok(()) => Ok(StartPoint::Replay(record)),
                     Err(void) => begin_anew(client, &partition, at, &record, void).await,
                 }
             }
@@ -189,15 +189,15 @@ async fn deleted(
 async fn begin_anew(
     client: &Client,
     partition: &TopicPartition,
-    at: Beginning,
+    at: StartPoint,
     record: &BatchRecord,
-    void: Void,
-) -> Result<Beginning, crate::Error> {
+    void: RecordRejection,
+) -> Result<StartPoint, crate::Error> {
     tracing::warn!(%partition, batch = %record.id, why = %void, "the recorded batch doesn't count");
     match void {
         // Its offsets mean nothing in this one, of which nothing was read.
-        Void::OtherTopic => Ok(Beginning::New(first_offset(client, partition, StartAt::Earliest).await?)),
-        Void::Moved | Void::NotShownBy(_) => Ok(at),
+        RecordRejection::OtherTopic => Ok(StartPoint::New(first_offset(client, partition, StartAt::Earliest).await?)),
+        RecordRejection::Moved | RecordRejection::NotShownBy(_) => Ok(at),
     }
 }
 

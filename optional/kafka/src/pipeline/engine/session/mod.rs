@@ -29,7 +29,7 @@ use crate::pipeline::engine::push::{Due, PushEnd, Pusher, StoredBatch, Trouble};
 use crate::pipeline::engine::read::ReadTrouble;
 use crate::pipeline::engine::setup::{read_table, tell_guarantee, Pipeline};
 use crate::pipeline::engine::sizes::Sizes;
-use crate::pipeline::engine::start::{look_up, Beginner, Beginning, Given};
+use crate::pipeline::engine::start::{look_up, Given, StartPoint, StartSettings};
 use crate::pipeline::metrics::ErrorKind;
 use crate::pipeline::record::{token, BatchRecord};
 use crate::Backoff;
@@ -102,7 +102,7 @@ enum Done {
         job: Job,
         outcome: Result<Chunk, ReadTrouble>,
     },
-    LookedUp(Vec<(Given, Option<Beginning>)>),
+    LookedUp(Vec<(Given, Option<StartPoint>)>),
     /// Partitions that can be looked up again.
     LookAgain(Vec<TopicPartition>),
     /// The job of this number can be tried again.
@@ -244,7 +244,7 @@ impl<S: Sink> Session<S> {
             return;
         }
         let (client, options) = (self.pusher.client.clone(), &self.pipeline.options);
-        let beginner = Beginner { start: options.start, existing: self.pipeline.existing.clone() };
+        let beginner = StartSettings { start: options.start, existing: self.pipeline.existing.clone() };
         let looking = look_up(client, options.group.clone(), beginner, given, self.pipeline.view.clone());
         self.tasks.spawn(async move { Done::LookedUp(looking.await) });
     }
@@ -350,7 +350,7 @@ impl<S: Sink> Session<S> {
         }
     }
 
-    fn looked_up(&mut self, beginnings: Vec<(Given, Option<Beginning>)>) {
+    fn looked_up(&mut self, beginnings: Vec<(Given, Option<StartPoint>)>) {
         let mut unknown = Vec::new();
         for (given, beginning) in beginnings {
             let partition = given.partition();
@@ -359,15 +359,15 @@ impl<S: Sink> Session<S> {
                 continue;
             }
             match beginning {
-                Some(Beginning::At { offset, leader_epoch }) => {
+                Some(StartPoint::At { offset, leader_epoch }) => {
                     self.accounts.begin(&partition, offset, true);
                     self.fetch(&given.claim, offset, leader_epoch);
                 }
-                Some(Beginning::New(offset)) => {
+                Some(StartPoint::New(offset)) => {
                     self.accounts.begin(&partition, offset, false);
                     self.fetch(&given.claim, offset, -1);
                 }
-                Some(Beginning::Replay(record)) => self.accounts.replay(record, std::slice::from_ref(&partition)),
+                Some(StartPoint::Replay(record)) => self.accounts.replay(record, std::slice::from_ref(&partition)),
                 None => unknown.push(partition),
             }
         }
