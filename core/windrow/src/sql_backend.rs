@@ -7,6 +7,7 @@ pub(crate) use windrow_adbc::SqlDatabase;
 use windrow_adbc::{Adbc, AdbcOptions};
 use windrow_duckdb::{DuckDb, DuckDbOptions};
 use windrow_settings::{AdbcUrl, DuckDbPlace, Settings};
+#[cfg(feature = "kafka")]
 pub(crate) use windrow_sqlbackend::values_as_text;
 use windrow_sqlbackend::{install_duckdb_functions, prepare_temporary_folder};
 
