@@ -2,7 +2,7 @@
 //! Reads a result of any bytes: it makes no difference how it is cut, and every column has the rows of its block.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_columns::results::{Block, BlockDecoder, DecodeError};
+use windrow_results::{Block, BlockDecoder, DecodeError};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((piece, result)) = bytes.split_first() else { return };

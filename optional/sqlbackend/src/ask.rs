@@ -35,7 +35,7 @@ impl Question {
             parameter(database, given, data_type)
         };
         let has_own_tables = matches!(database, SqlDatabase::DuckDb(_));
-        let own_table = |table: &str| (statement.own_tables)(table).filter(|_| has_own_tables).map(subquery);
+        let own_table = |table: &str| has_own_tables.then(|| (statement.own_tables)(table)).flatten().map(subquery);
         let system_table = |table: &str| system_view(database, table).or_else(|| own_table(table));
         let asked =
             ask(text, database.schema_of("default"), &system_table, &value).map_err(|error| not_asked(&error))?;

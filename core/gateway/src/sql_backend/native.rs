@@ -51,6 +51,8 @@ impl Session<'_> {
                 self.send_rows(&mut *run, blocks, has_to_be_known).await
             }
         };
+        // One that is stopped may still take rows away until then: what is stored in its tables is forgotten behind it.
+        drop(run);
         // A statement that is out of time may just have been done.
         let is_refused = matches!(&ran, Err(Failure::Refused(refusal)) if refusal.code != ErrorCode::TIMEOUT_EXCEEDED);
         if !is_refused {
