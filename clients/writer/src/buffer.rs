@@ -4,7 +4,7 @@
 //! A buffer keeps rows in the order in which they were appended, cuts them into batches, and forgets a batch when it is
 //! told that the batch is done. It sends nothing and decides nothing: [`Gathering`](crate::Gathering) does.
 //!
-//! What every buffer promises:
+//! Every buffer promises:
 //! 1. An append takes all of its rows or none. When it returns [`Kept::Now`] they are kept, as far as the buffer's
 //!    promise goes.
 //! 2. A batch's id and members are recorded before `load` gives its rows, and never change. After a crash a buffer that

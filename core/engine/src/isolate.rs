@@ -15,7 +15,7 @@
 //! take as many stores as there are inserts; so suspects are stored beside the lane, which goes on without
 //! them (`line.rs`). Inserts of writers that were refused a moment ago begin as suspects.
 //!
-//! Where the error would be that of every insert (a table is gone, say), both halves are tried. If they get
+//! Both halves are tried where the error would be that of every insert (a table is gone, say). If they get
 //! the same error, no culprit is looked for.
 //!
 //! Errors that pass are another matter: see `retry_state.rs`. For these one insert goes by itself, as a

@@ -95,14 +95,6 @@ impl Backend {
         }
     }
 
-    /// Says whether a setting is about how results are written, where the gateway itself has to know.
-    pub(crate) fn is_output_setting(&self, name: &str) -> bool {
-        match self {
-            Backend::ClickHouse(_) => false,
-            Backend::Sql(backend) => backend.is_output_setting(name),
-        }
-    }
-
     /// Says whether the backend takes requests. Those that are not gathered are then forwarded to the
     /// backend; otherwise the gateway answers them all.
     pub(crate) fn takes_requests(&self) -> bool {

@@ -48,12 +48,9 @@ pub(crate) fn is_known_setting(name: &str) -> bool {
 }
 
 /// Refuses the first setting of a query or an insert that is not known. Windrow's own settings are checked elsewhere.
-pub fn unknown_setting<'a>(
-    mut names: impl Iterator<Item = &'a str>,
-    is_output_setting: impl Fn(&str) -> bool,
-) -> Option<Refusal> {
+pub fn unknown_setting<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Refusal> {
     let is_one = |name: &str| {
-        let is_known = NOT_SETTINGS.contains(&name) || is_known_setting(name) || is_output_setting(name);
+        let is_known = NOT_SETTINGS.contains(&name) || is_known_setting(name);
         is_known || ["param_", "windrow_"].iter().any(|prefix| name.starts_with(prefix))
     };
     let unknown = names.find(|name| !is_one(name))?;

@@ -1,11 +1,12 @@
 use std::time::Duration;
 
-use crate::backend::RunningBackend;
 use prometheus_client::registry::Registry;
 pub(crate) use windrow_append::Appends;
 use windrow_append::{AppendOptions, Store};
 use windrow_gateway::{Backend, ClickHouse, DataServer};
 use windrow_settings::Settings;
+
+use crate::backend::RunningBackend;
 
 /// Lets the data port take ordered appends.
 pub(crate) fn serve(data: &DataServer, appends: &Appends) {

@@ -1,7 +1,7 @@
 //! The table of the ids of stored batches, which stands beside their tables. A batch that comes again is
 //! known by its id.
 //!
-//! As on DuckDB, old ids are removed only when many newer ones are there: a batch comes again after a lost
+//! Old ids are removed only when many newer ones are there, as on DuckDB: a batch comes again after a lost
 //! answer, which is at once, or after a crash, which may be as long ago as the gateway was away.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

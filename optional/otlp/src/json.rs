@@ -5,7 +5,7 @@
 //! names; ids are hexadecimal and bytes are base64. A field that is null counts as missing.
 //!
 //! A value that can't be read spoils its record, or the message that records share, and nothing beside it.
-//! That message is written with an end that Protobuf doesn't have, and is left out together with messages
+//! Such a message is written with an end that Protobuf doesn't have, and is left out together with messages
 //! that were sent broken (`sieve.rs`).
 
 use base64::alphabet::STANDARD;

@@ -268,10 +268,10 @@ impl Answer<'_> {
     fn sending<'h>(&'h self, exchange: &'h Exchange<'_>, after: After) -> Result<Sending<'h>, Failure> {
         let query_settings = &self.run.question.query_settings;
         let accepted = exchange.request.head.field_str("accept-encoding").filter(|_| query_settings.compresses);
-        let (squeeze, encoding) = BodyCompression::of(accepted, exchange.request.flag("compress"))?;
+        let (compression, encoding) = BodyCompression::of(accepted, exchange.request.flag("compress"))?;
         let mut head = self.head(exchange, after, framing(exchange));
         head.encoding = encoding;
-        Ok(Sending::new(head, squeeze))
+        Ok(Sending::new(head, compression))
     }
 
     pub(super) fn head<'h>(&'h self, exchange: &'h Exchange<'_>, after: After, framing: Framing) -> Head<'h> {

@@ -131,10 +131,6 @@ impl SqlBackend for ServedDatabase {
         }
     }
 
-    fn is_output_setting(&self, name: &str) -> bool {
-        settings::is_output_setting(name)
-    }
-
     fn rows_as_json(
         &self,
         columns: &[String],

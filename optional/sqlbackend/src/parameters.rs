@@ -1,6 +1,6 @@
 //! Values of `{name:Type}`: ClickHouse's text of a value becomes a literal of DuckDB's, with its type.
 //!
-//! Whatever a value holds, it ends up inside of quotes, or is one of the few bare words below: no value is ever SQL.
+//! A value ends up inside of quotes, or is one of the few bare words below, whatever it holds: no value is ever SQL.
 
 use windrow_columns::DataType;
 use windrow_sql::{Dialect, Parameter};

@@ -64,8 +64,8 @@ impl Answer<'_> {
             connection.send(&out).await.map_err(|_| Failure::Gone)?;
             return Ok(after);
         }
-        let squeeze = if blocks { BodyCompression::Blocks } else { BodyCompression::Plain };
-        self.send_part(Sending::new(head, squeeze), connection, file, part).await?;
+        let compression = if blocks { BodyCompression::Blocks } else { BodyCompression::Plain };
+        self.send_part(Sending::new(head, compression), connection, file, part).await?;
         Ok(after)
     }
 }

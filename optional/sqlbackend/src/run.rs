@@ -206,11 +206,10 @@ impl SqlRun for NativeRun<'_> {
 
     fn advance<'a>(&'a mut self, body: &'a mut Vec<u8>) -> BoxFuture<'a, Result<bool, Refusal>> {
         Box::pin(async move {
-            match self.step(body).await {
-                Ok(goes_on) => Ok(goes_on),
-                Err(Failure::Refused(refusal)) => Err(refusal),
-                Err(Failure::Gone) => Ok(false),
-            }
+            self.step(body).await.map_err(|failure| match failure {
+                Failure::Refused(refusal) => refusal,
+                Failure::Gone => Refusal::statement(ErrorCode::QUERY_WAS_CANCELLED, "The client has gone".to_owned()),
+            })
         })
     }
 }

@@ -63,7 +63,7 @@ fn streamable(accepted: &str) -> Option<(AnswerEncoding, Encoding)> {
 /// The body of one answer on its way.
 pub(super) struct Sending<'a> {
     head: Head<'a>,
-    squeeze: BodyCompression,
+    compression: BodyCompression,
     head_sent: bool,
     /// Bytes that are compressed and framed, and not sent yet.
     out: Vec<u8>,
@@ -73,8 +73,8 @@ pub(super) struct Sending<'a> {
 pub(super) struct ClientGone;
 
 impl<'a> Sending<'a> {
-    pub(super) fn new(head: Head<'a>, squeeze: BodyCompression) -> Sending<'a> {
-        Sending { head, squeeze, head_sent: false, out: Vec::new() }
+    pub(super) fn new(head: Head<'a>, compression: BodyCompression) -> Sending<'a> {
+        Sending { head, compression, head_sent: false, out: Vec::new() }
     }
 
     /// Says whether the client has been told that all is well.
@@ -90,7 +90,7 @@ impl<'a> Sending<'a> {
         counted: &Counted,
     ) -> Result<(), ClientGone> {
         self.begin(counted, connection);
-        let piece = self.squeeze.step(body).map_err(|_| ClientGone)?;
+        let piece = self.compression.step(body).map_err(|_| ClientGone)?;
         body.clear();
         self.frame(&piece);
         self.flush(connection).await
@@ -104,9 +104,9 @@ impl<'a> Sending<'a> {
         counted: &Counted,
     ) -> Result<(), ClientGone> {
         self.begin(counted, connection);
-        let mut piece = self.squeeze.step(body).map_err(|_| ClientGone)?;
-        let squeeze = std::mem::replace(&mut self.squeeze, BodyCompression::Plain);
-        piece.extend(squeeze.finish().map_err(|_| ClientGone)?);
+        let mut piece = self.compression.step(body).map_err(|_| ClientGone)?;
+        let compression = std::mem::replace(&mut self.compression, BodyCompression::Plain);
+        piece.extend(compression.finish().map_err(|_| ClientGone)?);
         self.frame(&piece);
         if self.head.framing == Framing::Chunked {
             self.out.extend_from_slice(b"0\r\n\r\n");
@@ -122,15 +122,15 @@ impl<'a> Sending<'a> {
         rest.extend_from_slice(
             format!("\r\n__exception__\r\n{tag}\r\n{message}{} {tag}\r\n__exception__\r\n", message.len()).as_bytes(),
         );
-        let squeeze = std::mem::replace(&mut self.squeeze, BodyCompression::Plain);
-        let squeezed = match squeeze {
+        let compression = std::mem::replace(&mut self.compression, BodyCompression::Plain);
+        let compressed = match compression {
             BodyCompression::Plain => Ok(rest),
-            mut squeeze => squeeze.step(&rest).and_then(|mut piece| {
-                piece.extend(squeeze.finish()?);
+            mut compression => compression.step(&rest).and_then(|mut piece| {
+                piece.extend(compression.finish()?);
                 Ok(piece)
             }),
         };
-        if let Ok(piece) = squeezed {
+        if let Ok(piece) = compressed {
             self.frame(&piece);
             // A client that is gone needs no error.
             let _ = self.flush(connection).await;

@@ -69,15 +69,10 @@ impl QuerySettings {
                 self.buffer_bytes = usize::try_from(number(name, value)?).unwrap_or(usize::MAX);
             }
             _ if self.output.set(name, value) => {}
-            _ => return unknown_setting(std::iter::once(name), is_output_setting).map_or(Ok(()), Err),
+            _ => return unknown_setting(std::iter::once(name)).map_or(Ok(()), Err),
         }
         Ok(())
     }
-}
-
-/// Says whether a setting is about how results are written.
-pub(super) fn is_output_setting(name: &str) -> bool {
-    OutputSettings::default().set(name, "")
 }
 
 fn number(name: &str, value: &str) -> Result<u64, Refusal> {

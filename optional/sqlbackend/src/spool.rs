@@ -108,8 +108,8 @@ impl Spool {
             let file = tokio::fs::File::from_std(made.map_err(io::Error::other)??);
             self.file = Some((file, FileQuota { files: self.files.clone(), bytes: 0 }));
         }
-        if let Some((file, share)) = &mut self.file {
-            share.grow_to(self.length)?;
+        if let Some((file, quota)) = &mut self.file {
+            quota.grow_to(self.length)?;
             file.write_all(&self.memory).await?;
             self.memory = Vec::new();
         }
@@ -123,9 +123,9 @@ impl Spool {
         }
         let body = match self.file {
             None => Body::Memory(self.memory),
-            Some((mut file, share)) => {
+            Some((mut file, quota)) => {
                 file.flush().await?;
-                Body::File { file: Arc::new(file.into_std().await), _share: share }
+                Body::File { file: Arc::new(file.into_std().await), _quota: quota }
             }
         };
         Ok(SpooledResult { body, length: self.length, rows })
@@ -141,7 +141,7 @@ pub(super) struct SpooledResult {
 
 enum Body {
     Memory(Vec<u8>),
-    File { file: Arc<File>, _share: FileQuota },
+    File { file: Arc<File>, _quota: FileQuota },
 }
 
 impl SpooledResult {

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 /// Rows as the text that their senders wrote, one piece per insert, joined into one text.
 ///
-/// Of a piece only its bytes and the number of its rows are known: it can be taken out whole, not cut.
+/// Only the bytes of a piece and the number of its rows are known: a piece can be taken out whole, not cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PassthroughRows {
     text: Vec<u8>,

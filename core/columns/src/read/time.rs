@@ -1,6 +1,6 @@
 //! Dates and times.
 //!
-//! Of all the spellings that ClickHouse's best-effort reading takes, these: `YYYY-MM-DD`, `YYYY-MM-DD hh:mm:ss` and the
+//! Some of the spellings of ClickHouse's best-effort reading are read here: `YYYY-MM-DD`, `YYYY-MM-DD hh:mm:ss` and the
 //! same with `T`, a fraction of up to nine digits, `Z` or an offset (`+hh:mm`, `-hhmm`), and ten digits of Unix time. A
 //! date that does not exist, a second 60 or a value outside the type's range is left to ClickHouse.
 

@@ -1,7 +1,7 @@
 //! Time and Time64: an amount of hours, minutes and seconds, of up to 999 hours in both directions.
 //!
-//! Of the spellings that ClickHouse takes, `[-]h:mm:ss` is read with one to three digits of hours, and a
-//! fraction for a Time64. A minute or second beyond 59, which ClickHouse would carry over, is left to
+//! The spelling that is read is `[-]h:mm:ss`, with one to three digits of hours, and a fraction for a Time64.
+//! ClickHouse takes others, too. A minute or second beyond 59, which ClickHouse would carry over, is left to
 //! ClickHouse.
 
 use super::time::two_digits;

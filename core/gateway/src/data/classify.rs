@@ -1,6 +1,6 @@
 //! The decision about a request: it is gathered, answered here, or forwarded.
 //!
-//! As much of the body is read as the decision needs: nothing for a request whose URL says enough, and only
+//! The decision reads no more of the body than it needs: nothing for a request whose URL says enough, and only
 //! what came with the head for a stranger (`strangers.rs`).
 
 use bytes::Bytes;

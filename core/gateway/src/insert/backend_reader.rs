@@ -70,7 +70,7 @@ impl BackendReader {
     /// Returns the leave to ask ClickHouse. `None`: the insert is to be forwarded.
     pub(super) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
         let Destination { database, table, credentials, roles, quota_key, .. } = &*self.destination;
-        questions.leave((database, table, credentials, roles, quota_key, &self.database, &self.settings))
+        questions.permit((database, table, credentials, roles, quota_key, &self.database, &self.settings))
     }
 
     /// Lets ClickHouse read a payload. `parsed` are the columns that other payloads of the statement are

@@ -217,8 +217,7 @@ impl<'a> Preparation<'a> {
     fn settings(&self) -> Result<SettingsByRole<'a>, NotAdmitted> {
         if self.alone_here {
             let names = self.request.settings.iter().map(|(name, _)| name.as_str());
-            let is_output_setting = |name: &str| self.admission.backend().is_output_setting(name);
-            if let Some(refusal) = unknown_setting(names, is_output_setting) {
+            if let Some(refusal) = unknown_setting(names) {
                 return Err(NotAdmitted::refused(refusal));
             }
         }

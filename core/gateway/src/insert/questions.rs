@@ -1,4 +1,4 @@
-//! Bounds of the questions to ClickHouse about payloads. Without leave to ask, an insert is forwarded.
+//! Bounds of the questions to ClickHouse about payloads. Without a permit to ask, an insert is forwarded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -44,8 +44,8 @@ impl Questions {
         Questions { under_way: Semaphore::new(max_under_way), refused: Recent::new(MAX_REFUSED), hasher }
     }
 
-    /// Returns the leave to ask, and never waits for it. `asker` has the account, the table and the settings.
-    pub(super) fn leave(&self, asker: impl std::hash::Hash) -> Option<ReadPermit<'_>> {
+    /// Returns the permit to ask, and never waits for it. `asker` has the account, the table and the settings.
+    pub(super) fn permit(&self, asker: impl std::hash::Hash) -> Option<ReadPermit<'_>> {
         let asker = self.hasher.hash_one(asker);
         if self.refused.get(&asker).is_some_and(|refused| refused.elapsed() < IN_VAIN_FOR) {
             return None;
@@ -78,10 +78,10 @@ mod tests {
     #[test]
     fn there_are_no_more_than_so_many() {
         let questions = Questions::new(1);
-        let first = questions.leave("a");
-        assert!(first.is_some() && questions.leave("b").is_none());
+        let first = questions.permit("a");
+        assert!(first.is_some() && questions.permit("b").is_none());
         drop(first);
-        assert!(questions.leave("b").is_some());
+        assert!(questions.permit("b").is_some());
     }
 
     #[test]
@@ -92,9 +92,9 @@ mod tests {
             [Some(exception(ErrorCode::SETTING_CONSTRAINT_VIOLATION)), Some(CallError::Unknown(String::new())), None];
         let questions = Questions::new(1);
         let asks_again = |error: Option<CallError>| {
-            questions.leave("a").expect("leave").failed(error.as_ref());
-            let again = questions.leave("a").is_some();
-            assert!(questions.leave("another").is_some());
+            questions.permit("a").expect("a permit").failed(error.as_ref());
+            let again = questions.permit("a").is_some();
+            assert!(questions.permit("another").is_some());
             questions.refused.age();
             questions.refused.age();
             again

@@ -19,13 +19,14 @@ use windrow_http::Connection;
 
 pub use crate::admission::BackendFacts;
 pub use crate::clickhouse_settings::{clickhouse_settings, unknown_setting};
-pub use crate::data::own_tables::{ColumnList, OwnRows};
+pub use crate::data::own_tables::OwnRows;
 pub use crate::data::{after, send, After, Exchange, Read, Request};
 pub use crate::error::Refusal;
 pub use crate::insert::{query_id, StatementOptions};
 pub(crate) use admission::SETTINGS;
 pub use http::StatementTerms;
-pub use text::{statement_text, NoText};
+use text::statement_text;
+pub use text::NoText;
 
 use crate::data::own_tables::{own_rows, Visible};
 use crate::data::{Caller, Identity};
@@ -56,9 +57,6 @@ pub trait SqlBackend: Send + Sync {
 
     /// Returns the sink that batches are stored by.
     fn sink(&self) -> Box<dyn SqlSink>;
-
-    /// Says whether a setting is about how results are written.
-    fn is_output_setting(&self, name: &str) -> bool;
 
     /// Writes the first rows of a block in the format JSON.
     ///
@@ -146,7 +144,8 @@ pub trait SqlRun: Send {
     /// Says whether its rows come in the format Native.
     fn is_native(&self) -> bool;
 
-    /// Runs the statement on, and appends the rows that came to `body`. Returns `false` where that was all.
+    /// Runs the statement on, and appends the rows that came to `body`. Returns `false` where that was
+    /// all. It is not called again after that, or after an error.
     fn advance<'a>(&'a mut self, body: &'a mut Vec<u8>) -> BoxFuture<'a, Result<bool, Refusal>>;
 }
 

@@ -99,7 +99,7 @@ impl Exchange<'_> {
 ///
 /// # Errors
 /// Fails where the bytes are no text that a database takes: not UTF-8, or with a zero byte.
-pub fn statement_text(bytes: Vec<u8>) -> Result<String, Refusal> {
+pub(super) fn statement_text(bytes: Vec<u8>) -> Result<String, Refusal> {
     let what = match String::from_utf8(bytes) {
         // DuckDB's text would end there.
         Ok(text) if text.contains('\0') => "has a zero byte in it",

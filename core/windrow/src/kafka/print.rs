@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::sql_backend::values_as_text;
 use serde_json::{json, Value};
 use windrow_kafka::pipeline::{CheckReport, CheckedColumn, PipelineOptions, Sample, Verdict};
 use windrow_settings::KafkaSettings;
+
+use crate::sql_backend::values_as_text;
 
 const SHOWN_VALUES: usize = 3;
 const VALUE_CHARS: usize = 30;

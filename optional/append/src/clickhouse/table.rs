@@ -82,15 +82,31 @@ pub(super) async fn altered(
     table: &Table,
 ) -> Result<Option<AppendError>, CallError> {
     let now = describe(session, staging).await?;
-    let type_of = |name: &str| now.iter().find(|column| column.name == name).map(|column| column.type_name.as_str());
-    let changed = table.columns.iter().find(|column| type_of(&column.name) != Some(&column.type_name));
-    Ok(changed.map(|Written { name, type_name, .. }| {
-        let now = type_of(name).unwrap_or("no column any more");
+    Ok(table.columns.iter().find_map(|then| {
         let target = table.name.quoted();
-        let text =
-            format!("Column {name} of {target} was changed while it was appended to: {type_name} then, {now} now");
-        AppendError::new(ErrorCode::TYPE_MISMATCH, &text)
+        let (name, type_name) = (&then.name, &then.type_name);
+        let text = match now.iter().find(|column| column.name == *name) {
+            Some(now) if is_same_type(type_name, &now.type_name) => return None,
+            Some(now) => {
+                let now = &now.type_name;
+                format!("Column {name} of {target} was changed while it was appended to: {type_name} then, {now} now")
+            }
+            None => format!("Column {name} of {target} was dropped while it was appended to"),
+        };
+        Some(AppendError::new(ErrorCode::TYPE_MISMATCH, &text))
     }))
+}
+
+/// Says whether two texts name one type. The two may have been asked for by different accounts, which may have types
+/// printed with or without line breaks (`print_pretty_type_names`).
+fn is_same_type(one: &str, other: &str) -> bool {
+    let without_spaces = |text: &str| text.split_ascii_whitespace().collect::<String>();
+    one == other
+        || match (DataType::parse(one), DataType::parse(other)) {
+            (Ok(one), Ok(other)) => one == other,
+            (Err(_), Err(_)) => without_spaces(one) == without_spaces(other),
+            _ => false,
+        }
 }
 
 /// The reason why there is no table.
@@ -251,6 +267,28 @@ fn choose(wanted: &str, described: &[Written], table: &Name) -> Result<Written, 
         None => {
             let text = format!("No such column {wanted} in table {}", table.quoted());
             Err(AppendError::new(ErrorCode::NO_SUCH_COLUMN_IN_TABLE, &text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_the_same_however_it_is_printed() {
+        for (one, other, same) in [
+            ("Tuple(a Int8, b String)", "Tuple(\n    a Int8,\n    b String)", true),
+            ("JSON(max_dynamic_paths=8, a.b UInt8)", "JSON(\n    max_dynamic_paths=8,\n    a.b UInt8)", true),
+            ("AggregateFunction(sum, Tuple(a Int8))", "AggregateFunction(sum, Tuple(\n    a Int8))", true),
+            ("Int64", "Int16", false),
+            ("DateTime64(3)", "DateTime64(6)", false),
+            ("Enum8('a b' = 1)", "Enum8('ab' = 1)", false),
+            ("DateTime('Europe/Berlin')", "DateTime('UTC')", false),
+            ("AggregateFunction(sum, Int8)", "AggregateFunction(sum, Int16)", false),
+            ("String", "JSON", false),
+        ] {
+            assert_eq!(is_same_type(one, other), same, "{one}, {other}");
         }
     }
 }

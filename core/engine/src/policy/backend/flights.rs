@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::held_up::SlowLanes;
 use super::pace::Pace;
+use super::slow_lanes::SlowLanes;
 use super::{FlushId, LaneId};
 use crate::policy::Micros;
 
@@ -21,7 +21,7 @@ pub(super) struct Flights {
     slots_taken: usize,
     /// CPU time that a flush would have had since the start, if the flushes with a slot share the CPUs evenly.
     cpu_us: f64,
-    held_up: SlowLanes,
+    slow_lanes: SlowLanes,
     pace: Pace,
 }
 
@@ -49,7 +49,7 @@ impl Flights {
             leased: BTreeMap::new(),
             slots_taken: 0,
             cpu_us: 0.0,
-            held_up: SlowLanes::default(),
+            slow_lanes: SlowLanes::default(),
             pace: Pace::default(),
         }
     }
@@ -74,7 +74,7 @@ impl Flights {
     pub(super) fn begin(&mut self, now: Micros, lane: LaneId, paid_us: Option<f64>) -> FlushId {
         let id = FlushId(self.next);
         self.next += 1;
-        let takes_slot = !self.held_up.contains(lane);
+        let takes_slot = !self.slow_lanes.contains(lane);
         self.slots_taken += usize::from(takes_slot);
         self.leased.insert(id, Flight { lane, began: now, began_cpu_us: self.cpu_us, takes_slot, paid_us });
         id
@@ -85,7 +85,7 @@ impl Flights {
         let flight = self.leased.remove(&id)?;
         let took = now - flight.began;
         self.give_back(&flight);
-        self.held_up.came_in_time(flight.lane);
+        self.slow_lanes.came_in_time(flight.lane);
         self.pace.came_in_time(took, self.cpu_us - flight.began_cpu_us, is_full);
         Some(Ended { paid_us: flight.paid_us, cost_us: took.0 as f64 * self.pace.cpu_share() })
     }
@@ -115,7 +115,7 @@ impl Flights {
             self.pace.took(lease(&self.pace));
         }
         self.give_back(late);
-        self.held_up.was_late(late.lane);
+        self.slow_lanes.was_late(late.lane);
     }
 
     fn give_back(&mut self, flight: &Flight) {

@@ -61,9 +61,9 @@
 
 mod credit;
 mod flights;
-mod held_up;
 mod pace;
 mod slots;
+mod slow_lanes;
 mod waiting;
 
 #[cfg(test)]

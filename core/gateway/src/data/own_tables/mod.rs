@@ -78,7 +78,7 @@ pub(crate) struct ExternalTable {
 
 /// A table's columns with its rows.
 pub struct OwnRows {
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     pub columns: ColumnList,
     pub rows: Vec<serde_json::Value>,
 }

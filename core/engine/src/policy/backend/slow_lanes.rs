@@ -44,22 +44,22 @@ mod tests {
 
     #[test]
     fn the_one_that_was_late_longest_ago_is_dropped() {
-        let mut held_up = SlowLanes::default();
+        let mut slow_lanes = SlowLanes::default();
         for lane in 0..MOST as u64 {
-            held_up.was_late(LaneId(lane));
+            slow_lanes.was_late(LaneId(lane));
         }
         // Late again: it is no longer the oldest.
-        held_up.was_late(LaneId(0));
-        held_up.was_late(LaneId(MOST as u64));
-        assert!(held_up.contains(LaneId(0)) && !held_up.contains(LaneId(1)));
-        assert_eq!((held_up.lanes.len(), held_up.by_age.len()), (MOST, MOST));
+        slow_lanes.was_late(LaneId(0));
+        slow_lanes.was_late(LaneId(MOST as u64));
+        assert!(slow_lanes.contains(LaneId(0)) && !slow_lanes.contains(LaneId(1)));
+        assert_eq!((slow_lanes.lanes.len(), slow_lanes.by_age.len()), (MOST, MOST));
     }
 
     #[test]
     fn nothing_is_left_of_one_that_came_in_time() {
-        let mut held_up = SlowLanes::default();
-        held_up.was_late(LaneId(1));
-        held_up.came_in_time(LaneId(1));
-        assert!(!held_up.contains(LaneId(1)) && held_up.by_age.is_empty());
+        let mut slow_lanes = SlowLanes::default();
+        slow_lanes.was_late(LaneId(1));
+        slow_lanes.came_in_time(LaneId(1));
+        assert!(!slow_lanes.contains(LaneId(1)) && slow_lanes.by_age.is_empty());
     }
 }
