@@ -14,8 +14,7 @@
 //! - `pipelines/` answers what pipelines of Kafka ask about tables, and shows the pipelines.
 //!
 //! - `live.rs` is a value that a reload of the settings replaces.
-//! - `backend.rs` is the backend: a ClickHouse, or a database that takes SQL, for which the gateway does a server's
-//!   work (`sql_backend/`).
+//! - `backend.rs` is the backend: a ClickHouse, or a database that takes SQL (`sql_backend/` says what that has to do).
 //! - `without/` has stand-ins for parts that the program is built without.
 //!
 //! **When in doubt, forward.** A request that is not understood goes to the backend untouched, and so does every

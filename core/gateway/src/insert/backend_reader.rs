@@ -67,8 +67,8 @@ impl BackendReader {
         }
     }
 
-    /// Returns the leave to ask ClickHouse. `None`: the insert is to be forwarded.
-    pub(super) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
+    /// Returns the permit to ask ClickHouse. `None`: the insert is to be forwarded.
+    pub(super) fn permit_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
         let Destination { database, table, credentials, roles, quota_key, .. } = &*self.destination;
         questions.permit((database, table, credentials, roles, quota_key, &self.database, &self.settings))
     }
@@ -80,7 +80,7 @@ impl BackendReader {
         &'p self,
         parsed: &[ColumnSpec],
         client: &Client,
-        leave: ReadPermit<'_>,
+        permit: ReadPermit<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
@@ -125,7 +125,7 @@ impl BackendReader {
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        leave.failed(error.as_ref());
+        permit.failed(error.as_ref());
         if !matches!(error, Some(CallError::Exception(_))) {
             tracing::debug!(?error, "ClickHouse was asked to read an insert's payload and gave no answer");
         }

@@ -267,7 +267,7 @@ impl Candidate<'_> {
         let (Some(clickhouse), true) = (state.backend.clickhouse(), may_ask) else {
             return Err(NotGathered::NotRead { unread, prepared, query_id });
         };
-        let Some(leave) = prepared.leave_to_ask(&state.questions) else {
+        let Some(permit) = prepared.permit_to_ask(&state.questions) else {
             return Err(NotGathered::NotRead { unread, prepared, query_id });
         };
         // A column that is new would be skipped.
@@ -280,7 +280,7 @@ impl Candidate<'_> {
         let Some(_room) = state.body_room.room_for(memory_to_ask(payload)).await else {
             return Err(NotGathered::NotRead { unread, prepared, query_id });
         };
-        match prepared.ask(&clickhouse.relay, leave, payload, self.options.query_parameters()).await {
+        match prepared.ask(&clickhouse.relay, permit, payload, self.options.query_parameters()).await {
             Some(read) => was_read(state, prepared, read, payload.len() as u64, query_id, self.token),
             None => Err(NotGathered::NotRead { unread, prepared, query_id }),
         }

@@ -80,9 +80,9 @@ impl Prepared {
         self.readers.read(payload, &self.kind)
     }
 
-    /// Returns the leave to ask ClickHouse to read payloads that can't be read here.
-    pub(crate) fn leave_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
-        self.readers.backend.as_ref()?.leave_to_ask(questions)
+    /// Returns the permit to ask ClickHouse to read payloads that can't be read here.
+    pub(crate) fn permit_to_ask<'q>(&self, questions: &'q Questions) -> Option<ReadPermit<'q>> {
+        self.readers.backend.as_ref()?.permit_to_ask(questions)
     }
 
     /// Lets ClickHouse read a payload. `query_parameters` are those of the request, which expressions may
@@ -90,11 +90,11 @@ impl Prepared {
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
-        leave: ReadPermit<'_>,
+        permit: ReadPermit<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
-        self.readers.ask(client, leave, payload, query_parameters).await
+        self.readers.ask(client, permit, payload, query_parameters).await
     }
 
     /// Says whether ClickHouse may refuse the rows for the marks that the table collapses rows by.

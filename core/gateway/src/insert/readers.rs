@@ -136,12 +136,12 @@ impl Readers {
     pub(crate) async fn ask<'p>(
         &'p self,
         client: &Client,
-        leave: ReadPermit<'_>,
+        permit: ReadPermit<'_>,
         payload: &[u8],
         query_parameters: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> Option<Gatherable> {
         let parsing = self.parsing.as_ref().map(|parsing| parsing.plan.columns()).unwrap_or_default();
-        self.backend.as_ref()?.read(parsing, client, leave, payload, query_parameters).await
+        self.backend.as_ref()?.read(parsing, client, permit, payload, query_parameters).await
     }
 
     /// Says whether all marks of the rows are known, and are values that ClickHouse takes. The marks of rows

@@ -122,14 +122,14 @@ impl DeadLettersApi {
         }
     }
 
-    async fn change(&self, head: &RequestHead, body: &[u8], deed: Action) -> Answer {
+    async fn change(&self, head: &RequestHead, body: &[u8], action: Action) -> Answer {
         let kind = head.field_str("content-type").and_then(|kind| kind.split(';').next()).unwrap_or("");
         if !kind.trim().eq_ignore_ascii_case("application/json") {
             return Answer::error(415, "send the selection as Content-Type: application/json");
         }
         match request::chosen(body, now_micros()) {
             Err(sentence) => Answer::error(400, &sentence),
-            Ok(selection) if deed == Action::Discard => self.discard(&selection).await,
+            Ok(selection) if action == Action::Discard => self.discard(&selection).await,
             Ok(selection) => retry::retry(self, &selection).await,
         }
     }
