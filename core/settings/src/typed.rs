@@ -320,6 +320,7 @@ impl Settings {
         };
         let difference = explain::difference(&self.rows, &new.rows, is_exchanged);
         let mut settings = self.clone();
+        settings.backend_hedge_reads_ms = new.backend_hedge_reads_ms;
         settings.log.level.clone_from(&new.log.level);
         if speaks_tls_as_before {
             settings.http.tls.clone_from(&new.http.tls);
@@ -358,5 +359,122 @@ impl Settings {
     /// in a loop keep the answer as long as they keep these settings.
     pub fn table_rules(&self, database: &str, table: &str, user: &str) -> TableRules {
         TableRules::of(&self.tables, database, table, user)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{Setting, SETTINGS};
+    use crate::kind::Kind;
+    use crate::layers::Flag;
+    use crate::SettingsErrors;
+
+    /// Settings without which others have no effect: those whose paths begin like this.
+    const COMPANIONS: [(&str, &[(&str, &str)]); 9] = [
+        ("http.tls_", &[("http.tls_certificate", "/a.pem"), ("http.tls_key", "/a.key")]),
+        (
+            "otlp.tls_",
+            &[("http.tls_certificate", "/a.pem"), ("http.tls_key", "/a.key"), ("otlp.http_listen", "[::1]:1")],
+        ),
+        ("native.tls_", &[("native.tls_certificate", "/a.pem"), ("native.tls_key", "/a.key")]),
+        (
+            "cluster.",
+            &[
+                ("backend", "http://a"),
+                ("cluster.gateways", "https://a,https://b"),
+                ("cluster.self", "https://a"),
+                ("cluster.secret", SECRET),
+            ],
+        ),
+        ("backend", &[("backend", "https://a:8443"), ("backend.cluster", "c")]),
+        ("backend.dns_server", &[("backend", "srv+http://a")]),
+        ("otlp.tenant_", &[("otlp.database", "{tenant}"), ("otlp.default_tenant", "t")]),
+        ("otlp.default_tenant", &[("otlp.database", "{tenant}"), ("otlp.tenant_header", "h")]),
+        ("tracing.", &[("tracing.otlp_endpoint", "http://a:4317")]),
+    ];
+    const SECRET: &str = "gateways-share-this-one";
+    /// Settings that can't be changed alone: the gateway is one of the gateways, a secret is not shown, a file is read.
+    const NOT_ALONE: [&str; 4] = ["cluster.gateways", "cluster.self", "cluster.secret", "cluster.secret_file"];
+
+    fn load(changed: &[(&str, String)]) -> Result<Settings, SettingsErrors> {
+        let flag = |(path, value): &(&str, String)| Flag {
+            path: (*path).to_owned(),
+            name: format!("--{path}"),
+            value: value.clone(),
+        };
+        let sources = Sources {
+            config_path: None,
+            env: std::iter::empty(),
+            flags: changed.iter().map(flag).collect(),
+            default_backend: None,
+        };
+        Settings::load(sources)
+    }
+
+    /// Returns everything but the rows, as text.
+    fn typed(settings: &Settings) -> String {
+        format!("{:?}", Settings { rows: Vec::new(), ..settings.clone() })
+    }
+
+    /// Returns values that settings of a kind may have.
+    fn values(kind: Kind) -> Vec<String> {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        match kind {
+            Kind::Bool => texts(&["true", "false"]),
+            Kind::Count { min, max } | Kind::Bytes { min, max } | Kind::Milliseconds { min, max } => {
+                [min, min + 1, min.midpoint(max), max - 1, max].map(|number| number.to_string()).to_vec()
+            }
+            Kind::Duration { min_ms, max_ms } => {
+                [min_ms, min_ms + 1, max_ms - 1, max_ms].map(|number| format!("{number}ms")).to_vec()
+            }
+            Kind::Share | Kind::Ratio { .. } => texts(&["0.25", "0.5", "0.75", "1"]),
+            Kind::Choice(choices) => texts(choices),
+            Kind::LogLevel => texts(&["debug"]),
+            Kind::Address | Kind::AddressOrOff => texts(&["127.0.0.1:19"]),
+            Kind::Backend | Kind::Gateway | Kind::Gateways => texts(&["http://another:8123"]),
+            Kind::Text | Kind::Secret | Kind::Path | Kind::TextList | Kind::TextMap | Kind::KafkaStart => texts(&[
+                "another",
+                "https://another:1",
+                "/another",
+                "another=1",
+                "https://b",
+                "gateways-share-that-one",
+            ]),
+        }
+    }
+
+    /// Returns the settings before and after one of them has got another value that can be seen.
+    fn changed(setting: &Setting) -> Option<(Settings, Settings)> {
+        let companions =
+            COMPANIONS.iter().filter(|(start, _)| setting.path.starts_with(start)).flat_map(|(_, all)| *all);
+        let common: Vec<_> = companions.map(|(path, value)| (*path, (*value).to_owned())).collect();
+        let before = load(&common).unwrap_or_else(|errors| panic!("{}: {errors}", setting.path));
+        let with = |value: String| {
+            let mut flags = common.clone();
+            flags.retain(|(path, _)| *path != setting.path);
+            flags.push((setting.path, value));
+            load(&flags).ok().filter(|after| typed(after) != typed(&before))
+        };
+        let after = values(setting.kind).into_iter().find_map(with)?;
+        Some((before, after))
+    }
+
+    #[test]
+    fn a_reload_exchanges_what_it_says_and_nothing_else() {
+        let mut not_alone = Vec::new();
+        for setting in SETTINGS {
+            let Some((before, after)) = changed(setting) else {
+                not_alone.push(setting.path);
+                continue;
+            };
+            let (mixed, difference) = before.reloaded(&after);
+            let is_exchanged = explain::is_exchanged_at_reload(setting.path);
+            let expected = if is_exchanged { &after } else { &before };
+            assert_eq!(typed(&mixed), typed(expected), "{}", setting.path);
+            let told = if is_exchanged { &difference.at_reload } else { &difference.at_start };
+            assert_eq!(told, &[setting.path]);
+        }
+        assert_eq!(not_alone, NOT_ALONE);
     }
 }

@@ -6,10 +6,10 @@
 //! on, the lesser of the two that they know; `revision.rs` has each step.
 //!
 //! - `input.rs`: input whose end may not have come yet.
-//! - `input.rs`: input whose end may not have come yet.
 //! - `hello.rs`: the beginning of a connection. `query.rs`: the client's query. `block/`: columns, as they come in.
 //!   `data.rs`: Data packets, compressed or not. `chunked.rs`: the lengths that may stand around packets.
 //! - `answer.rs`: packets that a server writes. `server_packet.rs`: the same packets, read, as far as answers to an
+//!   INSERT need them.
 //!
 //! The sources are ClickHouse's specification of the protocol and its code (`src/Server/TCPHandler.cpp`,
 //! `src/Client/Connection.cpp`, `src/Formats/NativeReader.cpp`).
