@@ -3,7 +3,7 @@
 //! or one on Windrow's tables.
 
 use libfuzzer_sys::fuzz_target;
-use windrow_sql::{ask, first_word, kind_of, Kind, NotTaken, Parameter};
+use windrow_duckdb::statement::{ask, first_word, kind_of, Kind, NotTaken, Parameter};
 
 fn is_taken(sql: &str) -> bool {
     matches!(kind_of(sql), Some(Kind::Reads | Kind::Writes { .. }))

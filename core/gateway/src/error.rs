@@ -25,7 +25,7 @@ pub(crate) enum Text {
 }
 
 /// Text for a request that there is no memory for now.
-pub(crate) const NO_ROOM: &str = "Windrow holds as many requests as it may. Nothing was stored; try again later";
+pub const NO_ROOM: &str = "Windrow holds as many requests as it may. Nothing was stored; try again later";
 
 /// Text of a gateway that has not taken an insert because it is shutting down.
 pub(crate) const ENDING: &str = "Windrow is shutting down";
@@ -106,7 +106,7 @@ impl Refusal {
         self.code == ErrorCode::HTTP_LENGTH_REQUIRED
     }
 
-    pub(crate) fn wrong_password(user: &str) -> Refusal {
+    pub fn wrong_password(user: &str) -> Refusal {
         let end = "Authentication failed: password is incorrect, or there is no user with such name.";
         Refusal::authentication(&format!("{user}: {end}"))
     }
@@ -143,7 +143,7 @@ impl Refusal {
         )
     }
 
-    pub(crate) fn unreachable(cause: &str) -> Refusal {
+    pub fn unreachable(cause: &str) -> Refusal {
         Refusal::retryable(
             ErrorCode::NETWORK_ERROR,
             format!("The backend of Windrow cannot be reached: {cause}. Nothing was stored; try again"),

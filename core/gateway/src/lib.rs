@@ -3,7 +3,7 @@
 //! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
 //!   forwarded.
 //! - `native/` does the same for ClickHouse's native protocol.
-//! - `otlp/` takes what OpenTelemetry's SDKs and collectors send.
+//! - `protocol/` is what a crate needs that serves another protocol: OTLP is served by one.
 //! - `statement/` settles query ids, deduplication and changed tables before a statement of any protocol goes on.
 //! - `insert/` has the stages of an insert, whatever protocol it came by: candidate, admitted, parsed, handed over.
 //! - `state.rs` is the state that all connections share.
@@ -22,7 +22,7 @@
 
 // What optional parts alone use is there without them.
 #![cfg_attr(
-    not(all(feature = "append", feature = "formats", feature = "kafka", feature = "otlp")),
+    not(all(feature = "append", feature = "formats", feature = "kafka")),
     allow(
         dead_code,
         unreachable_code,
@@ -51,10 +51,9 @@ mod metrics;
 mod multipart;
 mod native;
 mod options;
-#[cfg_attr(not(feature = "otlp"), path = "without/otlp.rs")]
-mod otlp;
 #[cfg_attr(not(feature = "kafka"), path = "without/pipelines.rs")]
 mod pipelines;
+pub mod protocol;
 mod recent;
 pub mod sql_backend;
 mod state;

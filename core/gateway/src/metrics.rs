@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use windrow_clickhouse::ErrorCode;
-use windrow_engine::{LatencyCounts, LatencyHistogram};
+use windrow_engine::LatencyHistogram;
 
 use crate::error::Refusal;
 use crate::forward_reason::ForwardReason;
@@ -178,15 +178,4 @@ impl Metrics {
     fn lock(&self) -> std::sync::MutexGuard<'_, Tallies> {
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Counts of one signal of OTLP up to one moment.
-#[derive(Default, Clone)]
-pub(crate) struct SignalCounts {
-    pub(crate) requests: u64,
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rejected: u64,
-    pub(crate) refused: u64,
-    pub(crate) ages: LatencyCounts,
 }

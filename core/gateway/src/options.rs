@@ -10,6 +10,7 @@ use windrow_settings::Settings;
 
 use crate::cluster::Cluster;
 use crate::live::Live;
+use crate::protocol::ProtocolServer;
 
 /// The user `default` on a backend that was started for the gateway alone.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct GatewayOptions {
     pub tracer: Option<Arc<Tracer>>,
     /// The cluster of gateways; `None` if this gateway is alone.
     pub cluster: Option<Arc<Cluster>>,
+    /// The server of OTLP; `None` where the program is built without one.
+    pub otlp: Option<Arc<dyn ProtocolServer>>,
 }
 
 /// Stores that the gateway has on disk.
@@ -56,7 +59,7 @@ impl GatewayOptions {
             ..Limits::default()
         };
         let settings = Arc::new(Live::new(settings));
-        GatewayOptions { settings, limits: Arc::new(limits), default_user, tracer: None, cluster: None }
+        GatewayOptions { settings, limits: Arc::new(limits), default_user, tracer: None, cluster: None, otlp: None }
     }
 }
 

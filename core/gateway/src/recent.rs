@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// A map of two generations. An entry that is used moves to the younger generation; when that has half of all
 /// entries, the older one is dropped. So an entry is dropped only after as many others have been used since,
 /// and a find in the younger generation costs a shared lock only.
-pub(crate) struct Recent<K, V> {
+pub struct Recent<K, V> {
     generations: RwLock<Generations<K, V>>,
     max_young: usize,
 }
@@ -19,12 +19,12 @@ struct Generations<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Recent<K, V> {
-    pub(crate) fn new(max_entries: usize) -> Recent<K, V> {
+    pub fn new(max_entries: usize) -> Recent<K, V> {
         let generations = RwLock::new(Generations { young: HashMap::new(), old: HashMap::new() });
         Recent { generations, max_young: (max_entries / 2).max(1) }
     }
 
-    pub(crate) fn get<Q>(&self, key: &Q) -> Option<V>
+    pub fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -48,7 +48,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         Some(found)
     }
 
-    pub(crate) fn put(&self, key: K, value: V) {
+    pub fn put(&self, key: K, value: V) {
         let mut generations = self.write();
         generations.old.remove(&key);
         generations.young.insert(key, value);
@@ -69,7 +69,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     }
 
     /// Drops the entries that were not used since the last call, or since the younger generation was last full.
-    pub(crate) fn age(&self) {
+    pub fn age(&self) {
         let gone = self.write().age();
         drop(gone);
     }

@@ -17,8 +17,8 @@ use crate::insert::{InflightAdmissions, PreparedInserts, Questions};
 use crate::metrics::Metrics;
 use crate::native::KnownDatabases;
 use crate::options::GatewayOptions;
-use crate::otlp::Otlp;
 use crate::pipelines::ShownPipelines;
+use crate::protocol::SignalCounts;
 use crate::statement::QueryIds;
 
 pub(crate) struct State {
@@ -42,7 +42,6 @@ pub(crate) struct State {
     pub(crate) known_heads: KnownHeads,
     pub(crate) body_room: BodyRoom,
     pub(crate) metrics: Metrics,
-    pub(crate) otlp: Otlp,
     /// The ordered appends, set by [`DataServer::serve_appends`].
     pub(crate) appends: OnceLock<Appends>,
     pub(crate) pipelines: ShownPipelines,
@@ -70,13 +69,20 @@ impl State {
         }
         self.prepared.age();
         self.known_heads.age();
-        self.otlp.forget_unused();
+        if let Some(otlp) = &self.options.otlp {
+            otlp.forget_unused();
+        }
     }
 
     /// Returns how long admissions that were kept on disk are believed.
     pub(crate) fn kept_ttl(&self) -> Duration {
         let gather = &self.options.settings.get().gather;
         Duration::from_millis(gather.admission_kept_ttl_ms.min(gather.admission_away_ttl_ms))
+    }
+
+    /// Returns the counts of each kind of request of OTLP.
+    pub(crate) fn otlp_counts(&self) -> Vec<SignalCounts> {
+        self.options.otlp.as_ref().map(|otlp| otlp.counts()).unwrap_or_default()
     }
 
     pub(crate) fn is_closing(&self) -> bool {

@@ -8,7 +8,6 @@
 mod classify;
 mod cursor;
 mod ddl;
-mod duckdb;
 mod insert;
 mod lexer;
 mod literal;
@@ -23,9 +22,8 @@ mod system;
 mod view;
 
 pub use classify::{classify, classify_prefix, Statement};
-pub use duckdb::{ask, first_word, kind_of, About, Asked, Kind, NotTaken, Parameter, RequestError, WINDROWS_SCHEMAS};
 pub use insert::{blank_settings, settings_of_set, Identifier, InsertForm, InsertStatement, InsertTable};
-pub use lexer::{tokens, Token, TokenKind};
+pub use lexer::{next_duckdb_token, tokens, Token, TokenKind};
 pub use literal::unquote_string;
 pub use names::{column_names, TableName};
 pub use other::{DdlScope, Leading, OtherStatement};

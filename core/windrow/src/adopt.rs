@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use clap::Args;
 use prometheus_client::registry::Registry;
-use windrow_embedded::DataDirLock;
 use windrow_engine::Leftovers;
 use windrow_gateway::{Certificates, DataServer, GatewayOptions, GatewayStores};
 use windrow_settings::{Backend, LogSettings, Origin, Settings};
 
 use crate::backend::RunningBackend;
 use crate::cli::SettingsFlags;
+use crate::data_dir_lock::DataDirLock;
 use crate::data_directory::{self, DataDirectory};
 use crate::dead_letters;
 use crate::deduplication;

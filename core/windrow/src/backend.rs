@@ -7,10 +7,10 @@ use windrow_clickhouse::{
     Call, CallError, Choice, Client, ClientOptions, Cluster, Credentials, Dialer, Endpoint, Replicas, SrvRecord,
     TlsError,
 };
-use windrow_embedded::{Embedded, EmbeddedOptions, EmbeddedUser, EngineState};
-use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend, MARKED_WINDOW};
+use windrow_gateway::{ClickHouse, DefaultUser, NativeBackend};
 use windrow_settings::{Backend, ClickHouseUrl, ReplicaChoice, Settings};
 
+use crate::embedded::{self, RunningEngine};
 use crate::sql_backend::{self, SqlDatabase};
 
 /// The answer to the question whether the backend can be reached; the error is a sentence that says why not.
@@ -25,7 +25,8 @@ pub(crate) struct RunningBackend {
     pub(crate) default_user: Option<DefaultUser>,
     /// The database that takes SQL, where the backend is one.
     pub(crate) sql: Option<SqlDatabase>,
-    engine: Option<Embedded>,
+    /// The embedded ClickHouse, where that is the backend.
+    engine: Option<RunningEngine>,
     look_up: Arc<Notify>,
 }
 
@@ -33,13 +34,12 @@ const ASK_INTERVAL: Duration = Duration::from_secs(2);
 /// The time limit of one answer. `FIRST_ANSWER` is that of the first one, which the start waits for.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
-const STOP_GRACE: Duration = Duration::from_secs(20);
 
 impl RunningBackend {
     pub(crate) async fn start(settings: &Settings) -> Result<RunningBackend, String> {
         let look_up = Arc::new(Notify::new());
         match &settings.backend {
-            Backend::Embedded => Self::embedded(settings).await,
+            Backend::Embedded => embedded::start(settings).await,
             Backend::DuckDb(place) => sql_backend::duckdb(settings, place).await,
             Backend::Adbc(url) => sql_backend::adbc(settings, url).await,
             Backend::ClickHouse(urls) => {
@@ -78,36 +78,23 @@ impl RunningBackend {
         self.look_up.clone()
     }
 
-    async fn embedded(settings: &Settings) -> Result<RunningBackend, String> {
-        let mut options = EmbeddedOptions::new(&settings.data_dir);
-        options.engine = settings.embedded.engine.clone();
-        options.system_logs = settings.embedded.system_logs;
-        options.deduplication_window = settings.manage_deduplication_window.then_some(MARKED_WINDOW);
-        options.users = settings.embedded.users.iter().map(embedded_user).collect();
-        let engine = Embedded::start(options).await.map_err(|error| error.to_string())?;
-        let at = engine.endpoint();
-        let credentials = Credentials { user: at.user.clone(), password: at.password.clone() };
-        let endpoint = Endpoint {
-            host: at.host.clone(),
-            port: at.http_port,
-            native_port: None,
-            tls: false,
-            credentials: credentials.clone(),
-        };
-        let password = settings.embedded.default_password.as_ref().map_or("", |secret| secret.expose()).to_owned();
-        let replicas = Replicas::new(vec![endpoint], Choice::InOrder, &client_options(settings)).map_err(advise)?;
-        let clickhouse = clickhouse(settings, Arc::new(replicas), Some((at.host.clone(), at.native_port)))?;
-        // What came of it, the guard knows better. From now on it is one that has answered.
-        let _ = ask(&clickhouse.client).await;
-        Ok(RunningBackend {
+    /// Wraps a ClickHouse that this process runs for itself.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn embedded(
+        engine: RunningEngine,
+        clickhouse: ClickHouse,
+        default_user: DefaultUser,
+        available: Availability,
+    ) -> RunningBackend {
+        RunningBackend {
             name: clickhouse.client.endpoint().to_string(),
             gateway: windrow_gateway::Backend::ClickHouse(clickhouse),
-            available: follow(engine.state()),
-            default_user: Some(DefaultUser { password, credentials }),
+            available,
+            default_user: Some(default_user),
             sql: None,
             engine: Some(engine),
             look_up: Arc::default(),
-        })
+        }
     }
 
     /// Wraps a database that takes SQL.
@@ -125,9 +112,10 @@ impl RunningBackend {
         }
     }
 
-    /// Returns the state of the embedded engine's process; `None` for another backend.
-    pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
-        self.engine.as_ref().map(Embedded::state)
+    /// Returns the embedded ClickHouse, where that is the backend.
+    #[cfg(feature = "demo")]
+    pub(crate) fn engine(&self) -> Option<&RunningEngine> {
+        self.engine.as_ref()
     }
 
     pub(crate) async fn stop(self) {
@@ -140,18 +128,8 @@ impl RunningBackend {
             sql.close().await;
         }
         if let Some(engine) = self.engine {
-            let outcome = engine.stop(STOP_GRACE).await;
-            tracing::info!(?outcome, "the embedded ClickHouse has ended");
+            engine.stop().await;
         }
-    }
-}
-
-fn embedded_user(user: &windrow_settings::EmbeddedUser) -> EmbeddedUser {
-    EmbeddedUser {
-        name: user.name.clone(),
-        password: user.password.expose().to_owned(),
-        grants: user.grants.clone().unwrap_or_else(|| vec!["GRANT ALL ON *.*".to_owned()]),
-        settings: user.settings.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect(),
     }
 }
 
@@ -178,7 +156,7 @@ async fn named_by_record(settings: &Settings, like: Endpoint, look_up: Arc<Notif
 
 /// Makes the clients of a ClickHouse. `native` is the address of the native port, if it is not the usual one
 /// of each server.
-fn clickhouse(
+pub(crate) fn clickhouse(
     settings: &Settings,
     replicas: Arc<Replicas>,
     native: Option<(String, u16)>,
@@ -201,7 +179,7 @@ fn clickhouse(
     })
 }
 
-fn advise(error: TlsError) -> String {
+pub(crate) fn advise(error: TlsError) -> String {
     format!("{error}; {TLS_ADVICE}")
 }
 
@@ -246,24 +224,6 @@ pub(crate) fn client_options(settings: &Settings) -> ClientOptions {
     }
 }
 
-/// Follows the embedded engine's state: its guard knows whether it is up.
-fn follow(mut engine: watch::Receiver<EngineState>) -> Availability {
-    let verdict = |state: &EngineState| match state {
-        EngineState::Up { .. } => Ok(()),
-        EngineState::Starting => Err("the embedded ClickHouse is starting".to_owned()),
-        EngineState::Down { reason, .. } => Err(format!("the embedded ClickHouse is down: {reason}")),
-        EngineState::Stopped => Err("the embedded ClickHouse has been stopped".to_owned()),
-    };
-    let (sender, receiver) = watch::channel(verdict(&engine.borrow_and_update()));
-    tokio::spawn(async move {
-        while engine.changed().await.is_ok() {
-            let verdict = verdict(&engine.borrow_and_update());
-            drop(sender.send_replace(verdict));
-        }
-    });
-    receiver
-}
-
 async fn ask_now_and_then(client: Arc<Client>) -> Availability {
     let silent = format!("{} has not answered since Windrow's start; {LOOK}", client.replicas());
     let asking = move || {
@@ -290,7 +250,7 @@ where
     receiver
 }
 
-async fn ask(client: &Client) -> Result<(), String> {
+pub(crate) async fn ask(client: &Client) -> Result<(), String> {
     let call = client.call(Call::new(&client.endpoint().credentials, "SELECT 1"));
     // As a whole: its bytes may come one by one.
     let Ok(answer) = tokio::time::timeout(ANSWER, call).await else {

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use windrow_embedded::DataDirLock;
 use windrow_engine::{open_journal, OpenedJournal};
 use windrow_log::{Folder, LogOptions};
 use windrow_settings::Settings;
 
+use crate::data_dir_lock::DataDirLock;
 use crate::log_writer::LogWriter;
 
 pub(crate) struct DataDirectory {

@@ -7,7 +7,7 @@
 
 use windrow_settings::{Backend, DuckDbPlace, Origin, Settings};
 
-use crate::sql_backend;
+use crate::{embedded, sql_backend};
 
 /// The file's name below the data directory. It is not `windrow`: DuckDB calls a catalogue like its file, and
 /// a schema has that name.
@@ -25,7 +25,7 @@ pub(crate) fn instead_of_clickhouse(settings: &Settings) -> Option<String> {
     }
     let file = std::path::absolute(settings.data_dir.join(FILE)).ok()?;
     let takes_it = file.exists()
-        || windrow_embedded::engine_is_missing() && sql_backend::duckdb_is_there(settings.duckdb.library.as_deref());
+        || embedded::engine_is_missing() && sql_backend::duckdb_is_there(settings.duckdb.library.as_deref());
     takes_it.then(|| Backend::DuckDb(DuckDbPlace::File(file)).to_string())
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn instead_of_clickhouse(settings: &Settings) -> Option<String> {
 pub(crate) fn notice(settings: &Settings) -> Option<String> {
     let Backend::DuckDb(place) = &settings.backend else { return None };
     is_default(settings).then(|| {
-        let why = if windrow_embedded::engine_is_missing() {
+        let why = if embedded::engine_is_missing() {
             "there is no ClickHouse to embed (`pip install windrow-clickhouse` brings one)"
         } else {
             "they were there before there was a ClickHouse to embed"

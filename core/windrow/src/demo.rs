@@ -18,6 +18,7 @@ use windrow_upclick::{
 use crate::backend::client_options;
 use crate::cli::{DemoArguments, Scene};
 use crate::descriptors;
+use crate::embedded::RunningEngine;
 use crate::gateway::{runtime, Gateway};
 use crate::logging;
 use crate::reload;
@@ -200,7 +201,7 @@ fn through(settings: &Settings, gateway: &Gateway, inserts: Inserts) -> Destinat
     let through = Destination {
         client: ClientOptions { is_own_port: true, ..ClientOptions::default() },
         flush_after: Duration::from_secs(if inserts == Inserts::NotWaiting { 5 } else { 1 }),
-        database_pid: engine_pid(gateway.engine_state()),
+        database_pid: engine_pid(gateway.engine().map(RunningEngine::state)),
         engine: engine(&settings.backend).unwrap_or_default(),
         ..Destination::new(format!("{scheme}://{}", gateway.http), inserts)
     };

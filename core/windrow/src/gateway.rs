@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use windrow_embedded::{DataDirLock, EngineState};
 use windrow_engine::{Leftovers, ShutDown};
 use windrow_gateway::{bind, AdminOptions, AdminServer, Cluster, DataServer, GatewayOptions, GatewayStores, Port};
 use windrow_settings::Settings;
 
 use crate::appends::{self, Appends};
 use crate::backend::RunningBackend;
+use crate::data_dir_lock::DataDirLock;
 use crate::data_directory::{self, DataDirectory};
 use crate::dead_letters;
 use crate::deduplication;
@@ -100,6 +99,10 @@ impl Gateway {
         let mut options = GatewayOptions::new(settings.clone(), backend.default_user.clone());
         options.cluster = Cluster::of(&settings, &mut registry)?;
         options.tracer = traces.as_ref().map(|traces| traces.tracer.clone());
+        #[cfg(feature = "otlp")]
+        {
+            options.otlp = Some(Arc::new(windrow_otlpserver::OtlpServer::register(&mut registry)));
+        }
         let opened_dead_letters = dead_letters::open(&settings, &mut registry)?;
         let deduplication = deduplication::open(&settings)?;
         let dead_letters = opened_dead_letters.dead_letters.clone();
@@ -167,8 +170,9 @@ impl Gateway {
         let _ = tokio::task::spawn_blocking(move || reload.run()).await;
     }
 
-    pub(crate) fn engine_state(&self) -> Option<watch::Receiver<EngineState>> {
-        self.backend.engine_state()
+    #[cfg(feature = "demo")]
+    pub(crate) fn engine(&self) -> Option<&crate::embedded::RunningEngine> {
+        self.backend.engine()
     }
 
     /// Stops in order: first the pipelines, which go on storing while they have something; then the ports,

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use windrow_embedded::DataDirLock;
 use windrow_log::Folder;
 use windrow_settings::Settings;
 
 use crate::adopt::{self, AdoptArguments};
 use crate::cli::SettingsFlags;
+use crate::data_dir_lock::DataDirLock;
 use crate::deduplication;
 
 /// Look at the journal's files, repair them, or store what another gateway left there.

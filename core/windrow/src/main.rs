@@ -2,7 +2,14 @@
 
 // What optional parts alone use is there without them.
 #![cfg_attr(
-    not(all(feature = "append", feature = "demo", feature = "flight", feature = "kafka", feature = "sql")),
+    not(all(
+        feature = "append",
+        feature = "demo",
+        feature = "embedded",
+        feature = "flight",
+        feature = "kafka",
+        feature = "sql"
+    )),
     allow(dead_code)
 )]
 
@@ -15,6 +22,7 @@ mod append;
 mod appends;
 mod backend;
 mod cli;
+mod data_dir_lock;
 mod data_directory;
 mod dead_letters;
 mod deduplication;
@@ -23,6 +31,8 @@ mod default_backend;
 mod demo;
 mod descriptors;
 mod drain;
+#[cfg_attr(not(feature = "embedded"), path = "without/embedded.rs")]
+mod embedded;
 #[cfg_attr(not(feature = "flight"), path = "without/flight.rs")]
 mod flight;
 mod gateway;
@@ -48,12 +58,11 @@ use std::process::ExitCode;
 
 use cli::{Cli, Command, ConfigArguments, ConfigCommand};
 use status::View;
-use windrow_embedded::Mended;
 use windrow_settings::{Flag, Settings, Sources};
 
 fn main() -> ExitCode {
     // The embedded ClickHouse runs in this same executable, under a hidden first argument; it ends in here.
-    windrow_embedded::run_engine_if_asked();
+    embedded::run_engine_if_asked();
     let cli = Cli::of_process();
     let outcome = match cli.command {
         Command::Config(ConfigArguments { command: Some(ConfigCommand::Init { path }), .. }) => begin_settings(&path),
@@ -84,7 +93,7 @@ fn main() -> ExitCode {
         }
         Command::Top(arguments) => load(&arguments.settings).and_then(|settings| status::run(&settings, View::Watch)),
         Command::Drain(arguments) => load(&arguments.settings).and_then(|settings| drain::run(&settings, &arguments)),
-        Command::MendClickhouse(arguments) => mend_clickhouse(&arguments.path),
+        Command::MendClickhouse(arguments) => embedded::mend_clickhouse(&arguments.path),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
     };
@@ -114,17 +123,6 @@ fn begin_settings(path: &Path) -> Result<ExitCode, String> {
             Err(format!("{} exists, and is left as it is; name another file, or - to print", path.display()))
         }
         Err(error) => Err(format!("{} can't be written: {error}", path.display())),
-    }
-}
-
-fn mend_clickhouse(data: &Path) -> Result<ExitCode, String> {
-    match windrow_embedded::mend_deduplication_logs(data).map_err(|error| format!("{}: {error}", data.display()))? {
-        Mended::Records(records) => {
-            println!("{records} records withdrawn");
-            Ok(ExitCode::SUCCESS)
-        }
-        Mended::InUse => Err(format!("{}: a ClickHouse runs on these files; stop it first", data.display())),
-        Mended::NoData => Err(format!("{}: ClickHouse keeps no data here; name its setting `path`", data.display())),
     }
 }
 

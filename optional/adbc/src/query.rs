@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::{Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use windrow_clickhouse::{ErrorCode, Exception};
+use windrow_duckdb::statement::{kind_of, Kind};
 use windrow_duckdb::{check_statement, may_change_tables, Answering, RecordStream, Session, UserPermit};
-use windrow_sql::{kind_of, Kind};
 
 use crate::connection::{Connection, Running};
 use crate::database::Adbc;

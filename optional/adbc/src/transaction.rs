@@ -14,8 +14,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::RecordBatch;
 use tokio::sync::OwnedMutexGuard;
 use windrow_clickhouse::{ErrorCode, Exception};
+use windrow_duckdb::statement::NotTaken;
 use windrow_duckdb::{may_change_tables, not_taken, CommitError, TableRef, TransactionWork};
-use windrow_sql::NotTaken;
 
 use crate::connection::Connection;
 use crate::database::Adbc;

@@ -19,6 +19,7 @@ pub mod results;
 mod rows;
 mod single;
 mod sink;
+pub mod statement;
 mod stream;
 mod table;
 mod tables;

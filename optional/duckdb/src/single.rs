@@ -5,9 +5,9 @@
 //! a `COMMIT` would end the read-only transaction that a reader's statement runs in.
 
 use windrow_clickhouse::{ErrorCode, Exception};
-use windrow_sql::{kind_of, Kind, NotTaken};
 
 use crate::query::Session;
+use crate::statement::{kind_of, Kind, NotTaken};
 use crate::table::is_windrows;
 
 /// Checks that a user may run a text. `version` is the suffix of an error's text.

@@ -7,10 +7,11 @@ use arrow_schema::Field;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_columns::DataType;
-use windrow_sql::{Dialect, WINDROWS_SCHEMAS};
+use windrow_sql::Dialect;
 
 use crate::connection::Connection;
 use crate::database::{spawn, DuckDb};
+use crate::statement::WINDROWS_SCHEMAS;
 use crate::types;
 
 /// A table's name, without a database: there is only one.

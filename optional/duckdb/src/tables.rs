@@ -14,6 +14,7 @@ use arrow_array::cast::AsArray;
 use windrow_clickhouse::Exception;
 
 use crate::connection::Connection;
+use crate::statement::first_word;
 use crate::table::{self, TableInfo, TableRef};
 
 /// Names and types of a table's columns.
@@ -58,7 +59,7 @@ const LEAVES_TABLES: [&str; 14] = [
 
 /// Says whether tables may be different after the statement.
 pub fn may_change(sql: &str) -> bool {
-    let word = windrow_sql::first_word(sql);
+    let word = first_word(sql);
     !LEAVES_TABLES.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 

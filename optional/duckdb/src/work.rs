@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use adbc_core::options::IngestMode;
 use arrow_array::RecordBatch;
 use windrow_clickhouse::{ErrorCode, Exception};
-use windrow_sql::NotTaken;
 
 use crate::connection::Connection;
 use crate::database::DuckDb;
 use crate::errors::{is_aftermath, is_fatal, CommitError};
 use crate::fit::Fitted;
 use crate::single::not_taken;
+use crate::statement::NotTaken;
 use crate::table::{is_windrows, quoted, TableInfo, TableRef};
 use crate::tables::may_change;
 use crate::transaction::TransactionWork;

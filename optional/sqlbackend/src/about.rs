@@ -7,8 +7,9 @@ use arrow_schema::{DataType, Field, Schema};
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::results::Columns;
+use windrow_duckdb::statement::About;
 use windrow_duckdb::{ColumnInfo, Session, TableInfo, TableRef};
-use windrow_sql::{About, TableName};
+use windrow_sql::TableName;
 
 use super::source::Source;
 

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::Format;
+use windrow_duckdb::statement::Kind;
 use windrow_engine::QueryId;
 use windrow_gateway::sql_backend::{
     after, query_id, After, BackendFacts, Exchange, NoText, Read, Refusal, SqlStatement, StatementTerms,
 };
 use windrow_http::{Connection, Method};
-use windrow_sql::Kind;
 
 use super::ask::Question;
 use super::head::{random_tag, Counted, Framing, Head};

@@ -3,9 +3,9 @@
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::ErrorCode;
 use windrow_duckdb::results::Format;
+use windrow_duckdb::statement::{ask, About, Asked, Kind, RequestError};
 use windrow_duckdb::{not_taken, Port, Session};
 use windrow_gateway::sql_backend::{Refusal, SqlStatement};
-use windrow_sql::{ask, About, Asked, Kind, RequestError};
 
 use super::install::system_view;
 use super::own_table::subquery;

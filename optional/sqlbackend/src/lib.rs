@@ -32,6 +32,7 @@ use futures::future::BoxFuture;
 use windrow_adbc::{AdbcSink, SqlDatabase};
 use windrow_clickhouse::{Credentials, Exception};
 use windrow_columns::{Block, DataType};
+use windrow_duckdb::statement::Parameter;
 use windrow_duckdb::{DuckDbSink, Port, Session};
 use windrow_gateway::sql_backend::{
     Access, After, Exchange, Read, Refusal, SqlBackend, SqlColumn, SqlRun, SqlSink, SqlStatement, SqlTable,
@@ -40,7 +41,6 @@ use windrow_gateway::sql_backend::{
 use windrow_gateway::temporary_folder;
 use windrow_http::Connection;
 use windrow_settings::Settings;
-use windrow_sql::Parameter;
 
 pub use install::install_duckdb_functions;
 pub use shown::values_as_text;

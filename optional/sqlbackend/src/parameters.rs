@@ -3,7 +3,8 @@
 //! A value ends up inside of quotes, or is one of the few bare words below, whatever it holds: no value is ever SQL.
 
 use windrow_columns::DataType;
-use windrow_sql::{Dialect, Parameter};
+use windrow_duckdb::statement::Parameter;
+use windrow_sql::Dialect;
 
 const MAX_DEPTH: usize = 16;
 pub(super) const NOT_A_VALUE: &str = "it is not a value of that type";

@@ -3,7 +3,8 @@
 //! Numbers are cast; a text, a time and a UUID stand in quotes and take the type of what they are compared with.
 
 use windrow_columns::DataType;
-use windrow_sql::{Dialect, Parameter};
+use windrow_duckdb::statement::Parameter;
+use windrow_sql::Dialect;
 
 use super::parameters::{bool_literal, is_integer, unescaped, NOT_A_VALUE};
 

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use windrow_adbc::SqlDatabase;
 use windrow_clickhouse::{ErrorCode, Exception};
 use windrow_duckdb::results::{Encoder, Format, ResultError, Statistics};
+use windrow_duckdb::statement::Kind;
 use windrow_gateway::sql_backend::{Refusal, SqlRun};
-use windrow_sql::Kind;
 
 use super::about;
 use super::ask::Question;

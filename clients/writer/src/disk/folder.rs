@@ -2,10 +2,11 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{flock, FlockOperation};
 
 const LOCK: &str = "lock";
 /// The folder for segments in which something could not be read. Nothing in it is ever removed.
@@ -52,13 +53,9 @@ pub(super) fn lock(path: &Path) -> io::Result<Option<Folder>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    // SAFETY: the descriptor is open.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-        let error = io::Error::last_os_error();
-        return match error.kind() {
-            io::ErrorKind::WouldBlock => Ok(None),
-            _ => Err(error),
-        };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        locked => locked?,
     }
     // Whoever had the lock before may have removed the folder.
     match file.metadata()?.nlink() {
@@ -110,8 +107,8 @@ impl Folder {
 
     /// Gives back the lock: from now on another writer may adopt the folder.
     pub(super) fn unlock(&self) {
-        // SAFETY: the descriptor is open for as long as the folder is there.
-        unsafe { libc::flock(self.lock.as_raw_fd(), libc::LOCK_UN) };
+        // The descriptor is open for as long as the folder is there, so this does not fail.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
     }
 
     /// Moves a file to the folder in which nothing is removed.

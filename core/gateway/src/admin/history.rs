@@ -10,8 +10,8 @@ use windrow_engine::{Gatherer, JournalUsage, LatencyCounts, TableFigures};
 
 use super::process::{process_usage, ProcessUsage};
 use crate::backend::BackendSink;
-use crate::metrics::{SignalCounts, TallyCounts};
-use crate::otlp::SIGNALS;
+use crate::metrics::TallyCounts;
+use crate::protocol::SignalCounts;
 use crate::state::State;
 
 const STEP: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ struct Ring {
 pub(super) struct Tallied {
     pub(super) at: Instant,
     pub(super) counts: TallyCounts,
-    pub(super) otlp: [SignalCounts; SIGNALS.len()],
+    pub(super) otlp: Vec<SignalCounts>,
 }
 
 /// Values of the counters at one moment.
@@ -90,7 +90,7 @@ struct Counted {
 impl Default for History {
     fn default() -> History {
         // At the start nothing has been counted.
-        let start = Tallied { at: Instant::now(), counts: TallyCounts::default(), otlp: Default::default() };
+        let start = Tallied { at: Instant::now(), counts: TallyCounts::default(), otlp: Vec::new() };
         let tallies = VecDeque::from([start]);
         History { ring: Mutex::new(Ring { samples: VecDeque::with_capacity(STEPS), last_ms: 0, tallies }) }
     }
@@ -114,7 +114,7 @@ impl History {
                 if ring.tallies.len() == TALLIES {
                     ring.tallies.pop_front();
                 }
-                let (counts, otlp) = (state.metrics.tally_counts(), state.otlp.counts());
+                let (counts, otlp) = (state.metrics.tally_counts(), state.otlp_counts());
                 ring.tallies.push_back(Tallied { at: Instant::now(), counts, otlp });
             }
         }

@@ -9,7 +9,6 @@ use super::replicas;
 use crate::admission::Unprotected;
 use crate::backend::BackendSink;
 use crate::metrics::{Tallies, TallyCounts};
-use crate::otlp::{signal_name, SIGNALS};
 use crate::state::State;
 
 const MAX_TABLES_SHOWN: usize = 1000;
@@ -167,21 +166,23 @@ pub(super) fn otlp(state: &State, history: &History) -> Value {
     let before = history.tallied_before();
     let seconds = before.as_ref().map_or(1.0, |before| before.at.elapsed().as_secs_f64().max(1.0));
     let before = before.map(|before| before.otlp).unwrap_or_default();
-    let signals = SIGNALS.into_iter().zip(state.otlp.counts()).zip(before).map(|((signal, now), before)| {
+    let signals = state.otlp_counts().into_iter().map(|now| {
+        // At the start nothing has been counted.
+        let before = before.iter().find(|before| before.signal == now.signal).cloned().unwrap_or_default();
         let per_second = |now: u64, before: u64| (now.saturating_sub(before) as f64 / seconds * 10.0).round() / 10.0;
         let ages = now.ages.since(&before.ages);
         json!({
-            "signal": signal_name(signal),
+            "signal": now.signal,
             "requests": now.requests,
             "rows": now.rows,
             "bytes": now.bytes,
-            "rejected_rows": now.rejected,
-            "refused_requests": now.refused,
+            "rejected_rows": now.rejected_rows,
+            "refused_requests": now.refused_requests,
             "last_minute": {
                 "requests_per_second": per_second(now.requests, before.requests),
                 "rows_per_second": per_second(now.rows, before.rows),
                 "bytes_per_second": per_second(now.bytes, before.bytes),
-                "refused_requests": now.refused.saturating_sub(before.refused),
+                "refused_requests": now.refused_requests.saturating_sub(before.refused_requests),
                 "age_seconds": { "p50": ages.quantile_seconds(0.5), "p99": ages.quantile_seconds(0.99) },
             },
         })

@@ -175,7 +175,7 @@ fn end(response: ResponseBuilder<'_>, head: &RequestHead, body: &[u8]) {
 }
 
 /// Answers a request that can't be read as HTTP. No form of ClickHouse's fits, so the answer is plain text.
-pub(crate) fn unreadable(out: &mut Vec<u8>, status: u16, text: &str) {
+pub fn unreadable(out: &mut Vec<u8>, status: u16, text: &str) {
     let response = ResponseBuilder::new(out, status)
         .date()
         .field("Connection", "Close")

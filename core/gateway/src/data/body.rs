@@ -15,7 +15,7 @@ const USUAL_RATIO: usize = 12;
 
 /// The bounded room for the bytes of all bodies that are being read into memory, and of what they are unpacked to.
 #[derive(Clone)]
-pub(crate) struct BodyRoom {
+pub struct BodyRoom {
     total_permits: usize,
     permits: Arc<Semaphore>,
     patience: Duration,
@@ -23,9 +23,9 @@ pub(crate) struct BodyRoom {
 
 /// The part of a body that has been read.
 pub struct Read {
-    pub(crate) bytes: Bytes,
+    pub bytes: Bytes,
     /// Says whether that is all of the body.
-    pub(crate) whole: bool,
+    pub whole: bool,
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -35,7 +35,7 @@ impl Read {
     }
 
     /// Makes a whole body of bytes that were read elsewhere, with the room that they hold.
-    pub(crate) fn of(bytes: Bytes, room: Room) -> Read {
+    pub fn of(bytes: Bytes, room: Room) -> Read {
         Read { bytes, whole: true, room: room.held }
     }
 
@@ -46,12 +46,12 @@ impl Read {
 
 /// Room that is held until it is dropped.
 #[derive(Default)]
-pub(crate) struct Room {
+pub struct Room {
     held: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
-pub(crate) enum ReadError {
+pub enum ReadError {
     /// The bytes that came are not the body that was announced.
     Body,
     NoRoom,
@@ -77,7 +77,10 @@ impl BodyRoom {
     }
 
     /// Reads a body up to its end or a little past `limit` bytes.
-    pub(crate) async fn read(&self, body: &mut RequestBody<'_>, limit: usize) -> Result<Read, ReadError> {
+    ///
+    /// # Errors
+    /// Fails where the body does not come as it was announced, or there is no room for it.
+    pub async fn read(&self, body: &mut RequestBody<'_>, limit: usize) -> Result<Read, ReadError> {
         let begun = self.begin(body).await?;
         self.read_on(body, begun, limit).await
     }
@@ -106,7 +109,10 @@ impl BodyRoom {
 
     /// Unpacks a body into at most `limit` bytes, with room for the result. `unpack` is told how many bytes
     /// that may be. If they were too few and there is more room, it is called again with more.
-    pub(crate) async fn unpack(
+    ///
+    /// # Errors
+    /// Fails where there is no room. The inner error is that of `unpack`.
+    pub async fn unpack(
         &self,
         read: &mut Read,
         limit: usize,
@@ -138,7 +144,7 @@ impl BodyRoom {
     }
 
     /// Makes `room` large enough for `length` bytes. Returns false if there is no room, or not soon enough.
-    pub(crate) async fn grow(&self, room: &mut Room, length: usize) -> bool {
+    pub async fn grow(&self, room: &mut Room, length: usize) -> bool {
         permits_for(length) <= self.total_permits && self.make_room(&mut room.held, length).await.is_ok()
     }
 

@@ -28,8 +28,8 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::native;
 use crate::options::{GatewayOptions, GatewayStores};
-use crate::otlp::{self, Otlp};
 use crate::pipelines::ShownPipelines;
+use crate::protocol::{GatewayHandle, NewConnection};
 use crate::state::State;
 use crate::statement::QueryIds;
 
@@ -155,7 +155,6 @@ impl DataServer {
             strangers: Strangers::default(),
             known_heads: KnownHeads::new(),
             metrics: Metrics::register(registry),
-            otlp: Otlp::register(registry),
             appends: OnceLock::new(),
             pipelines: ShownPipelines::default(),
             known_databases: native::KnownDatabases::default(),
@@ -283,12 +282,11 @@ impl DataServer {
                             let connection = Connection::new(stream, state.options.limits.clone());
                             Box::pin(serve(&state, connection, id, &peer, stop)).await;
                         }
-                        Port::OtlpHttp => {
-                            let connection = Connection::new(stream, state.options.limits.clone());
-                            Box::pin(otlp::serve_http(&state, connection, id, &peer, stop)).await;
-                        }
-                        Port::OtlpGrpc => {
-                            Box::pin(otlp::serve_grpc(&state, stream, id, Arc::new(peer), stop)).await;
+                        Port::OtlpHttp | Port::OtlpGrpc => {
+                            let connection = NewConnection { stream, port, id, peer, stop };
+                            if let Some(otlp) = &state.options.otlp {
+                                otlp.serve(&GatewayHandle::new(&state), connection).await;
+                            }
                         }
                         Port::Native | Port::NativeTls => {
                             Box::pin(native::serve(&state, stream, id, &peer, stop)).await;

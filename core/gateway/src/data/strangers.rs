@@ -23,9 +23,9 @@ use crate::state::State;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The client of a connection, as far as it is known.
-pub(crate) struct Peer {
+pub struct Peer {
     pub(crate) address: IpAddr,
-    pub(crate) permit: ConnectionPermit,
+    pub permit: ConnectionPermit,
 }
 
 /// The sender of a request, as far as ClickHouse knows.

@@ -129,7 +129,7 @@ impl From<NotAdmitted> for NotGathered {
 
 /// Connection that an insert came on, and the time at which it came.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Origin<'a> {
+pub struct Origin<'a> {
     pub(crate) connection_id: u64,
     pub(crate) arrived: Instant,
     /// Time from the sender's last answer to this insert; `None`: it is not known.
@@ -138,9 +138,14 @@ pub(crate) struct Origin<'a> {
     pub(crate) trace: Option<&'a RequestTrace>,
 }
 
-impl Origin<'_> {
+impl<'a> Origin<'a> {
+    /// Makes the origin of a request whose sender does not say when it was last answered.
+    pub fn new(connection_id: u64, arrived: Instant, trace: Option<&'a RequestTrace>) -> Origin<'a> {
+        Origin { connection_id, arrived, back_after: None, trace }
+    }
+
     /// Notes that the request is a known user's: the connection keeps its permit, and the trace is recorded.
-    pub(crate) fn is_of_user(&self, peer: &Peer) {
+    pub fn is_of_user(&self, peer: &Peer) {
         peer.permit.is_of_user();
         if let Some(trace) = self.trace {
             trace.is_of_user();
@@ -148,7 +153,7 @@ impl Origin<'_> {
     }
 
     /// Notes in the trace that a stage of the request has ended.
-    pub(crate) fn mark(&self, stage: &'static str) {
+    pub fn mark(&self, stage: &'static str) {
         if let Some(trace) = self.trace {
             trace.mark(stage);
         }

@@ -37,8 +37,8 @@ mod settings_by_role;
 
 pub(crate) use answer_form::AnswerForm;
 pub(crate) use asking::InflightAdmissions;
-pub use candidate::query_id;
-pub(crate) use candidate::{random_query_id, Candidate, NotGathered, Origin, RowsForm, SentRows};
+pub use candidate::{query_id, Origin};
+pub(crate) use candidate::{random_query_id, Candidate, NotGathered, RowsForm, SentRows};
 pub(crate) use dedup_plan::{identities, DedupPlan};
 pub(crate) use dedup_settings::{is_dedup_setting, is_token, recognised, DedupSettings, DefaultProfile};
 pub(crate) use hand_over::{hand_over, Progress, Silent, Summary};

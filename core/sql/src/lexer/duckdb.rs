@@ -4,7 +4,7 @@
 use super::{block_comment_len, Token, TokenKind};
 
 /// Returns the first token at or behind the offset `at`.
-pub(crate) fn next_token(text: &str, mut at: usize) -> Option<Token> {
+pub fn next_duckdb_token(text: &str, mut at: usize) -> Option<Token> {
     let bytes = text.as_bytes();
     while let Some(length) = blank(&bytes[at..]) {
         at += length;

@@ -7,7 +7,7 @@ mod clickhouse;
 mod duckdb;
 
 pub(crate) use clickhouse::Lexer;
-pub(crate) use duckdb::next_token;
+pub use duckdb::next_duckdb_token;
 
 use crate::literal;
 use crate::quote::Dialect;
@@ -103,7 +103,9 @@ impl Token {
 pub fn tokens(dialect: Dialect, text: &str) -> Vec<Token> {
     match dialect {
         Dialect::ClickHouse => Lexer::new(text.as_bytes()).collect(),
-        Dialect::DuckDb => std::iter::successors(next_token(text, 0), |token| next_token(text, token.end)).collect(),
+        Dialect::DuckDb => {
+            std::iter::successors(next_duckdb_token(text, 0), |token| next_duckdb_token(text, token.end)).collect()
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! The tables of a check: they belong to the backend itself, or, where a gateway has the backend to itself,
 //! that gateway is asked.
 
-use windrow_embedded::{DataDirLock, LockError};
 use windrow_gateway::{BackendTables, ClickHouse, TablesThroughGateway};
 use windrow_kafka::pipeline::Tables;
 use windrow_settings::{Backend, DuckDbPlace, Settings};
 
 use super::running_gateway;
 use crate::backend::RunningBackend;
+use crate::data_dir_lock::{DataDirLock, LockError};
 
 pub(super) struct CheckTables {
     pub(super) tables: Box<dyn Tables>,

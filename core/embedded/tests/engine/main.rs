@@ -1,7 +1,0 @@
-//! Tests with a real embedded ClickHouse: they need the engine that `make setup` installs.
-
-mod guarding;
-mod holding;
-mod locking;
-mod serving;
-mod support;
