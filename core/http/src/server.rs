@@ -37,7 +37,7 @@ pub struct Connection {
     requests: u32,
     /// The latest head. A client that sends the same head again, byte for byte, saves the parsing of it.
     latest: Option<RequestHead>,
-    /// Memory for a long head, until the next request.
+    /// The share of the memory for long heads that this connection holds until the next request.
     long_head: Share,
     limits: std::sync::Arc<Limits>,
 }

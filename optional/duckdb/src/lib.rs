@@ -37,7 +37,7 @@ pub use query::{Port, Session};
 pub use rows::record_batch;
 pub use single::{check as check_statement, not_taken};
 pub use sink::{schema_of, DuckDbSink};
-pub use stream::{Answering, Handing, RecordStream, StopSignal};
+pub use stream::{Answering, BatchSender, RecordStream, StopSignal};
 pub use table::{is_windrows, ColumnInfo, TableInfo, TableRef};
 pub use tables::may_change as may_change_tables;
 pub use transaction::{Transaction, TransactionWork};

@@ -111,13 +111,13 @@ impl Answering {
     }
 
     /// Announces the result's schema. Returns `None` where nobody needs the result any more.
-    pub fn begun(self, schema: SchemaRef) -> Option<Handing> {
-        self.opened.send(Ok(schema)).is_ok().then_some(Handing { sender: self.sender })
+    pub fn begun(self, schema: SchemaRef) -> Option<BatchSender> {
+        self.opened.send(Ok(schema)).is_ok().then_some(BatchSender { sender: self.sender })
     }
 }
 
 /// The thread's side of a result that is being read.
-pub struct Handing {
+pub struct BatchSender {
     sender: mpsc::Sender<Result<RecordBatch, Exception>>,
 }
 
@@ -126,12 +126,12 @@ pub struct Handing {
 const ROWS_TOGETHER: usize = 65_536;
 const BYTES_TOGETHER: usize = 4 << 20;
 
-impl Handing {
+impl BatchSender {
     pub fn failed(&self, exception: Exception) {
         let _ = self.sender.blocking_send(Err(exception));
     }
 
-    /// Sends batches until the result ends, or its reader is gone. `word` makes an exception of an error that
+    /// Sends batches until the result ends, or its reader is gone. `to_exception` makes an exception of an error that
     /// comes in the middle.
     ///
     /// # Errors
@@ -140,11 +140,11 @@ impl Handing {
         &self,
         schema: &SchemaRef,
         batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
-        word: impl Fn(&ArrowError) -> Exception,
+        to_exception: impl Fn(&ArrowError) -> Exception,
     ) -> Result<(), Exception> {
         let (mut waiting, mut rows, mut bytes) = (Vec::new(), 0, 0);
         let send = |waiting: &mut Vec<RecordBatch>| {
-            let together = concat_batches(schema, waiting.iter()).map_err(|error| word(&error));
+            let together = concat_batches(schema, waiting.iter()).map_err(|error| to_exception(&error));
             waiting.clear();
             self.sender.blocking_send(together).is_ok()
         };
@@ -153,7 +153,7 @@ impl Handing {
                 Ok(batch) => batch,
                 Err(error) => {
                     let is_there = waiting.is_empty() || send(&mut waiting);
-                    return if is_there { Err(word(&error)) } else { Ok(()) };
+                    return if is_there { Err(to_exception(&error)) } else { Ok(()) };
                 }
             };
             rows += batch.num_rows();

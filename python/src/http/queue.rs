@@ -52,6 +52,7 @@ pub struct Taken {
 /// A callback that is called from the reader's thread, without any lock held.
 pub type OnDrained = Box<dyn FnOnce() + Send>;
 
+/// The bytes of a body between the network, which gives them, and the reader, who takes them.
 pub struct BodyQueue {
     high_water_bytes: usize,
     compressed: bool,

@@ -75,8 +75,8 @@ impl Settle {
 /// A waker of the driver of a writer.
 #[derive(Default)]
 pub(super) struct Waker {
-    /// The loop and the function to call there, for an asynchronous writer. Emptied at the end, so that the
-    /// writer can go.
+    /// The event loop of an asynchronous writer, and the function that is called in it. They are given back at the end:
+    /// they refer to the writer, which Python would never free.
     on_loop: Mutex<Option<(Py<PyAny>, Py<PyAny>)>>,
     is_called: AtomicBool,
     /// The number of times that the driver was woken, for threads.

@@ -103,8 +103,9 @@ impl DiskBuffer {
         Ok(found)
     }
 
-    /// Tells the syncer of new seals and splits: they are synced as rows are.
-    fn changed(&self, own: MutexGuard<'_, Log>) {
+    /// Tells the syncer that records without rows were written, which say what batches are made of: they are synced as
+    /// rows are.
+    fn tell_of_records(&self, own: MutexGuard<'_, Log>) {
         let recorded = own.recorded();
         drop(own);
         if let Some(syncer) = self.syncer.get() {
@@ -179,7 +180,7 @@ impl Buffer for DiskBuffer {
     fn seal(&self) -> Result<Option<Sealed>, BufferError> {
         let mut own = self.own();
         let sealed = own.seal();
-        self.changed(own);
+        self.tell_of_records(own);
         sealed
     }
 
@@ -204,7 +205,7 @@ impl Buffer for DiskBuffer {
 
     fn split(&self, id: BatchId, cuts: &[usize]) -> Result<Vec<Sealed>, BufferError> {
         let pieces = self.on_log_of(id, |log| log.split(id, cuts))?;
-        self.changed(self.own());
+        self.tell_of_records(self.own());
         Ok(pieces)
     }
 

@@ -3,7 +3,7 @@
 use std::ops::{Add, Sub};
 
 /// Microseconds since a start that the caller chose, or a span of them. Arithmetic saturates: a span that is absurdly
-/// long (a setting of `u64::MAX` milliseconds) means "never", it must not wrap to "now".
+/// long (a setting of `u64::MAX` milliseconds) means "never" and must not wrap to "now".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(pub u64);
 

@@ -30,6 +30,7 @@ impl ReceivedRows {
 
 /// The reason why there are no rows of an insert.
 pub(super) enum NoRows {
+    /// The connection has ended.
     Closed,
     /// The client has cancelled the insert, or has been told why it is refused.
     Ended,

@@ -27,10 +27,10 @@ pub enum TokenKind {
     /// DuckDB's `U&"x"` and `U&'x'`: a name or a text whose characters may be written as numbers.
     UnicodeEscaped,
     Number,
-    /// One of `( ) [ ] { } , ; . = :` and all other operators. ClickHouse's are named by their first byte (`==` is `=`),
+    /// One of `( ) [ ] { } , ; . = :`, or another operator. ClickHouse's are named by their first byte (`==` is `=`),
     /// DuckDB's are tokens of one byte each.
     Symbol(u8),
-    /// A byte that begins no token, a quote or comment that never ends.
+    /// A byte that begins no token, or a quote or comment that never ends.
     Error,
     End,
 }

@@ -41,6 +41,7 @@ pub(crate) struct Fit {
     pub(crate) array: ArrayRef,
     /// Field metadata that marks types which Arrow does not have.
     pub(crate) metadata: Metadata,
+    /// True if DuckDB has to cast the values: the rows go through a temporary table and an INSERT.
     pub(crate) through_sql: bool,
 }
 
@@ -65,6 +66,7 @@ impl Fit {
 /// Rows in the form of the columns that they go into.
 pub(crate) struct Fitted {
     pub(crate) batch: RecordBatch,
+    /// True if DuckDB has to cast values of a column.
     pub(crate) through_sql: bool,
 }
 

@@ -169,7 +169,7 @@ impl View {
     pub(crate) fn missed(&self, partition: &TopicPartition, reason: MissedReason, messages: u64, took: Took) {
         self.metrics.missed(reason, messages);
         let max_latency_seconds = self.max_latency.as_secs_f64();
-        if self.may_complain_of_latency() {
+        if self.is_time_to_tell_of_latency() {
             tracing::warn!(
                 pipeline = %self.name, %partition, reason = reason.as_str(), max_latency_seconds,
                 latency_seconds = took.high, kafka_seconds = took.kafka, gathering_seconds = took.gathering,
@@ -179,8 +179,8 @@ impl View {
     }
 
     /// Writes a line to the log, now and then, about messages that are late already and not stored yet.
-    pub(crate) fn is_missing(&self, partition: &TopicPartition, reason: MissedReason, age_seconds: f64) {
-        if self.may_complain_of_latency() {
+    pub(crate) fn tell_missed_latency(&self, partition: &TopicPartition, reason: MissedReason, age_seconds: f64) {
+        if self.is_time_to_tell_of_latency() {
             tracing::warn!(
                 pipeline = %self.name, %partition, reason = reason.as_str(), oldest_unstored_seconds = age_seconds,
                 max_latency_seconds = self.max_latency.as_secs_f64(), "max_latency is missed by what is not stored yet"
@@ -188,7 +188,7 @@ impl View {
         }
     }
 
-    fn may_complain_of_latency(&self) -> bool {
+    fn is_time_to_tell_of_latency(&self) -> bool {
         let mut inner = self.inner();
         let may = inner.missed.is_none_or(|at| at.elapsed() >= SAY_AGAIN);
         if may {

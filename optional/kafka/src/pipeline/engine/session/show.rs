@@ -97,7 +97,7 @@ impl<S: Sink> Session<S> {
                     (false, true) => MissedReason::Parse,
                     (false, false) => MissedReason::ConsumerBehind,
                 };
-                self.pipeline.view.is_missing(partition, reason, age_ms as f64 / 1e3);
+                self.pipeline.view.tell_missed_latency(partition, reason, age_ms as f64 / 1e3);
             }
         }
     }
