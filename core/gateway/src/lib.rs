@@ -1,4 +1,5 @@
-//! The gateway, between sockets and the gatherer: ClickHouse's HTTP interface on the data port, and the admin port.
+//! The gateway, between sockets and the gatherer: ClickHouse's HTTP interface on the data port, its native protocol, and
+//! the admin port.
 //!
 //! - `data/` serves a connection of the data port: it decides whether a request is gathered, answered here, or
 //!   forwarded.
