@@ -30,7 +30,7 @@ demo: build ## 200 writers insert one row at a time; BACKEND=duckdb, DEMO_SECOND
 test: setup-test ## Run every test: tidy, Rust, whole system with the real ClickHouse and the real clients, Python package
 	@scripts/test
 
-test-core: ## What a change in core/ needs first: tidy, its Rust tests, ClickHouse's protocols through a gateway without optional parts
+test-core: ## What a change in core/ needs first: tidy, its Rust tests, ClickHouse's protocols through a gateway without optional parts but the embedded ClickHouse
 	@scripts/setup core
 	@CORE=1 scripts/test
 
@@ -71,6 +71,8 @@ lint: ## Formatting, clippy, that the fuzz targets compile, licences and known w
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo clippy --release --bin windrow --no-default-features -- -D warnings
 	cargo clippy --release --bin windrow --no-default-features --features kafka,otlp -- -D warnings
+	cargo clippy --release --bin windrow --no-default-features --features embedded -- -D warnings
+	cargo clippy --release --bin windrow --no-default-features --features sql -- -D warnings
 	cargo check --manifest-path fuzz/Cargo.toml
 	@scripts/deny
 	@scripts/tidy

@@ -33,7 +33,9 @@ pub(crate) fn instead_of_clickhouse(settings: &Settings) -> Option<String> {
 pub(crate) fn notice(settings: &Settings) -> Option<String> {
     let Backend::DuckDb(place) = &settings.backend else { return None };
     is_default(settings).then(|| {
-        let why = if embedded::engine_is_missing() {
+        let why = if cfg!(not(feature = "embedded")) {
+            "this program is built without an embedded ClickHouse"
+        } else if embedded::engine_is_missing() {
             "there is no ClickHouse to embed (`pip install windrow-clickhouse` brings one)"
         } else {
             "they were there before there was a ClickHouse to embed"

@@ -187,9 +187,10 @@ impl Call {
 }
 
 fn trace(gateway: &GatewayHandle, fields: &HeaderMap, arrived: Instant) -> Option<RequestTrace> {
-    let state_of = fields.text("tracestate").map(str::as_bytes);
-    let parent = fields.text("traceparent").and_then(|parent| Parent::of_header(parent.as_bytes(), state_of));
-    gateway.begin_trace(parent, arrived)
+    gateway.begin_trace(arrived, || {
+        let parent = fields.text("traceparent")?;
+        Parent::of_header(parent.as_bytes(), fields.text("tracestate").map(str::as_bytes))
+    })
 }
 
 fn signal(request: &Request<Incoming>) -> Result<Signal, Refused> {

@@ -56,9 +56,10 @@ pub(crate) async fn serve(context: &Context, connection: NewConnection) {
 }
 
 fn trace(gateway: &GatewayHandle, head: &RequestHead) -> Option<RequestTrace> {
-    let parent =
-        head.text("traceparent").and_then(|parent| Parent::of_header(parent.as_bytes(), head.field("tracestate")));
-    gateway.begin_trace(parent, Instant::now())
+    gateway.begin_trace(Instant::now(), || {
+        let parent = head.text("traceparent")?;
+        Parent::of_header(parent.as_bytes(), head.field("tracestate"))
+    })
 }
 
 async fn exchange(

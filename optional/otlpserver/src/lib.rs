@@ -62,12 +62,11 @@ impl OtlpServer {
 impl ProtocolServer for OtlpServer {
     fn serve<'a>(&'a self, gateway: &'a GatewayHandle, connection: NewConnection) -> BoxFuture<'a, ()> {
         let context = Context { gateway: gateway.clone(), shared: self.shared.clone() };
-        Box::pin(async move {
-            match connection.port {
-                Port::OtlpGrpc => grpc::serve(&context, connection).await,
-                _ => http::serve(&context, connection).await,
-            }
-        })
+        // Boxed apart: a connection is to be as large as its own protocol makes it.
+        match connection.port {
+            Port::OtlpGrpc => Box::pin(async move { grpc::serve(&context, connection).await }),
+            _ => Box::pin(async move { http::serve(&context, connection).await }),
+        }
     }
 
     fn counts(&self) -> Vec<SignalCounts> {

@@ -1,8 +1,9 @@
 //! Knowledge of the tables that rows go into: which columns are filled, and what was worked out for inserts
 //! into them.
 //!
-//! It is kept for each user, table and kind of rows, as long as the answers that it is based on hold. The next request
-//! after that has the insert prepared again, with the columns that were known, and the table described where that fails. A table that is missing is made, where the settings have it so.
+//! It is kept for each user, table and kind of rows, as long as the answers that it is based on hold. The
+//! next request after that has the insert prepared again, with the columns that were known, and the table
+//! described where that fails. A table that is missing is made, where the settings have it so.
 
 use std::sync::Arc;
 

@@ -55,7 +55,6 @@ impl Gathering {
 pub struct ColumnInsert {
     table: TableName,
     statement: InsertStatement,
-    names: Vec<String>,
     types: Vec<DataType>,
     /// The prepared insert, or the reason why inserts are not gathered, and go on to the backend.
     prepared: Result<Arc<Prepared>, ForwardReason>,
@@ -95,7 +94,7 @@ impl ColumnInsert {
                 database: Some(Identifier::Name(table.database.clone())),
                 table: Identifier::Name(table.table.clone()),
             },
-            columns: Some(names.clone()),
+            columns: Some(names),
             except: Vec::new(),
             settings: Vec::new(),
             format: "Native".to_owned(),
@@ -103,7 +102,7 @@ impl ColumnInsert {
             data_start: 0,
         };
         let table = TableName { database: Some(table.database.clone()), table: table.table.clone() };
-        ColumnInsert { table, statement, names, types, prepared: Err(ForwardReason::Columns) }
+        ColumnInsert { table, statement, types, prepared: Err(ForwardReason::Columns) }
     }
 
     /// Has the insert admitted for a user, so that rows are gathered. Returns the columns that the table has by then;
@@ -208,7 +207,7 @@ impl ColumnInsert {
             Err(why) => why,
         };
         let block = self.encode_native(&again());
-        let insert = NativeInsert { table: &self.table, columns: &self.names, block: &block, given: &user.given };
+        let insert = NativeInsert { table: &self.table, columns: self.names(), block: &block, given: &user.given };
         let context = context_with(gathering.options(token));
         let passed_on = match why {
             NotGathered::Elsewhere(owner) => context.pass_to_owner(&insert, owner, origin).await,
@@ -225,8 +224,12 @@ impl ColumnInsert {
         passed_on.map_err(NotStored::Refused)
     }
 
+    fn names(&self) -> &[String] {
+        self.statement.columns.as_deref().unwrap_or_default()
+    }
+
     fn encode_native(&self, block: &Block) -> Vec<u8> {
-        block.encode_native(&self.names, &self.types)
+        block.encode_native(self.names(), &self.types)
     }
 }
 

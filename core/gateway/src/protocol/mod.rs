@@ -38,7 +38,7 @@ pub trait ProtocolServer: Send + Sync {
     /// Returns what has been counted of each kind of request.
     fn counts(&self) -> Vec<SignalCounts>;
 
-    /// Forgets what has not been used since the last call but one of this function.
+    /// Forgets what has not been used since the last call.
     fn forget_unused(&self);
 }
 
@@ -129,15 +129,15 @@ impl GatewayHandle {
         self.state.is_closing()
     }
 
-    /// Begins the trace of a request; `None` where it is not traced.
-    pub fn begin_trace(&self, parent: Option<Parent>, arrived: Instant) -> Option<RequestTrace> {
-        self.state.options.tracer.as_ref()?.begin(parent, arrived)
+    /// Begins the trace of a request; `None` where it is not traced. `parent` is called where requests are traced.
+    pub fn begin_trace(&self, arrived: Instant, parent: impl FnOnce() -> Option<Parent>) -> Option<RequestTrace> {
+        self.state.options.tracer.as_ref()?.begin(parent(), arrived)
     }
 
     /// Finds out whether the sender with these credentials is a user. Returns `None` where that is unclear.
     ///
     /// # Errors
-    /// Fails where the backend has no such user, or can't be asked now.
+    /// Fails where the backend has no such user, can't be asked now, or is to be asked about too many others first.
     pub async fn find_user(&self, peer: &Peer, given: Credentials) -> Result<Option<User>, Refusal> {
         let state = &self.state;
         let default_user = state.options.default_user.as_ref();

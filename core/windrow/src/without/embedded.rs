@@ -23,7 +23,7 @@ pub(crate) fn engine_is_missing() -> bool {
 }
 
 pub(crate) async fn start(_: &Settings) -> Result<RunningBackend, String> {
-    Err(missing("embedded", "an embedded ClickHouse as `backend`"))
+    Err(missing("embedded", "an embedded ClickHouse, which is the default of `backend`,"))
 }
 
 pub(crate) fn mend_clickhouse(_: &Path) -> Result<ExitCode, String> {

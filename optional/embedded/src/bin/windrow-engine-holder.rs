@@ -1,6 +1,7 @@
 //! A program that holds an embedded ClickHouse as the gateway does: for the tests that kill the holder.
 //!
 //! `windrow-engine-holder <data directory>` prints the engine's endpoint and pid as one line of JSON, then waits.
+//! Unlike the gateway it takes no lock of the directory.
 
 use std::io::Write;
 
