@@ -69,7 +69,7 @@ def test_the_quick_start_with_go_alone(gateway: Gateway, tmp_path: Path) -> None
 
 def test_the_examples_are_formatted_and_sound() -> None:
     assert run(["gofmt", "-l", "."], EXAMPLES) == ""
-    run(["nice", "go", "vet", "-trimpath", "./..."], EXAMPLES)
+    run(["go", "vet", "-trimpath", "./..."], EXAMPLES)
 
 
 def test_flight_sql(gateway: Gateway) -> None:

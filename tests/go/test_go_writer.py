@@ -20,7 +20,7 @@ SECONDS = 900
 
 
 def go(*arguments: str, folder: Path = GO, environment: dict[str, str] | None = None) -> str:
-    command = ["nice", "go", *arguments]
+    command = ["go", *arguments]
     ended = subprocess.run(
         command, cwd=folder, env=environment or None, capture_output=True, text=True, timeout=SECONDS, check=False
     )
