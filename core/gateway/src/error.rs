@@ -106,7 +106,7 @@ impl Refusal {
         self.code == ErrorCode::HTTP_LENGTH_REQUIRED
     }
 
-    pub fn wrong_password(user: &str) -> Refusal {
+    pub(crate) fn wrong_password(user: &str) -> Refusal {
         let end = "Authentication failed: password is incorrect, or there is no user with such name.";
         Refusal::authentication(&format!("{user}: {end}"))
     }
