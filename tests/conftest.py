@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +35,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         about_gateways = [item for item in items if of_gateways & set(item.fixturenames)]
         config.hook.pytest_deselected(items=about_gateways)
         items[:] = [item for item in items if item not in about_gateways]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows what each ClickHouse printed that fell by itself."""
+    report = yield
+    if report.failed:
+        for engine in list(Engine.every):
+            if said := engine.why_it_fell():
+                report.sections.append((f"ClickHouse fell in {engine.folder}", said))
+    return report
 
 
 # A worker's tests make more tables than have series of their own by default, and ask what was gathered for one of theirs.

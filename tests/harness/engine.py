@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from typing import ClassVar
 from xml.sax.saxutils import escape
 
 from harness.endpoint import Endpoint
@@ -37,6 +40,9 @@ class Fallen(AssertionError):
 
 
 class Engine:
+    #: All of this process, for who tells why a test failed.
+    every: ClassVar[weakref.WeakSet[Engine]] = weakref.WeakSet()
+
     def __init__(
         self,
         folder: Path,
@@ -54,6 +60,8 @@ class Engine:
         self.records_withdrawn = 0
         self.native_port = native_port or free_port()
         self.direct = Endpoint("127.0.0.1", port or free_port(), TESTER.name, TESTER.password)
+        self.is_wanted = False
+        self.every.add(self)
         self.start()
 
     def configure(self, config: str) -> None:
@@ -68,7 +76,7 @@ class Engine:
         log = folder / "engine.log"
         self.log_read_bytes = log.stat().st_size if log.exists() else 0
         command = self.command([*options, "--logger.level=warning"])
-        self.child = Child(command, folder / "engine.log", self.environment)
+        self.child, self.is_wanted = Child(command, folder / "engine.log", self.environment), True
         eventually(lambda: self.direct.answers() or self._died(), "the engine answers")
 
     def command(self, options: list[str]) -> list[str]:
@@ -98,7 +106,24 @@ class Engine:
         self.log_read_bytes += max(len(said) - len(TERMINATED), 0)
         return TERMINATED in said or not self.child.running()
 
+    def why_it_fell(self) -> str | None:
+        """What it said of that, where nobody has ended it; asking changes nothing."""
+        if not self.is_wanted or (self.child.running() and TERMINATED not in self._said()):
+            return None
+        said = self._said().decode("utf-8", "replace")
+        fatal = re.search(r"^.*(<Fatal>|Terminate called)", said, re.MULTILINE)
+        return said[fatal.start() :][:3000] if fatal else said[-3000:]
+
+    def stands(self) -> bool:
+        """Whether it answers. One that fell is started again first, as whoever runs a server has it."""
+        if self.fell():
+            self.kill()
+            self.mend()
+            self.start()
+        return self.direct.answers()
+
     def kill(self) -> None:
+        self.is_wanted = False
         self.child.signal(signal.SIGKILL)
         self.child.wait()
 
@@ -108,6 +133,7 @@ class Engine:
         self.records_withdrawn += int(subprocess.run(command, check=True, capture_output=True).stdout.split()[0])
 
     def stop(self) -> None:
+        self.is_wanted = False
         self.child.stop()
 
 
