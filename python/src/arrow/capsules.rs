@@ -3,9 +3,13 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, StructArray};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use windrow_results::{ArrowArray, ArrowArrayStream, ArrowOptions, ArrowSchema, Block, Header};
+use windrow_results::{arrow_schema, record_batch, ArrowOptions, Block, BlockReader, Header};
 
 use super::errors::refused;
 
@@ -18,7 +22,8 @@ pub(crate) const STREAM: &CStr = c"arrow_array_stream";
 /// # Errors
 /// Fails where a column's type has no form in Arrow.
 pub fn block_schema<'py>(py: Python<'py>, header: &Header, options: &ArrowOptions) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = ArrowSchema::of_header(header, options).map_err(|error| refused(py, error))?;
+    let schema = arrow_schema(header, options).map_err(|error| refused(py, error))?;
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| PyValueError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
@@ -31,7 +36,8 @@ pub fn block_array<'py>(
     block: &Arc<Block>,
     options: &ArrowOptions,
 ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-    let array = py.detach(|| ArrowArray::of_block(block, options)).map_err(|error| refused(py, error))?;
+    let batch = py.detach(|| record_batch(block, options)).map_err(|error| refused(py, error))?;
+    let array = FFI_ArrowArray::new(&StructArray::from(batch).to_data());
     Ok((block_schema(py, &block.header, options)?, PyCapsule::new_with_value(py, array, ARRAY)?))
 }
 
@@ -45,6 +51,6 @@ pub fn block_stream<'py>(
     blocks: Vec<Arc<Block>>,
     options: ArrowOptions,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let stream = ArrowArrayStream::of_blocks(header, blocks, options).map_err(|error| refused(py, error))?;
-    PyCapsule::new_with_value(py, stream, STREAM)
+    let reader = BlockReader::new(header.clone(), blocks, options).map_err(|error| refused(py, error))?;
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
 }

@@ -2,15 +2,23 @@
 
 use std::sync::Arc;
 
-use super::node::{Buffer, Keeper, Node};
+use arrow_data::ArrayData;
+use arrow_schema::DataType as ArrowType;
+
+use super::buffers::{array, owned, shared, with_nulls, Keeper};
 use super::{fixed, json_text, low_cardinality, ArrowError, ArrowOptions};
 use crate::column::{Block, Column};
 use windrow_columns::DataType;
 
 /// Exports one column of a block; the array keeps the block alive. There has to be such a column.
-pub(super) fn column_of(block: &Arc<Block>, index: usize, options: &ArrowOptions) -> Result<Node, ArrowError> {
+pub(super) fn column_of(
+    block: &Arc<Block>,
+    index: usize,
+    arrow: &ArrowType,
+    options: &ArrowOptions,
+) -> Result<ArrayData, ArrowError> {
     let keeper: Keeper = block.clone();
-    Exporter { options }.node(&block.columns[index], &block.header.types[index], &keeper)
+    Exporter { options }.export(arrow, &block.columns[index], &block.header.types[index], &keeper)
 }
 
 struct Exporter<'a> {
@@ -18,88 +26,100 @@ struct Exporter<'a> {
 }
 
 impl Exporter<'_> {
-    /// Exports a column, which lives as long as `keeper` does.
-    fn node(&self, column: &Column, of: &DataType, keeper: &Keeper) -> Result<Node, ArrowError> {
-        Ok(match (column, of.plain()) {
-            (Column::Fixed { width, data }, scalar) if scalar.is_scalar() => {
-                fixed::export(scalar, *width, data, keeper)
+    /// Exports a column, which lives as long as `keeper` does, as the type of Arrow that it becomes.
+    fn export(
+        &self,
+        arrow: &ArrowType,
+        column: &Column,
+        of: &DataType,
+        keeper: &Keeper,
+    ) -> Result<ArrayData, ArrowError> {
+        Ok(match (column, of.plain(), arrow) {
+            (Column::Fixed { width, data }, scalar, _) if scalar.is_scalar() => {
+                fixed::export(arrow, scalar, *width, data, keeper)
             }
-            (Column::Strings { offsets, data }, _) => {
-                let buffers = vec![Buffer::shared(offsets, keeper), Buffer::shared(data, keeper)];
-                Node::valid(column.rows(), buffers, Vec::new())
+            (Column::Strings { offsets, data }, ..) => {
+                array(arrow, column.rows(), vec![shared(offsets, keeper), shared(data, keeper)], Vec::new())
             }
-            (Column::Nullable { nulls, inner }, DataType::Nullable(of)) => match of.plain() {
+            (Column::Nullable { nulls, inner }, DataType::Nullable(of), _) => match of.plain() {
                 // Its text is made anew, and left empty where it is NULL.
-                DataType::Json { .. } => json_text::export(inner, of, self.options)?.with_nulls(nulls),
-                _ => self.node(inner, of, keeper)?.with_nulls(nulls),
+                DataType::Json { .. } => with_nulls(json_text::export(inner, of, self.options)?, nulls),
+                _ => with_nulls(self.export(arrow, inner, of, keeper)?, nulls),
             },
-            (Column::LowCardinality { indices, dictionary, nullable }, DataType::LowCardinality(of)) => {
-                self.low_cardinality(indices, dictionary, *nullable, of, keeper)?
+            (Column::LowCardinality { indices, dictionary, nullable }, DataType::LowCardinality(of), _) => {
+                let values = self.low_cardinality(arrow, indices, dictionary, of, keeper)?;
+                if !nullable {
+                    return Ok(values);
+                }
+                let nulls: Vec<u8> = indices.iter().map(|index| u8::from(*index == 0)).collect();
+                with_nulls(values, &nulls)
             }
-            (Column::Array { offsets, inner }, DataType::Array(of)) => {
-                let inner = self.node(inner, of, keeper)?;
-                Node::valid(column.rows(), vec![Buffer::shared(offsets, keeper)], vec![inner])
+            (Column::Array { offsets, inner }, DataType::Array(of), ArrowType::List(element)) => {
+                let inner = self.export(element.data_type(), inner, of, keeper)?;
+                array(arrow, column.rows(), vec![shared(offsets, keeper)], vec![inner])
             }
-            (Column::Map { offsets, keys, values }, DataType::Map(key, value)) => {
-                let entries = vec![self.node(keys, key, keeper)?, self.node(values, value, keeper)?];
-                let entries = Node::of_struct(keys.rows(), entries);
-                Node::valid(column.rows(), vec![Buffer::shared(offsets, keeper)], vec![entries])
+            (Column::Map { offsets, keys, values }, DataType::Map(key, value), ArrowType::Map(entries, _)) => {
+                let ArrowType::Struct(fields) = entries.data_type() else { return Err(other_layout(of)) };
+                let both = vec![
+                    self.export(fields[0].data_type(), keys, key, keeper)?,
+                    self.export(fields[1].data_type(), values, value, keeper)?,
+                ];
+                let entries = array(entries.data_type(), keys.rows(), Vec::new(), both);
+                array(arrow, column.rows(), vec![shared(offsets, keeper)], vec![entries])
             }
-            (Column::Tuple { rows, elements }, DataType::Tuple(tuple)) => {
-                let elements = elements.iter().zip(&tuple.elements).map(|(element, of)| self.node(element, of, keeper));
-                Node::of_struct(*rows, elements.collect::<Result<_, _>>()?)
+            (Column::Tuple { rows, elements }, DataType::Tuple(tuple), ArrowType::Struct(fields)) => {
+                let elements = elements.iter().zip(&tuple.elements).zip(fields);
+                let elements =
+                    elements.map(|((element, of), field)| self.export(field.data_type(), element, of, keeper));
+                array(arrow, *rows, Vec::new(), elements.collect::<Result<_, _>>()?)
             }
-            (Column::Variant { discriminators, positions, alternatives }, DataType::Variant(_)) => {
-                self.variant(discriminators, positions, alternatives, keeper)?
+            (Column::Variant { discriminators, positions, alternatives }, DataType::Variant(_), _) => {
+                self.variant(arrow, of, discriminators, positions, alternatives, keeper)?
             }
-            (Column::Variant { .. }, DataType::Dynamic) | (Column::Json { .. }, DataType::Json { .. }) => {
+            (Column::Variant { .. }, DataType::Dynamic, _) | (Column::Json { .. }, DataType::Json { .. }, _) => {
                 json_text::export(column, of, self.options)?
             }
-            (Column::Nothing { rows }, _) => Node::nulls(*rows),
-            _ => return Err(ArrowError::NotSupported(format!("a column of another layout than {of}"))),
+            (Column::Nothing { rows }, ..) => nothing(*rows),
+            _ => return Err(other_layout(of)),
         })
     }
 
+    /// Exports the values without regard to NULLs.
     fn low_cardinality(
         &self,
+        arrow: &ArrowType,
         indices: &[u32],
         dictionary: &Column,
-        nullable: bool,
         of: &DataType,
         keeper: &Keeper,
-    ) -> Result<Node, ArrowError> {
+    ) -> Result<ArrayData, ArrowError> {
         let of = match of {
             DataType::Nullable(of) => of,
             of => of,
         };
-        let node = if self.options.low_cardinality_as_dictionary {
-            let dictionary = self.node(dictionary, of, keeper)?;
-            let indices = Node::valid(indices.len(), vec![Buffer::shared(indices, keeper)], Vec::new());
-            Node { dictionary: Some(Box::new(dictionary)), ..indices }
-        } else {
-            let unfolded = Arc::new(low_cardinality::unfolded(indices, dictionary));
-            let keeper: Keeper = unfolded.clone();
-            self.node(&unfolded, of, &keeper)?
-        };
-        if nullable {
-            let nulls: Vec<u8> = indices.iter().map(|index| u8::from(*index == 0)).collect();
-            return Ok(node.with_nulls(&nulls));
+        if let ArrowType::Dictionary(_, values) = arrow {
+            let dictionary = self.export(values, dictionary, of, keeper)?;
+            return Ok(array(arrow, indices.len(), vec![shared(indices, keeper)], vec![dictionary]));
         }
-        Ok(node)
+        let unfolded = Arc::new(low_cardinality::unfolded(indices, dictionary));
+        let keeper: Keeper = unfolded.clone();
+        self.export(arrow, &unfolded, of, &keeper)
     }
 
     /// Exports a union: for each row its member, and its place there. NULLs have their places in a member of
     /// nothing else.
     fn variant(
         &self,
+        arrow: &ArrowType,
+        of: &DataType,
         discriminators: &[u16],
         positions: &[u32],
         alternatives: &[(DataType, Column)],
         keeper: &Keeper,
-    ) -> Result<Node, ArrowError> {
-        let options = ArrowOptions { low_cardinality_as_dictionary: true, ..self.options.clone() };
-        let folded = Exporter { options: &options };
-        let members = alternatives.iter().map(|(of, column)| folded.node(column, of, keeper));
+    ) -> Result<ArrayData, ArrowError> {
+        let ArrowType::Union(members, _) = arrow else { return Err(other_layout(of)) };
+        let members = alternatives.iter().zip(members.iter());
+        let members = members.map(|((of, column), (_, field))| self.export(field.data_type(), column, of, keeper));
         let mut members: Vec<_> = members.collect::<Result<_, _>>()?;
         let null_id = alternatives.len() as i8;
         let mut nulls = 0;
@@ -114,13 +134,16 @@ impl Exporter<'_> {
                 places.push(*position as i32);
             }
         }
-        members.push(Node::nulls(nulls as usize));
-        Ok(Node {
-            length: ids.len(),
-            null_count: 0,
-            buffers: vec![Buffer::owned(ids), Buffer::owned(places)],
-            children: members,
-            dictionary: None,
-        })
+        members.push(nothing(nulls as usize));
+        Ok(array(arrow, ids.len(), vec![owned(ids), owned(places)], members))
     }
+}
+
+/// Makes an array of nothing but NULL: Arrow's null type has no buffers.
+fn nothing(rows: usize) -> ArrayData {
+    array(&ArrowType::Null, rows, Vec::new(), Vec::new())
+}
+
+fn other_layout(of: &DataType) -> ArrowError {
+    ArrowError::NotSupported(format!("a column of another layout than {of}"))
 }

@@ -1,13 +1,16 @@
 //! `Dynamic` and `JSON` as text, letter by letter as ClickHouse writes them into Arrow.
 
-use super::node::{Buffer, Node};
+use arrow_data::ArrayData;
+use arrow_schema::DataType as ArrowType;
+
+use super::buffers::{array, owned};
 use super::scalar_text::{write_quoted, ScalarText};
 use super::{ArrowError, ArrowOptions};
 use crate::column::Column;
 use windrow_columns::{DataType, TupleType};
 
 /// Exports a column as texts, one for every row.
-pub(super) fn export(column: &Column, of: &DataType, options: &ArrowOptions) -> Result<Node, ArrowError> {
+pub(super) fn export(column: &Column, of: &DataType, options: &ArrowOptions) -> Result<ArrayData, ArrowError> {
     let mut writer = Writer { out: Vec::new(), scalars: ScalarText::new(&options.timezone) };
     let rows = column.rows();
     let mut offsets = Vec::with_capacity(rows + 1);
@@ -16,7 +19,7 @@ pub(super) fn export(column: &Column, of: &DataType, options: &ArrowOptions) -> 
         writer.value(column, of, row)?;
         offsets.push(i32::try_from(writer.out.len()).map_err(|_| too_large())?);
     }
-    Ok(Node::valid(rows, vec![Buffer::owned(offsets), Buffer::owned(writer.out)], Vec::new()))
+    Ok(array(&ArrowType::Utf8, rows, vec![owned(offsets), owned(writer.out)], Vec::new()))
 }
 
 fn too_large() -> ArrowError {

@@ -1,4 +1,4 @@
-//! Blocks as Arrow's C data interface has them, laid out as ClickHouse's own `FORMAT Arrow` does.
+//! Blocks as record batches of Arrow's own library, laid out as ClickHouse's own `FORMAT Arrow` does.
 //!
 //! Values that have the same layout on both sides are not copied: the array points into the block and keeps
 //! it alive. That is so for numbers, strings, arrays and most of the rest; the others are made anew: NULLs
@@ -6,29 +6,28 @@
 //! unless asked for as dictionary), Dynamic and JSON (text).
 //!
 //! ```text
-//! schema.rs   a type -> a field      ffi.rs      fields and nodes -> C structs that release what they own
-//! export.rs   a column -> a node     stream.rs   blocks one after the other
-//! import/     the way back: arrays of others -> columns to insert
+//! schema.rs    a type -> a field               export.rs   a column -> an array
+//! buffers.rs   what an array points into       import/     the way back: arrays of others -> columns
 //! ```
 
+mod buffers;
 mod export;
-mod ffi;
 mod fixed;
 mod import;
 mod json_text;
 mod low_cardinality;
-mod node;
 mod scalar_text;
 mod schema;
-mod stream;
 
-pub use ffi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 pub use import::{ArrowColumn, Unsuited};
-
-use schema::ArrowField;
+pub use schema::arrow_schema;
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
+use std::vec;
+
+use arrow_array::{make_array, RecordBatch, RecordBatchReader};
+use arrow_schema::SchemaRef;
 
 use crate::column::{Block, Header};
 
@@ -86,32 +85,60 @@ impl Display for ArrowError {
 
 impl std::error::Error for ArrowError {}
 
-impl ArrowField {
-    /// Returns the field of a struct that has a field for every column.
-    fn of_header(header: &Header, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
-        let field = |column: usize| ArrowField::of(&header.names[column], &header.types[column], options);
-        Ok(ArrowField::of_struct(options.columns_of(header).into_iter().map(field).collect::<Result<_, _>>()?))
-    }
+/// Makes a batch of a block's columns, each of which keeps the block alive.
+///
+/// # Errors
+/// Fails where a column's type can't become Arrow.
+pub fn record_batch(block: &Arc<Block>, options: &ArrowOptions) -> Result<RecordBatch, ArrowError> {
+    batch_of(block, Arc::new(arrow_schema(&block.header, options)?), options)
 }
 
-impl ArrowSchema {
-    /// Makes the schema of a struct that has a field for every column.
+fn batch_of(block: &Arc<Block>, schema: SchemaRef, options: &ArrowOptions) -> Result<RecordBatch, ArrowError> {
+    let columns = options.columns_of(&block.header).into_iter().zip(schema.fields());
+    let columns = columns
+        .map(|(index, field)| Ok(make_array(export::column_of(block, index, field.data_type(), options)?)))
+        .collect::<Result<_, _>>()?;
+    // SAFETY: each column was made for its field, and has as many rows as the block.
+    Ok(unsafe { RecordBatch::new_unchecked(schema, columns, block.rows) })
+}
+
+/// Blocks of one header, each made a batch when it is asked for. It fails at a block of other columns.
+pub struct BlockReader {
+    header: Arc<Header>,
+    schema: SchemaRef,
+    blocks: vec::IntoIter<Arc<Block>>,
+    options: ArrowOptions,
+}
+
+impl BlockReader {
+    /// Makes a reader.
     ///
     /// # Errors
     /// Fails where a column's type can't become Arrow.
-    pub fn of_header(header: &Header, options: &ArrowOptions) -> Result<ArrowSchema, ArrowError> {
-        Ok(ArrowField::of_header(header, options)?.to_ffi())
+    pub fn new(header: Arc<Header>, blocks: Vec<Arc<Block>>, options: ArrowOptions) -> Result<BlockReader, ArrowError> {
+        let schema = Arc::new(arrow_schema(&header, &options)?);
+        Ok(BlockReader { header, schema, blocks: blocks.into_iter(), options })
+    }
+
+    fn batch(&self, block: &Arc<Block>) -> Result<RecordBatch, ArrowError> {
+        if !Arc::ptr_eq(&block.header, &self.header) && block.header.types != self.header.types {
+            return Err(ArrowError::OtherColumns);
+        }
+        batch_of(block, self.schema.clone(), &self.options)
     }
 }
 
-impl ArrowArray {
-    /// Makes a struct array of the columns, each of which keeps the block alive until it is released.
-    ///
-    /// # Errors
-    /// Fails where a column's type can't become Arrow.
-    pub fn of_block(block: &Arc<Block>, options: &ArrowOptions) -> Result<ArrowArray, ArrowError> {
-        let columns =
-            options.columns_of(&block.header).into_iter().map(|index| export::column_of(block, index, options));
-        Ok(node::Node::of_struct(block.rows, columns.collect::<Result<_, _>>()?).into_ffi())
+impl Iterator for BlockReader {
+    type Item = Result<RecordBatch, arrow_schema::ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let block = self.blocks.next()?;
+        Some(self.batch(&block).map_err(|error| arrow_schema::ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for BlockReader {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
     }
 }

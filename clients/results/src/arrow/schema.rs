@@ -1,149 +1,146 @@
 //! The field that a type becomes, as ClickHouse 26.7 gives it in its own Arrow formats.
 
+use std::sync::Arc;
+
+use arrow_schema::{DataType as ArrowType, Field, Fields, Metadata, Schema, TimeUnit, UnionFields, UnionMode};
 use windrow_columns::{DataType, IntervalUnit, TupleType};
 
 use super::{ArrowError, ArrowOptions};
+use crate::column::Header;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ArrowField {
-    pub(super) name: String,
-    /// The type in the C data interface's notation.
-    pub(super) format: String,
-    pub(super) nullable: bool,
-    pub(super) metadata: Vec<(&'static str, &'static str)>,
-    pub(super) children: Vec<ArrowField>,
-    pub(super) dictionary: Option<Box<ArrowField>>,
+/// Makes the schema of the chosen columns.
+///
+/// # Errors
+/// Fails where a column's type can't become Arrow.
+pub fn arrow_schema(header: &Header, options: &ArrowOptions) -> Result<Schema, ArrowError> {
+    let field = |column: usize| field_of(&header.names[column], &header.types[column], options);
+    Ok(Schema::new(options.columns_of(header).into_iter().map(field).collect::<Result<Fields, _>>()?))
 }
 
-impl ArrowField {
-    fn new(name: &str, format: impl Into<String>) -> ArrowField {
-        let (name, format) = (name.to_string(), format.into());
-        ArrowField { name, format, nullable: false, metadata: Vec::new(), children: Vec::new(), dictionary: None }
-    }
+fn field_of(name: &str, of: &DataType, options: &ArrowOptions) -> Result<Field, ArrowError> {
+    let is_nullable = match of.plain() {
+        DataType::LowCardinality(of) => matches!(of.as_ref(), DataType::Nullable(_)),
+        of => matches!(of, DataType::Nullable(_)),
+    };
+    // A name may have a zero byte, at which the text would end in C.
+    let field = Field::new(name.replace('\0', "\u{2400}"), type_of(of, options)?, is_nullable);
+    let metadata: &[(&str, &str)] = match value_type(of, options) {
+        DataType::Uuid => &[
+            ("PARQUET:logical_type", "UUID"),
+            ("ARROW:extension:name", "arrow.uuid"),
+            ("ARROW:extension:metadata", ""),
+        ],
+        DataType::Dynamic | DataType::Json { .. } => {
+            &[("ARROW:extension:name", "arrow.json"), ("ARROW:extension:metadata", "")]
+        }
+        _ => &[],
+    };
+    Ok(field.with_metadata(metadata.iter().copied().collect::<Metadata>()))
+}
 
-    fn with(mut self, children: Vec<ArrowField>) -> ArrowField {
-        self.children = children;
-        self
-    }
-
-    pub(super) fn of_struct(fields: Vec<ArrowField>) -> ArrowField {
-        ArrowField::new("", "+s").with(fields)
-    }
-
-    pub(super) fn of(name: &str, of: &DataType, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
-        let field = |name: &str, of: &DataType| ArrowField::of(name, of, options);
-        Ok(match of {
-            DataType::Nullable(of) => ArrowField { nullable: true, ..field(name, of)? },
-            DataType::LowCardinality(of) => low_cardinality(name, of, options)?,
-            DataType::Array(of) => ArrowField::new(name, "+l").with(vec![field("item", of)?]),
-            DataType::Map(key, value) => {
-                let entries = ArrowField::new("entries", "+s").with(vec![field("key", key)?, field("value", value)?]);
-                ArrowField::new(name, "+m").with(vec![entries])
-            }
-            DataType::Tuple(TupleType { names, elements }) => {
-                let named = |index: usize| match names {
-                    Some(names) => names[index].clone(),
-                    None => (index + 1).to_string(),
-                };
-                let elements = elements.iter().enumerate().map(|(index, element)| field(&named(index), element));
-                ArrowField::new(name, "+s").with(elements.collect::<Result<_, _>>()?)
-            }
-            DataType::Variant(alternatives) => variant(name, alternatives, options)?,
-            DataType::Dynamic | DataType::Json { .. } => ArrowField {
-                metadata: vec![("ARROW:extension:name", "arrow.json"), ("ARROW:extension:metadata", "")],
-                ..ArrowField::new(name, "u")
-            },
-            DataType::QBit { .. } => return Err(refused_qbit(of)),
-            DataType::Nothing => ArrowField::new(name, "n"),
-            DataType::Custom(custom) => field(name, &custom.inner)?,
-            scalar => scalar_field(name, scalar, options),
-        })
+/// Returns the type of the values that stand in the array itself.
+fn value_type<'a>(of: &'a DataType, options: &ArrowOptions) -> &'a DataType {
+    match of.plain() {
+        DataType::Nullable(of) => value_type(of, options),
+        DataType::LowCardinality(of) if !options.low_cardinality_as_dictionary => value_type(of, options),
+        plain => plain,
     }
 }
 
-fn scalar_field(name: &str, scalar: &DataType, options: &ArrowOptions) -> ArrowField {
-    let field = ArrowField::new(name, format_of(scalar, options));
-    match scalar {
-        DataType::Uuid => ArrowField {
-            metadata: vec![
-                ("PARQUET:logical_type", "UUID"),
-                ("ARROW:extension:name", "arrow.uuid"),
-                ("ARROW:extension:metadata", ""),
-            ],
-            ..field
-        },
-        _ => field,
-    }
+fn type_of(of: &DataType, options: &ArrowOptions) -> Result<ArrowType, ArrowError> {
+    let field = |name: &str, of: &DataType| Ok(Arc::new(field_of(name, of, options)?));
+    Ok(match of {
+        DataType::Nullable(of) => type_of(of, options)?,
+        DataType::LowCardinality(of) if options.low_cardinality_as_dictionary => {
+            ArrowType::Dictionary(Box::new(ArrowType::Int32), Box::new(type_of(of, options)?))
+        }
+        DataType::LowCardinality(of) => type_of(of, options)?,
+        DataType::Array(of) => ArrowType::List(field("item", of)?),
+        DataType::Map(key, value) => {
+            let entries = ArrowType::Struct(Fields::from(vec![field("key", key)?, field("value", value)?]));
+            ArrowType::Map(Arc::new(Field::new("entries", entries, false)), false)
+        }
+        DataType::Tuple(TupleType { names, elements }) => {
+            let named = |index: usize| match names {
+                Some(names) => names[index].clone(),
+                None => (index + 1).to_string(),
+            };
+            let elements = elements.iter().enumerate().map(|(index, element)| field(&named(index), element));
+            ArrowType::Struct(elements.collect::<Result<_, _>>()?)
+        }
+        DataType::Variant(alternatives) => variant(alternatives, options)?,
+        DataType::Dynamic | DataType::Json { .. } => ArrowType::Utf8,
+        DataType::QBit { .. } => return Err(refused_qbit(of)),
+        DataType::Nothing => ArrowType::Null,
+        DataType::Custom(custom) => type_of(&custom.inner, options)?,
+        scalar => scalar_type(scalar, options),
+    })
 }
 
-fn format_of(scalar: &DataType, options: &ArrowOptions) -> String {
+fn scalar_type(scalar: &DataType, options: &ArrowOptions) -> ArrowType {
     use DataType::*;
-    let plain = match scalar {
-        UInt8 => "C",
-        UInt16 => "S",
-        UInt32 | DateTime { .. } | Ipv4 => "I",
-        UInt64 => "L",
-        Int8 | Enum8(_) => "c",
-        Int16 | Enum16(_) => "s",
-        Int32 => "i",
-        Int64 => "l",
-        Float32 => "f",
-        Float64 => "g",
-        Bool => "b",
-        String if options.string_as_string => "u",
-        String | BFloat16 => "z",
-        Date | Date32 => "tdD",
-        Time => "tts",
-        Time64 { precision } => ["tts", "ttm", "ttu", "ttn"][unit_of(*precision)],
-        Interval(IntervalUnit::Nanosecond) => "tDn",
-        Interval(IntervalUnit::Microsecond) => "tDu",
-        Interval(IntervalUnit::Millisecond) => "tDm",
-        Interval(IntervalUnit::Second) => "tDs",
-        Interval(_) => "l",
-        UInt128 | Int128 | Uuid | Ipv6 => "w:16",
-        UInt256 | Int256 => "w:32",
-        FixedString(width) => return format!("w:{width}"),
-        Decimal { precision: precision @ ..=38, scale } => return format!("d:{precision},{scale}"),
-        Decimal { precision, scale } => return format!("d:{precision},{scale},256"),
+    match scalar {
+        UInt8 => ArrowType::UInt8,
+        UInt16 => ArrowType::UInt16,
+        UInt32 | DateTime { .. } | Ipv4 => ArrowType::UInt32,
+        UInt64 => ArrowType::UInt64,
+        Int8 | Enum8(_) => ArrowType::Int8,
+        Int16 | Enum16(_) => ArrowType::Int16,
+        Int32 => ArrowType::Int32,
+        Int64 => ArrowType::Int64,
+        Float32 => ArrowType::Float32,
+        Float64 => ArrowType::Float64,
+        Bool => ArrowType::Boolean,
+        String if options.string_as_string => ArrowType::Utf8,
+        String | BFloat16 => ArrowType::Binary,
+        Date | Date32 => ArrowType::Date32,
+        Time => ArrowType::Time32(TimeUnit::Second),
+        Time64 { precision: precision @ ..=3 } => ArrowType::Time32(unit_of(*precision)),
+        Time64 { precision } => ArrowType::Time64(unit_of(*precision)),
+        Interval(IntervalUnit::Nanosecond) => ArrowType::Duration(TimeUnit::Nanosecond),
+        Interval(IntervalUnit::Microsecond) => ArrowType::Duration(TimeUnit::Microsecond),
+        Interval(IntervalUnit::Millisecond) => ArrowType::Duration(TimeUnit::Millisecond),
+        Interval(IntervalUnit::Second) => ArrowType::Duration(TimeUnit::Second),
+        Interval(_) => ArrowType::Int64,
+        UInt128 | Int128 | Uuid | Ipv6 => ArrowType::FixedSizeBinary(16),
+        UInt256 | Int256 => ArrowType::FixedSizeBinary(32),
+        FixedString(width) => ArrowType::FixedSizeBinary(*width as i32),
+        Decimal { precision: precision @ ..=38, scale } => ArrowType::Decimal128(*precision, *scale as i8),
+        Decimal { precision, scale } => ArrowType::Decimal256(*precision, *scale as i8),
         DateTime64 { precision, timezone } => {
             let timezone = timezone.as_deref().unwrap_or(&options.timezone);
-            return format!("ts{}:{timezone}", ["s", "m", "u", "n"][unit_of(*precision)]);
+            ArrowType::Timestamp(unit_of(*precision), Some(Arc::from(timezone)))
         }
         // Types with types inside are never scalars.
-        Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => "n",
-        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => "n",
-    };
-    plain.to_string()
-}
-
-/// Returns the number of Arrow's unit. Arrow counts in seconds, or in thousandth parts of the unit before:
-/// the next finer unit is taken.
-pub(super) fn unit_of(precision: u8) -> usize {
-    usize::from(precision.div_ceil(3)).min(3)
-}
-
-fn low_cardinality(name: &str, of: &DataType, options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
-    let field = ArrowField::of(name, of, options)?;
-    if !options.low_cardinality_as_dictionary {
-        return Ok(field);
+        Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => ArrowType::Null,
+        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => ArrowType::Null,
     }
-    let nullable = field.nullable;
-    let dictionary = ArrowField { name: String::new(), nullable: false, metadata: Vec::new(), ..field };
-    Ok(ArrowField { nullable, dictionary: Some(Box::new(dictionary)), ..ArrowField::new(name, "i") })
+}
+
+/// Returns Arrow's unit for a number of digits behind the seconds. Arrow counts in seconds, or in thousandth
+/// parts of the unit before: the next finer unit is taken.
+fn unit_of(precision: u8) -> TimeUnit {
+    match precision {
+        0 => TimeUnit::Second,
+        1..=3 => TimeUnit::Millisecond,
+        4..=6 => TimeUnit::Microsecond,
+        _ => TimeUnit::Nanosecond,
+    }
 }
 
 /// Returns a union, with NULL as the last of its members.
-fn variant(name: &str, alternatives: &[DataType], options: &ArrowOptions) -> Result<ArrowField, ArrowError> {
+fn variant(alternatives: &[DataType], options: &ArrowOptions) -> Result<ArrowType, ArrowError> {
+    if alternatives.len() >= MAX_UNION_MEMBERS {
+        return Err(ArrowError::NotSupported(format!("Arrow has no union of {} types", alternatives.len() + 1)));
+    }
     // ClickHouse leaves dictionaries folded here.
     let options = ArrowOptions { low_cardinality_as_dictionary: true, ..options.clone() };
-    let members = alternatives.iter().map(|alternative| ArrowField::of(&family_of(alternative), alternative, &options));
+    let members = alternatives.iter().map(|alternative| field_of(&family_of(alternative), alternative, &options));
     let mut members: Vec<_> = members.collect::<Result<_, _>>()?;
-    members.push(ArrowField::new("NULL", "n"));
-    let ids: Vec<_> = (0..members.len()).map(|id| id.to_string()).collect();
-    if ids.len() > MAX_UNION_MEMBERS {
-        return Err(ArrowError::NotSupported(format!("Arrow has no union of {} types", ids.len())));
-    }
-    Ok(ArrowField::new(name, format!("+ud:{}", ids.join(","))).with(members))
+    members.push(Field::new("NULL", ArrowType::Null, false));
+    let members = UnionFields::try_new(0..members.len() as i8, members);
+    let members = members.map_err(|error| ArrowError::NotSupported(error.to_string()))?;
+    Ok(ArrowType::Union(members, UnionMode::Dense))
 }
 
 /// The largest number of members: their numbers are signed bytes.

@@ -2,19 +2,25 @@
 
 use std::sync::Arc;
 
-use super::support::{decoded, goldens, Golden};
+use arrow_array::ffi::{from_ffi, to_ffi};
+use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{Array, StructArray};
 use windrow_columns::DataType;
-use windrow_results::{ArrowArray, ArrowArrayStream, ArrowColumn, ArrowOptions, ArrowSchema, Block};
+use windrow_results::{record_batch, ArrowColumn, ArrowOptions, Block, BlockReader};
+
+use super::support::{decoded, goldens, Golden};
 
 fn blocks_of(golden: &Golden) -> Vec<Arc<Block>> {
     decoded(&golden.native, &[usize::MAX]).expect("a golden file").into_iter().map(Arc::new).collect()
 }
 
+/// Takes the block out as others get it, and in as it comes from them.
 fn column_of(block: &Arc<Block>, options: &ArrowOptions) -> Option<ArrowColumn> {
-    let schema = ArrowSchema::of_header(&block.header, options).ok()?;
-    let array = ArrowArray::of_block(block, options).ok()?;
+    let batch = StructArray::from(record_batch(block, options).ok()?);
+    let (array, schema) = to_ffi(&batch.to_data()).expect("types that Arrow has");
     // SAFETY: both were made here, for the same columns.
-    unsafe { ArrowColumn::of_array(&schema, array).ok() }
+    let array = unsafe { from_ffi(array, &schema) }.expect("an array of its schema");
+    Some(ArrowColumn::new(array.data_type().clone(), vec![array]))
 }
 
 #[test]
@@ -23,7 +29,7 @@ fn a_block_is_free_when_all_its_arrays_are_released() {
         for dictionaries in [false, true] {
             let options = ArrowOptions { low_cardinality_as_dictionary: dictionaries, ..ArrowOptions::default() };
             for block in blocks_of(&golden) {
-                let arrays: Vec<_> = (0..3).map(|_| ArrowArray::of_block(&block, &options)).collect();
+                let arrays: Vec<_> = (0..3).map(|_| column_of(&block, &options)).collect();
                 let shared = Arc::strong_count(&block) - 1;
                 drop(arrays);
                 assert_eq!(Arc::strong_count(&block), 1, "{}: {shared} were shared", golden.name);
@@ -36,21 +42,16 @@ fn a_block_is_free_when_all_its_arrays_are_released() {
 fn streams_are_read_to_their_end_and_freed_unread() {
     for golden in goldens().into_iter().filter(|golden| golden.name != "qbit") {
         let blocks = blocks_of(&golden);
-        let stream = || ArrowArrayStream::of_blocks(&blocks[0].header, blocks.clone(), ArrowOptions::default());
-        drop(stream().expect("columns that Arrow has"));
-        let mut read = stream().expect("columns that Arrow has");
-        // SAFETY: the stream was made here.
-        let column = unsafe { ArrowColumn::of_stream(&mut read) }.expect("a stream without errors");
+        let reader = || BlockReader::new(blocks[0].header.clone(), blocks.clone(), ArrowOptions::default());
+        let stream = || FFI_ArrowArrayStream::new(Box::new(reader().expect("columns that Arrow has")));
+        drop(stream());
+        let read = ArrayStreamReader::try_new(stream()).expect("a stream that was not read");
+        let arrays: Vec<_> = read.map(|array| array.expect("a stream without errors").to_data()).collect();
+        let column = ArrowColumn::new(arrays[0].data_type().clone(), arrays);
         let rows: usize = blocks.iter().map(|block| block.rows).sum();
-        if let Ok(column) = column {
-            assert_eq!(
-                (column.rows(), column.names()),
-                (rows, Some(blocks[0].header.names.clone())),
-                "{}",
-                golden.name
-            );
-        }
-        drop(read);
+        let names = blocks[0].header.names.clone();
+        assert_eq!((column.rows(), column.names()), (rows, Some(names)), "{}", golden.name);
+        drop(column);
         assert!(blocks.iter().all(|block| Arc::strong_count(block) == 1), "{}", golden.name);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use arrow_schema::DataType as ArrowType;
 use windrow_columns::{DataType, EnumValue};
 
-use super::field::{Field, Layout};
-use super::numbers::{float, integer, key};
+use super::numbers::{float, integer, key, per_second};
 use super::texts::text_of;
 use super::view::View;
 use super::writer::Piece;
@@ -15,19 +15,24 @@ const SECONDS_PER_DAY: i128 = 86_400;
 const MILLISECONDS_PER_DAY: i128 = 86_400_000;
 
 /// Writes a column of a scalar type other than the strings. NULLs become zeros.
-pub(super) fn put(field: &Field, pieces: &[Piece<'_>], scalar: &DataType, out: &mut Vec<u8>) -> Result<(), Unsuited> {
+pub(super) fn put(
+    arrow: &ArrowType,
+    pieces: &[Piece<'_>],
+    scalar: &DataType,
+    out: &mut Vec<u8>,
+) -> Result<(), Unsuited> {
     let width = scalar.fixed_width().ok_or(Unsuited)?;
     for piece in pieces {
-        if is_same(field, scalar) {
+        if is_same(arrow, scalar) {
             let start = out.len();
-            out.extend_from_slice(piece.view.bytes(1, width, piece.rows.start, piece.rows.len()));
+            out.extend_from_slice(piece.view.bytes(width, piece.rows.start, piece.rows.len()).ok_or(Unsuited)?);
             clear_nulls(piece, width, &mut out[start..]);
             continue;
         }
         for row in piece.rows.clone() {
             let end = out.len() + width;
-            if field.layout != Layout::Null && piece.view.is_valid(row) {
-                put_value(field, &piece.view, row, scalar, out)?;
+            if !arrow.is_null() && piece.view.is_valid(row) {
+                put_value(&piece.view, row, scalar, out).ok_or(Unsuited)?;
             }
             out.resize(end, 0);
         }
@@ -48,45 +53,38 @@ fn clear_nulls(piece: &Piece<'_>, width: usize, values: &mut [u8]) {
 }
 
 /// Says whether the bytes are the same on both sides.
-fn is_same(field: &Field, scalar: &DataType) -> bool {
+fn is_same(arrow: &ArrowType, scalar: &DataType) -> bool {
     use DataType::*;
-    let int = |width, signed| Layout::Int { width, signed };
-    if field.dictionary.is_some() {
-        return false;
-    }
-    match scalar {
-        UInt8 => field.layout == int(1, false),
-        UInt16 => field.layout == int(2, false),
-        UInt32 | DateTime { .. } | Ipv4 => field.layout == int(4, false),
-        UInt64 => field.layout == int(8, false),
-        Int8 => field.layout == int(1, true),
-        Int16 => field.layout == int(2, true),
-        Int32 => field.layout == int(4, true),
-        Int64 | Interval(_) => field.layout == int(8, true),
-        Float32 => field.layout == Layout::Float { width: 4 },
-        Float64 => field.layout == Layout::Float { width: 8 },
-        DateTime64 { precision, .. } => {
-            field.layout == Layout::Timestamp { per_second: 10_i64.pow(u32::from(*precision)) }
+    match (scalar, arrow) {
+        (UInt8, ArrowType::UInt8) | (UInt16, ArrowType::UInt16) | (UInt64, ArrowType::UInt64) => true,
+        (UInt32 | DateTime { .. } | Ipv4, ArrowType::UInt32) => true,
+        (Int8, ArrowType::Int8) | (Int16, ArrowType::Int16) | (Int32, ArrowType::Int32) => true,
+        (Int64 | Interval(_), ArrowType::Int64) => true,
+        (Float32, ArrowType::Float32) | (Float64, ArrowType::Float64) => true,
+        (DateTime64 { precision, .. }, ArrowType::Timestamp(unit, _)) => {
+            per_second(unit) == 10_i64.pow(u32::from(*precision))
         }
-        UInt128 | Int128 | Ipv6 => field.layout == Layout::FixedBytes { width: 16 },
-        UInt256 | Int256 => field.layout == Layout::FixedBytes { width: 32 },
+        (UInt128 | Int128 | Ipv6, ArrowType::FixedSizeBinary(16)) => true,
+        (UInt256 | Int256, ArrowType::FixedSizeBinary(32)) => true,
         _ => false,
     }
 }
 
-/// Appends the value, or some of its bytes if the rest of them are zeros.
-fn put_value(field: &Field, view: &View<'_>, row: usize, scalar: &DataType, out: &mut Vec<u8>) -> Result<(), Unsuited> {
+/// Appends the value, or some of its bytes if the rest of them are zeros. `None` where it surely has no place
+/// in the type.
+fn put_value(view: &View<'_>, row: usize, scalar: &DataType, out: &mut Vec<u8>) -> Option<()> {
     use DataType::*;
-    if let (Some(values), Some(dictionary)) = (&field.dictionary, view.dictionary()) {
-        let key = key(field, view, row).filter(|key| *key < dictionary.length()).ok_or(Unsuited)?;
-        return match dictionary.is_valid(key) {
-            true => put_value(values, &dictionary, key, scalar, out),
+    if let Some(values) = view.dictionary() {
+        let key = key(view, row).filter(|key| *key < values.length())?;
+        return match values.is_valid(key) {
+            true => put_value(&values, key, scalar, out),
             // NULLs were looked for before.
-            false => Ok(()),
+            false => Some(()),
         };
     }
-    let number = || integer(field.layout, view, row);
-    let whole = || matches!(field.layout, Layout::Int { .. } | Layout::Bool).then(number).flatten().ok_or(Unsuited);
+    let arrow = view.data_type();
+    let number = || integer(view, row);
+    let whole = || (arrow.is_integer() || *arrow == ArrowType::Boolean).then(number).flatten();
     match scalar {
         UInt8 => put_int::<u8>(whole()?, out),
         UInt16 => put_int::<u16>(whole()?, out),
@@ -96,48 +94,35 @@ fn put_value(field: &Field, view: &View<'_>, row: usize, scalar: &DataType, out:
         Int16 => put_int::<i16>(whole()?, out),
         Int32 => put_int::<i32>(whole()?, out),
         Int64 => put_int::<i64>(whole()?, out),
-        Bool => match whole()? {
-            truth @ 0..=1 => put_int::<u8>(truth, out),
-            _ => Err(Unsuited),
-        },
-        UInt128 | UInt256 => put_wide(whole()?, false, scalar, out),
-        Int128 | Int256 => put_wide(whole()?, true, scalar, out),
-        Float64 => {
-            out.extend(float(field.layout, view, row).ok_or(Unsuited)?.to_le_bytes());
-            Ok(())
-        }
-        Float32 => {
-            out.extend((float(field.layout, view, row).ok_or(Unsuited)? as f32).to_le_bytes());
-            Ok(())
-        }
-        Date => put_int::<u16>(days(field.layout, number)?, out),
-        Date32 => put_int::<i32>(days(field.layout, number)?, out),
-        DateTime { .. } => put_int::<u32>(ticks(field.layout, number, 1, Rounding::Down)?, out),
+        Bool => put_int::<u8>(whole().filter(|truth| (0..=1).contains(truth))?, out),
+        UInt128 | UInt256 => put_wide(whole().filter(|number| *number >= 0)?, scalar, out),
+        Int128 | Int256 => put_wide(whole()?, scalar, out),
+        Float64 => put_bytes(&float(view, row)?.to_le_bytes(), out),
+        Float32 => put_bytes(&(float(view, row)? as f32).to_le_bytes(), out),
+        Date => put_int::<u16>(days(arrow, number()?)?, out),
+        Date32 => put_int::<i32>(days(arrow, number()?)?, out),
+        DateTime { .. } => put_int::<u32>(ticks(arrow, number()?, 1, Rounding::Down)?, out),
         DateTime64 { precision, .. } => {
-            let per_second = 10_i128.pow(u32::from(*precision));
-            put_int::<i64>(ticks(field.layout, number, per_second, Rounding::Down)?, out)
+            put_int::<i64>(ticks(arrow, number()?, 10_i128.pow(u32::from(*precision)), Rounding::Down)?, out)
         }
-        Time => put_int::<i32>(ticks(field.layout, number, 1, Rounding::ToZero)?, out),
+        Time => put_int::<i32>(ticks(arrow, number()?, 1, Rounding::ToZero)?, out),
         Time64 { precision } => {
-            let per_second = 10_i128.pow(u32::from(*precision));
-            put_int::<i64>(ticks(field.layout, number, per_second, Rounding::ToZero)?, out)
+            put_int::<i64>(ticks(arrow, number()?, 10_i128.pow(u32::from(*precision)), Rounding::ToZero)?, out)
         }
         Interval(_) => put_int::<i64>(whole()?, out),
         Decimal { precision, scale } => {
-            let value = decimal(field.layout, number, i32::from(*scale))?;
-            if value.unsigned_abs() >= 10_u128.checked_pow(u32::from(*precision)).unwrap_or(u128::MAX) {
-                return Err(Unsuited);
-            }
-            put_wide_to(value, scalar.fixed_width().ok_or(Unsuited)?, out)
+            let value = decimal(arrow, number()?, i32::from(*scale))?;
+            let is_too_long = value.unsigned_abs() >= 10_u128.checked_pow(u32::from(*precision)).unwrap_or(u128::MAX);
+            (!is_too_long).then(|| put_wide(value, scalar, out)).flatten()
         }
-        Uuid => put_uuid(field, view, row, out),
-        Ipv4 => put_ipv4(field, view, row, out),
-        Ipv6 => put_ipv6(field, view, row, out),
-        Enum8(names) => put_int::<i8>(enumerated(field, view, row, names)?, out),
-        Enum16(names) => put_int::<i16>(enumerated(field, view, row, names)?, out),
-        BFloat16 | String | FixedString(_) => Err(Unsuited),
-        Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => Err(Unsuited),
-        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => Err(Unsuited),
+        Uuid => put_uuid(view, row, out),
+        Ipv4 => put_ipv4(view, row, out),
+        Ipv6 => put_ipv6(view, row, out),
+        Enum8(names) => put_int::<i8>(enumerated(view, row, names)?, out),
+        Enum16(names) => put_int::<i16>(enumerated(view, row, names)?, out),
+        BFloat16 | String | FixedString(_) => None,
+        Nullable(_) | LowCardinality(_) | Array(_) | Map(..) | Tuple(_) | Variant(_) | Custom(_) => None,
+        Dynamic | Json { .. } | QBit { .. } | Nothing | AggregateFunction(_) => None,
     }
 }
 
@@ -154,33 +139,30 @@ macro_rules! bytes {
 }
 bytes!(u8 u16 u32 u64 i8 i16 i32 i64);
 
-fn put_int<T: Bytes>(number: i128, out: &mut Vec<u8>) -> Result<(), Unsuited> {
-    T::try_from(number).map_err(|_| Unsuited)?.put(out);
-    Ok(())
+fn put_int<T: Bytes>(number: i128, out: &mut Vec<u8>) -> Option<()> {
+    T::try_from(number).ok()?.put(out);
+    Some(())
 }
 
-fn put_wide(number: i128, signed: bool, scalar: &DataType, out: &mut Vec<u8>) -> Result<(), Unsuited> {
-    if number < 0 && !signed {
-        return Err(Unsuited);
-    }
-    put_wide_to(number, scalar.fixed_width().ok_or(Unsuited)?, out)
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    out.extend_from_slice(bytes);
+    Some(())
 }
 
 /// Writes a number in as many bytes as the type has, which were found to be enough.
-fn put_wide_to(number: i128, width: usize, out: &mut Vec<u8>) -> Result<(), Unsuited> {
+fn put_wide(number: i128, scalar: &DataType, out: &mut Vec<u8>) -> Option<()> {
     let bytes = number.to_le_bytes();
     let sign = if number < 0 { 0xFF } else { 0 };
-    out.extend((0..width).map(|at| bytes.get(at).copied().unwrap_or(sign)));
-    Ok(())
+    out.extend((0..scalar.fixed_width()?).map(|at| bytes.get(at).copied().unwrap_or(sign)));
+    Some(())
 }
 
-fn days(layout: Layout, number: impl Fn() -> Option<i128>) -> Result<i128, Unsuited> {
-    let number = number().ok_or(Unsuited)?;
-    match layout {
-        Layout::Date { width: 4 } => Ok(number),
-        Layout::Date { .. } => Ok(number.div_euclid(MILLISECONDS_PER_DAY)),
-        Layout::Timestamp { per_second } => Ok(number.div_euclid(SECONDS_PER_DAY * i128::from(per_second))),
-        _ => Err(Unsuited),
+fn days(arrow: &ArrowType, number: i128) -> Option<i128> {
+    match arrow {
+        ArrowType::Date32 => Some(number),
+        ArrowType::Date64 => Some(number.div_euclid(MILLISECONDS_PER_DAY)),
+        ArrowType::Timestamp(unit, _) => Some(number.div_euclid(SECONDS_PER_DAY * i128::from(per_second(unit)))),
+        _ => None,
     }
 }
 
@@ -191,96 +173,83 @@ enum Rounding {
 }
 
 /// Returns moments since 1970, or times of day, in the type's own ticks.
-fn ticks(
-    layout: Layout,
-    number: impl Fn() -> Option<i128>,
-    wanted_per_second: i128,
-    rounding: Rounding,
-) -> Result<i128, Unsuited> {
-    let number = number().ok_or(Unsuited)?;
-    let per_second = match (layout, rounding) {
-        (Layout::Timestamp { per_second }, Rounding::Down) => per_second,
-        (Layout::TimeOfDay { per_second, .. } | Layout::Duration { per_second }, Rounding::ToZero) => per_second,
-        (Layout::Date { width: 4 }, Rounding::Down) => return Ok(number * SECONDS_PER_DAY * wanted_per_second),
-        (Layout::Date { .. }, Rounding::Down) => 1_000,
-        _ => return Err(Unsuited),
+fn ticks(arrow: &ArrowType, number: i128, wanted_per_second: i128, rounding: Rounding) -> Option<i128> {
+    let per_second = match (arrow, rounding) {
+        (ArrowType::Timestamp(unit, _), Rounding::Down) => per_second(unit),
+        (ArrowType::Time32(unit) | ArrowType::Time64(unit) | ArrowType::Duration(unit), Rounding::ToZero) => {
+            per_second(unit)
+        }
+        (ArrowType::Date32, Rounding::Down) => return Some(number * SECONDS_PER_DAY * wanted_per_second),
+        (ArrowType::Date64, Rounding::Down) => 1_000,
+        _ => return None,
     };
     let scaled = number * wanted_per_second;
-    Ok(match rounding {
+    Some(match rounding {
         Rounding::Down => scaled.div_euclid(i128::from(per_second)),
         Rounding::ToZero => scaled / i128::from(per_second),
     })
 }
 
 /// Returns a Decimal of the wanted scale, if no digit is lost.
-fn decimal(layout: Layout, number: impl Fn() -> Option<i128>, wanted_scale: i32) -> Result<i128, Unsuited> {
-    let number = number().ok_or(Unsuited)?;
-    let scale = match layout {
-        Layout::Decimal { scale, .. } => scale,
-        Layout::Int { .. } => 0,
-        _ => return Err(Unsuited),
+fn decimal(arrow: &ArrowType, number: i128, wanted_scale: i32) -> Option<i128> {
+    let scale = match arrow {
+        ArrowType::Decimal32(_, scale) | ArrowType::Decimal64(_, scale) | ArrowType::Decimal128(_, scale) => *scale,
+        of if of.is_integer() => 0,
+        _ => return None,
     };
-    let more = u32::try_from(wanted_scale - scale).map_err(|_| Unsuited)?;
-    10_i128.checked_pow(more).and_then(|factor| number.checked_mul(factor)).ok_or(Unsuited)
+    let more = u32::try_from(wanted_scale - i32::from(scale)).ok()?;
+    10_i128.checked_pow(more).and_then(|factor| number.checked_mul(factor))
 }
 
-fn put_uuid(field: &Field, view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Result<(), Unsuited> {
-    let text = text_of(field, view, row)?;
-    let octets: [u8; 16] = match field.layout {
-        Layout::FixedBytes { width: 16 } => text.try_into().map_err(|_| Unsuited)?,
-        Layout::Bytes { .. } | Layout::BytesView => uuid_of_text(text)?,
-        _ => return Err(Unsuited),
+fn put_uuid(view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Option<()> {
+    let text = text_of(view, row)?;
+    let octets: [u8; 16] = match view.data_type() {
+        ArrowType::FixedSizeBinary(_) => text.try_into().ok()?,
+        _ => uuid_of_text(text)?,
     };
     out.extend(octets[..8].iter().rev());
     out.extend(octets[8..].iter().rev());
-    Ok(())
+    Some(())
 }
 
-fn uuid_of_text(text: &[u8]) -> Result<[u8; 16], Unsuited> {
-    let text = std::str::from_utf8(text).map_err(|_| Unsuited)?;
+fn uuid_of_text(text: &[u8]) -> Option<[u8; 16]> {
+    let text = std::str::from_utf8(text).ok()?;
     let in_places =
         text.len() == 36 && text.char_indices().all(|(at, letter)| (letter == '-') == [8, 13, 18, 23].contains(&at));
     let digits: String = text.chars().filter(|letter| letter.is_ascii_hexdigit()).collect();
     if !in_places || digits.len() != 32 {
-        return Err(Unsuited);
+        return None;
     }
-    u128::from_str_radix(&digits, 16).map(u128::to_be_bytes).map_err(|_| Unsuited)
+    u128::from_str_radix(&digits, 16).map(u128::to_be_bytes).ok()
 }
 
-fn put_ipv4(field: &Field, view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Result<(), Unsuited> {
-    if let Layout::Int { .. } = field.layout {
-        return put_int::<u32>(integer(field.layout, view, row).ok_or(Unsuited)?, out);
+fn put_ipv4(view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Option<()> {
+    if view.data_type().is_integer() {
+        return put_int::<u32>(integer(view, row)?, out);
     }
-    let address: Ipv4Addr = parsed(field, view, row)?;
-    out.extend(u32::from(address).to_le_bytes());
-    Ok(())
+    put_bytes(&u32::from(parsed::<Ipv4Addr>(view, row)?).to_le_bytes(), out)
 }
 
-fn put_ipv6(field: &Field, view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Result<(), Unsuited> {
-    let octets = match field.layout {
-        Layout::FixedBytes { width: 16 } => text_of(field, view, row)?.try_into().map_err(|_| Unsuited)?,
-        _ => parsed::<Ipv6Addr>(field, view, row)?.octets(),
+fn put_ipv6(view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Option<()> {
+    let octets = match view.data_type() {
+        ArrowType::FixedSizeBinary(16) => text_of(view, row)?.try_into().ok()?,
+        _ => parsed::<Ipv6Addr>(view, row)?.octets(),
     };
-    out.extend(octets);
-    Ok(())
+    put_bytes(&octets, out)
 }
 
-fn parsed<T: std::str::FromStr>(field: &Field, view: &View<'_>, row: usize) -> Result<T, Unsuited> {
-    let text = std::str::from_utf8(text_of(field, view, row)?).map_err(|_| Unsuited)?;
-    text.parse().map_err(|_| Unsuited)
+fn parsed<T: std::str::FromStr>(view: &View<'_>, row: usize) -> Option<T> {
+    std::str::from_utf8(text_of(view, row)?).ok()?.parse().ok()
 }
 
 /// Returns the value of an Enum, found by number or by name.
-fn enumerated(field: &Field, view: &View<'_>, row: usize, names: &[EnumValue]) -> Result<i128, Unsuited> {
-    let found = match field.layout {
-        Layout::Int { .. } => {
-            let number = integer(field.layout, view, row).ok_or(Unsuited)?;
-            names.iter().find(|name| i128::from(name.value) == number)
-        }
-        _ => {
-            let text = text_of(field, view, row)?;
-            names.iter().find(|name| name.name.as_bytes() == text)
-        }
+fn enumerated(view: &View<'_>, row: usize, names: &[EnumValue]) -> Option<i128> {
+    let found = if view.data_type().is_integer() {
+        let number = integer(view, row)?;
+        names.iter().find(|name| i128::from(name.value) == number)
+    } else {
+        let text = text_of(view, row)?;
+        names.iter().find(|name| name.name.as_bytes() == text)
     };
-    found.map(|name| i128::from(name.value)).ok_or(Unsuited)
+    found.map(|name| i128::from(name.value))
 }

@@ -1,39 +1,38 @@
 //! Texts and binaries as `String` and `FixedString`.
 
-use super::field::{Field, Layout};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::DataType as ArrowType;
+use windrow_columns::wire::write_varint;
+
 use super::numbers::key;
 use super::view::View;
 use super::writer::Piece;
 use super::Unsuited;
-use windrow_columns::wire::write_varint;
 
-pub(super) fn put_strings(field: &Field, pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<(), Unsuited> {
+pub(super) fn put_strings(arrow: &ArrowType, pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<(), Unsuited> {
     for piece in pieces {
-        match field.layout {
-            Layout::Bytes { large: false } if !piece.view.may_have_nulls() => put_run::<i32>(piece, out)?,
-            Layout::Bytes { large: true } if !piece.view.may_have_nulls() => put_run::<i64>(piece, out)?,
-            _ => {
-                for row in piece.rows.clone() {
-                    put_string(text_of(field, &piece.view, row)?, out);
-                }
-            }
+        match arrow {
+            ArrowType::Utf8 | ArrowType::Binary if !piece.view.may_have_nulls() => put_run::<i32>(piece, out),
+            ArrowType::LargeUtf8 | ArrowType::LargeBinary if !piece.view.may_have_nulls() => put_run::<i64>(piece, out),
+            _ => piece.rows.clone().try_for_each(|row| {
+                put_string(text_of(&piece.view, row)?, out);
+                Some(())
+            }),
         }
+        .ok_or(Unsuited)?;
     }
     Ok(())
 }
 
 /// Writes texts without NULLs, one behind the other.
-fn put_run<T: Copy + Into<i64>>(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<(), Unsuited> {
-    let offsets = piece.view.values::<T>(1, piece.rows.start, piece.rows.len() + 1);
-    if offsets.len() <= piece.rows.len() {
-        return Err(Unsuited);
-    }
-    let bytes = offsets[offsets.len() - 1].into() - offsets[0].into();
-    out.reserve(usize::try_from(bytes).map_err(|_| Unsuited)? + 2 * offsets.len());
+fn put_run<T: ArrowNativeType>(piece: &Piece<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let offsets = piece.view.offsets::<T>(piece.rows.start, piece.rows.len())?;
+    let bytes = offsets[offsets.len() - 1].to_usize()?.checked_sub(offsets[0].to_usize()?)?;
+    out.reserve(bytes + 2 * offsets.len());
     for pair in offsets.windows(2) {
-        put_string(between(&piece.view, pair[0].into(), pair[1].into())?, out);
+        put_string(between(&piece.view, (pair[0].to_usize()?, pair[1].to_usize()?))?, out);
     }
-    Ok(())
+    Some(())
 }
 
 fn put_string(text: &[u8], out: &mut Vec<u8>) {
@@ -42,18 +41,10 @@ fn put_string(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes texts of `width` bytes. Shorter ones are filled up with zeros.
-pub(super) fn put_fixed_strings(
-    field: &Field,
-    pieces: &[Piece<'_>],
-    width: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), Unsuited> {
+pub(super) fn put_fixed_strings(pieces: &[Piece<'_>], width: usize, out: &mut Vec<u8>) -> Result<(), Unsuited> {
     for piece in pieces {
         for row in piece.rows.clone() {
-            let text = text_of(field, &piece.view, row)?;
-            if text.len() > width {
-                return Err(Unsuited);
-            }
+            let text = text_of(&piece.view, row).filter(|text| text.len() <= width).ok_or(Unsuited)?;
             let end = out.len() + width;
             out.extend_from_slice(text);
             out.resize(end, 0);
@@ -62,45 +53,35 @@ pub(super) fn put_fixed_strings(
     Ok(())
 }
 
-/// Returns the bytes of a row's text; empty where it is NULL.
-pub(super) fn text_of<'a>(field: &Field, view: &View<'a>, row: usize) -> Result<&'a [u8], Unsuited> {
-    if field.layout == Layout::Null || !view.is_valid(row) {
-        return Ok(&[]);
+/// Returns the bytes of a row's text; empty where it is NULL. `None` for other kinds of arrays.
+pub(super) fn text_of<'a>(view: &View<'a>, row: usize) -> Option<&'a [u8]> {
+    if view.data_type().is_null() || !view.is_valid(row) {
+        return Some(&[]);
     }
-    if let (Some(values), Some(dictionary)) = (&field.dictionary, view.dictionary()) {
-        let key = key(field, view, row).filter(|key| *key < dictionary.length()).ok_or(Unsuited)?;
-        return text_of(values, &dictionary, key);
+    if let Some(values) = view.dictionary() {
+        let key = key(view, row).filter(|key| *key < values.length())?;
+        return text_of(&values, key);
     }
-    match field.layout {
-        Layout::Bytes { large: false } => match view.values::<i32>(1, row, 2) {
-            [start, end] => between(view, i64::from(*start), i64::from(*end)),
-            _ => Err(Unsuited),
-        },
-        Layout::Bytes { large: true } => match view.values::<i64>(1, row, 2) {
-            [start, end] => between(view, *start, *end),
-            _ => Err(Unsuited),
-        },
-        Layout::BytesView => viewed(view, row),
-        Layout::FixedBytes { width } => Ok(view.bytes(1, width, row, 1)),
-        _ => Err(Unsuited),
+    match view.data_type() {
+        ArrowType::Utf8 | ArrowType::Binary => between(view, view.ends::<i32>(row)?),
+        ArrowType::LargeUtf8 | ArrowType::LargeBinary => between(view, view.ends::<i64>(row)?),
+        ArrowType::Utf8View | ArrowType::BinaryView => viewed(view, row),
+        ArrowType::FixedSizeBinary(width) => view.bytes(usize::try_from(*width).ok()?, row, 1),
+        _ => None,
     }
 }
 
-fn between<'a>(view: &View<'a>, start: i64, end: i64) -> Result<&'a [u8], Unsuited> {
-    if start < 0 || end < start {
-        return Err(Unsuited);
-    }
-    Ok(view.data(2, start as usize, (end - start) as usize))
+fn between<'a>(view: &View<'a>, (start, end): (usize, usize)) -> Option<&'a [u8]> {
+    view.data(1, start, end.checked_sub(start)?)
 }
 
 /// Returns the text of a view. Up to twelve bytes stand in the view itself; for a longer text the view has
 /// the buffer and the place in it.
-fn viewed<'a>(view: &View<'a>, row: usize) -> Result<&'a [u8], Unsuited> {
-    let bytes = view.bytes(1, 16, row, 1);
-    let number = |at: usize| bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_le_bytes);
-    let number = |at: usize| number(at).and_then(|number| usize::try_from(number).ok()).ok_or(Unsuited);
+fn viewed<'a>(view: &View<'a>, row: usize) -> Option<&'a [u8]> {
+    let bytes = view.bytes(16, row, 1)?;
+    let number = |at: usize| usize::try_from(i32::from_le_bytes(bytes[at..at + 4].try_into().ok()?)).ok();
     match number(0)? {
-        length @ 0..=12 => Ok(&bytes[4..4 + length]),
-        length => Ok(view.data(2 + number(8)?, number(12)?, length)),
+        length @ 0..=12 => Some(&bytes[4..4 + length]),
+        length => view.data(1 + number(8)?, number(12)?, length),
     }
 }

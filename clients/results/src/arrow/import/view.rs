@@ -1,114 +1,94 @@
-//! A view of an array's buffers as they are pointed to.
+//! An array's values where they stand in its buffers.
 
-use std::ffi::c_void;
+use arrow_buffer::ArrowNativeType;
+use arrow_data::ArrayData;
+use arrow_schema::DataType as ArrowType;
 
-use crate::arrow::ffi::ArrowArray;
-
-/// A view of an array. Rows are counted from the array's own beginning; `offset` says where that is in the
+/// A view of an array. Rows are counted from the array's own beginning; its offset says where that is in the
 /// buffers.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    array: &'a ArrowArray,
+    array: &'a ArrayData,
     /// The number of rows that the parents' offsets add to a struct's fields.
     shift: usize,
 }
 
 impl<'a> View<'a> {
-    /// Makes a view.
-    ///
-    /// # Safety
-    /// The array is as Arrow's C data interface says, and stays so.
-    pub(super) unsafe fn of(array: &'a ArrowArray) -> View<'a> {
+    pub(super) fn of(array: &'a ArrayData) -> View<'a> {
         View { array, shift: 0 }
+    }
+
+    pub(super) fn data_type(&self) -> &'a ArrowType {
+        self.array.data_type()
     }
 
     /// Returns the place of a row in the buffers.
     fn place(&self, row: usize) -> usize {
-        self.array.offset.max(0) as usize + self.shift + row
+        self.array.offset() + self.shift + row
     }
 
-    fn pointer(&self, buffer: usize) -> *const c_void {
-        if buffer >= self.array.n_buffers.max(0) as usize {
-            return std::ptr::null();
-        }
-        // SAFETY: there are as many buffers as the array says.
-        unsafe { *self.array.buffers.add(buffer) }
+    fn buffer(&self, buffer: usize) -> &'a [u8] {
+        self.array.buffers().get(buffer).map_or(&[], |buffer| buffer.as_slice())
     }
 
-    /// Returns `rows` values of `T` in a buffer, from a row on.
-    pub(super) fn values<T: Copy>(&self, buffer: usize, row: usize, rows: usize) -> &'a [T] {
-        let pointer = self.pointer(buffer).cast::<T>();
-        if pointer.is_null() || rows == 0 || !pointer.is_aligned() {
-            return &[];
+    /// Returns the offsets of a list's or text's row: where it begins, and where it ends.
+    pub(super) fn ends<T: ArrowNativeType>(&self, row: usize) -> Option<(usize, usize)> {
+        match self.offsets::<T>(row, 1)? {
+            [start, end] => Some((start.to_usize()?, end.to_usize()?)),
+            _ => None,
         }
-        // SAFETY: buffers of values hold as many as the array has rows behind its offset; rows were counted against its
-        // length.
-        unsafe { std::slice::from_raw_parts(pointer.add(self.place(row)), rows) }
+    }
+
+    /// Returns one offset more than `rows`, from a row on.
+    pub(super) fn offsets<T: ArrowNativeType>(&self, row: usize, rows: usize) -> Option<&'a [T]> {
+        let start = self.place(row);
+        self.array.buffers().first()?.typed_data::<T>().get(start..=start + rows)
     }
 
     /// Returns the bytes of `rows` values of a width, from a row on.
-    pub(super) fn bytes(&self, buffer: usize, width: usize, row: usize, rows: usize) -> &'a [u8] {
-        let pointer = self.pointer(buffer).cast::<u8>();
-        if pointer.is_null() || rows == 0 {
-            return &[];
-        }
-        // SAFETY: as for values; bytes need no alignment.
-        unsafe { std::slice::from_raw_parts(pointer.add(self.place(row) * width), rows * width) }
+    pub(super) fn bytes(&self, width: usize, row: usize, rows: usize) -> Option<&'a [u8]> {
+        let start = self.place(row) * width;
+        self.buffer(0).get(start..start + rows * width)
     }
 
     /// Returns bytes of a buffer that offsets or views point into.
-    pub(super) fn data(&self, buffer: usize, start: usize, length: usize) -> &'a [u8] {
-        let pointer = self.pointer(buffer).cast::<u8>();
-        if pointer.is_null() || length == 0 {
-            return &[];
-        }
-        // SAFETY: whoever made the array says by its offsets that so many bytes are there.
-        unsafe { std::slice::from_raw_parts(pointer.add(start), length) }
+    pub(super) fn data(&self, buffer: usize, start: usize, length: usize) -> Option<&'a [u8]> {
+        self.buffer(buffer).get(start..start.checked_add(length)?)
     }
 
-    /// Returns a bit of a bitmap.
-    pub(super) fn bit(&self, buffer: usize, row: usize) -> bool {
+    /// Returns a value that is a bit.
+    pub(super) fn bit(&self, row: usize) -> Option<bool> {
         let place = self.place(row);
-        self.data_bit(buffer, place)
-    }
-
-    fn data_bit(&self, buffer: usize, place: usize) -> bool {
-        let pointer = self.pointer(buffer).cast::<u8>();
-        // SAFETY: a bitmap has a bit for every row; without one every row is valid.
-        pointer.is_null() || unsafe { *pointer.add(place / 8) >> (place % 8) & 1 == 1 }
+        self.buffer(0).get(place / 8).map(|byte| byte >> (place % 8) & 1 == 1)
     }
 
     /// Says whether there is a bitmap of validity, and may be a NULL.
     pub(super) fn may_have_nulls(&self) -> bool {
-        self.array.null_count != 0 && !self.pointer(0).is_null()
+        self.array.null_count() > 0
     }
 
     pub(super) fn is_valid(&self, row: usize) -> bool {
-        !self.may_have_nulls() || self.bit(0, row)
+        self.array.is_valid(self.shift + row)
     }
 
-    /// Returns the child whose rows a list's offsets count.
-    pub(super) fn child(&self, index: usize) -> Option<View<'a>> {
-        if index >= self.array.n_children.max(0) as usize {
-            return None;
-        }
-        // SAFETY: there are as many children as the array says.
-        let array = unsafe { (*self.array.children.add(index)).as_ref() };
-        array.map(|array| View { array, shift: 0 })
+    /// Returns the child whose rows a list's offsets count, or a dictionary's values.
+    pub(super) fn child(&self) -> Option<View<'a>> {
+        self.array.child_data().first().map(View::of)
     }
 
     /// Returns the field of a struct, whose rows are the struct's own.
     pub(super) fn field(&self, index: usize) -> Option<View<'a>> {
-        self.child(index).map(|field| View { shift: self.place(0), ..field })
+        let array = self.array.child_data().get(index)?;
+        Some(View { array, shift: self.place(0) })
     }
 
+    /// Returns the values of a dictionary, for which the numbers of the array stand.
     pub(super) fn dictionary(&self) -> Option<View<'a>> {
-        // SAFETY: a dictionary is null or an array.
-        unsafe { self.array.dictionary.as_ref() }.map(|array| View { array, shift: 0 })
+        matches!(self.data_type(), ArrowType::Dictionary(..)).then(|| self.child()).flatten()
     }
 
     pub(super) fn length(&self) -> usize {
-        self.array.length.max(0) as usize
+        self.array.len()
     }
 
     /// Returns the first of the child's rows that a row of a fixed-size list has, if each row has `length` of
