@@ -6,6 +6,6 @@ mod arrow;
 mod column;
 mod decode;
 
-pub use arrow::{arrow_schema, record_batch, ArrowColumn, ArrowError, ArrowOptions, BlockReader, Unsuited};
+pub use arrow::{arrow_array, arrow_schema, arrow_stream, ArrowColumn, ArrowError, ArrowOptions, Unsuited};
 pub use column::{Block, Column, Header};
 pub use decode::{BlockDecoder, ColumnName, DecodeError, Problem};

@@ -3,13 +3,11 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, StructArray};
+use arrow_array::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use windrow_results::{arrow_schema, record_batch, ArrowOptions, Block, BlockReader, Header};
+use windrow_results::{arrow_array, arrow_schema, arrow_stream, ArrowOptions, Block, Header};
 
 use super::errors::refused;
 
@@ -36,8 +34,7 @@ pub fn block_array<'py>(
     block: &Arc<Block>,
     options: &ArrowOptions,
 ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-    let batch = py.detach(|| record_batch(block, options)).map_err(|error| refused(py, error))?;
-    let array = FFI_ArrowArray::new(&StructArray::from(batch).to_data());
+    let array = py.detach(|| arrow_array(block, options)).map_err(|error| refused(py, error))?;
     Ok((block_schema(py, &block.header, options)?, PyCapsule::new_with_value(py, array, ARRAY)?))
 }
 
@@ -51,6 +48,6 @@ pub fn block_stream<'py>(
     blocks: Vec<Arc<Block>>,
     options: ArrowOptions,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let reader = BlockReader::new(header.clone(), blocks, options).map_err(|error| refused(py, error))?;
-    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    let stream = arrow_stream(header, blocks, options).map_err(|error| refused(py, error))?;
+    PyCapsule::new_with_value(py, stream, STREAM)
 }

@@ -202,6 +202,47 @@ def test_what_is_no_arrow() -> None:
         _core.ArrowColumns.of(Pretender())
 
 
+@pytest.mark.parametrize(
+    ("values", "type_name"),
+    [
+        # Its column of nothing but NULL has a buffer too many for Arrow's own library.
+        (polars.Series([None, None]), "Nullable(String)"),
+        (polars.Series([[], []]), "Array(String)"),
+        # A type of its own.
+        (polars.Series([1, -(2**100)], dtype=polars.Int128), "Int128"),
+        # A field is described by bytes that are no text.
+        (pa.array([{"a": 1}], pa.struct([pa.field("a", pa.int64(), metadata={b"k": b"\xff"})])), "Tuple(a Int64)"),
+    ],
+)
+def test_what_arrows_own_library_refuses_is_inserted_by_value(direct: Any, values: Any, type_name: str) -> None:
+    direct.sql("DROP TABLE IF EXISTS t")
+    direct.sql(f"CREATE TABLE t (x {type_name}) ENGINE = Memory")
+    encoder = _core.Encoder(["x"], [type_name])
+    reply = direct.insert("INSERT INTO t FORMAT Native", encoder.columns([values], 0, len(values)))
+    assert reply.status == 200, reply.text
+    assert direct.sql("SELECT count() FROM t") == str(len(values))
+
+
+def test_arrow_that_was_taken_is_refused() -> None:
+    class Same:
+        def __init__(self, method: str) -> None:
+            taken = getattr(pa.chunked_array([[1]]) if method.endswith("stream__") else pa.array(["a"]), method)()
+            setattr(self, method, lambda requested_schema=None: taken)
+
+    for method in ("__arrow_c_stream__", "__arrow_c_array__"):
+        given = Same(method)
+        assert _core.ArrowColumns.of(given) is not None
+        with pytest.raises(ValueError, match="taken by somebody else"):
+            _core.ArrowColumns.of(given)
+
+
+def test_types_are_not_followed_for_ever() -> None:
+    kind = pa.int64()
+    for _ in range(70):
+        kind = pa.list_(kind)
+    assert _core.ArrowColumns.of(pa.array([], kind)) is None
+
+
 def test_an_error_of_the_stream_is_told() -> None:
     def batches() -> Any:
         yield pa.record_batch({"n": [1]})

@@ -26,7 +26,9 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use std::vec;
 
-use arrow_array::{make_array, RecordBatch, RecordBatchReader};
+use arrow_array::ffi::FFI_ArrowArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{make_array, Array, RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::SchemaRef;
 
 use crate::column::{Block, Header};
@@ -85,12 +87,29 @@ impl Display for ArrowError {
 
 impl std::error::Error for ArrowError {}
 
-/// Makes a batch of a block's columns, each of which keeps the block alive.
+/// Makes a struct array of a block's columns, each of which keeps the block alive. Its texts are what
+/// ClickHouse has, which may be other than UTF-8.
 ///
 /// # Errors
 /// Fails where a column's type can't become Arrow.
-pub fn record_batch(block: &Arc<Block>, options: &ArrowOptions) -> Result<RecordBatch, ArrowError> {
-    batch_of(block, Arc::new(arrow_schema(&block.header, options)?), options)
+pub fn arrow_array(block: &Arc<Block>, options: &ArrowOptions) -> Result<FFI_ArrowArray, ArrowError> {
+    let batch = batch_of(block, Arc::new(arrow_schema(&block.header, options)?), options)?;
+    Ok(FFI_ArrowArray::new(&StructArray::from(batch).to_data()))
+}
+
+/// Makes a stream of struct arrays, each made of a block when it is asked for. All blocks have to have the
+/// header's columns: the stream itself fails at another one.
+///
+/// # Errors
+/// Fails where a column's type can't become Arrow.
+pub fn arrow_stream(
+    header: &Arc<Header>,
+    blocks: Vec<Arc<Block>>,
+    options: ArrowOptions,
+) -> Result<FFI_ArrowArrayStream, ArrowError> {
+    let schema = Arc::new(arrow_schema(header, &options)?);
+    let reader = BlockReader { header: header.clone(), schema, blocks: blocks.into_iter(), options };
+    Ok(FFI_ArrowArrayStream::new(Box::new(reader)))
 }
 
 fn batch_of(block: &Arc<Block>, schema: SchemaRef, options: &ArrowOptions) -> Result<RecordBatch, ArrowError> {
@@ -98,12 +117,11 @@ fn batch_of(block: &Arc<Block>, schema: SchemaRef, options: &ArrowOptions) -> Re
     let columns = columns
         .map(|(index, field)| Ok(make_array(export::column_of(block, index, field.data_type(), options)?)))
         .collect::<Result<_, _>>()?;
-    // SAFETY: each column was made for its field, and has as many rows as the block.
+    // SAFETY: each column was made for its field, and has as many rows as the block, as its decoder sees to.
     Ok(unsafe { RecordBatch::new_unchecked(schema, columns, block.rows) })
 }
 
-/// Blocks of one header, each made a batch when it is asked for. It fails at a block of other columns.
-pub struct BlockReader {
+struct BlockReader {
     header: Arc<Header>,
     schema: SchemaRef,
     blocks: vec::IntoIter<Arc<Block>>,
@@ -111,15 +129,6 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
-    /// Makes a reader.
-    ///
-    /// # Errors
-    /// Fails where a column's type can't become Arrow.
-    pub fn new(header: Arc<Header>, blocks: Vec<Arc<Block>>, options: ArrowOptions) -> Result<BlockReader, ArrowError> {
-        let schema = Arc::new(arrow_schema(&header, &options)?);
-        Ok(BlockReader { header, schema, blocks: blocks.into_iter(), options })
-    }
-
     fn batch(&self, block: &Arc<Block>) -> Result<RecordBatch, ArrowError> {
         if !Arc::ptr_eq(&block.header, &self.header) && block.header.types != self.header.types {
             return Err(ArrowError::OtherColumns);
@@ -133,7 +142,10 @@ impl Iterator for BlockReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let block = self.blocks.next()?;
-        Some(self.batch(&block).map_err(|error| arrow_schema::ArrowError::ExternalError(Box::new(error))))
+        // The text ends at a zero byte in C.
+        let told =
+            |error: ArrowError| arrow_schema::ArrowError::CDataInterface(error.to_string().replace('\0', "\u{2400}"));
+        Some(self.batch(&block).map_err(told))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::ffi::{from_ffi, to_ffi};
-use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, StructArray};
+use arrow_array::ffi::{from_ffi, FFI_ArrowSchema};
+use arrow_array::ffi_stream::ArrayStreamReader;
+use arrow_array::Array;
 use windrow_columns::DataType;
-use windrow_results::{record_batch, ArrowColumn, ArrowOptions, Block, BlockReader};
+use windrow_results::{arrow_array, arrow_schema, arrow_stream, ArrowColumn, ArrowOptions, Block};
 
 use super::support::{decoded, goldens, Golden};
 
@@ -16,8 +16,8 @@ fn blocks_of(golden: &Golden) -> Vec<Arc<Block>> {
 
 /// Takes the block out as others get it, and in as it comes from them.
 fn column_of(block: &Arc<Block>, options: &ArrowOptions) -> Option<ArrowColumn> {
-    let batch = StructArray::from(record_batch(block, options).ok()?);
-    let (array, schema) = to_ffi(&batch.to_data()).expect("types that Arrow has");
+    let array = arrow_array(block, options).ok()?;
+    let schema = FFI_ArrowSchema::try_from(arrow_schema(&block.header, options).ok()?).expect("types that Arrow has");
     // SAFETY: both were made here, for the same columns.
     let array = unsafe { from_ffi(array, &schema) }.expect("an array of its schema");
     Some(ArrowColumn::new(array.data_type().clone(), vec![array]))
@@ -42,8 +42,8 @@ fn a_block_is_free_when_all_its_arrays_are_released() {
 fn streams_are_read_to_their_end_and_freed_unread() {
     for golden in goldens().into_iter().filter(|golden| golden.name != "qbit") {
         let blocks = blocks_of(&golden);
-        let reader = || BlockReader::new(blocks[0].header.clone(), blocks.clone(), ArrowOptions::default());
-        let stream = || FFI_ArrowArrayStream::new(Box::new(reader().expect("columns that Arrow has")));
+        let stream = || arrow_stream(&blocks[0].header, blocks.clone(), ArrowOptions::default());
+        let stream = || stream().expect("columns that Arrow has");
         drop(stream());
         let read = ArrayStreamReader::try_new(stream()).expect("a stream that was not read");
         let arrays: Vec<_> = read.map(|array| array.expect("a stream without errors").to_data()).collect();

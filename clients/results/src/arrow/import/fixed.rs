@@ -70,8 +70,8 @@ fn is_same(arrow: &ArrowType, scalar: &DataType) -> bool {
     }
 }
 
-/// Appends the value, or some of its bytes if the rest of them are zeros. `None` where it surely has no place
-/// in the type.
+/// Appends the value, or some of its bytes if the rest of them are zeros. `None` where it has not
+/// surely a place in the type.
 fn put_value(view: &View<'_>, row: usize, scalar: &DataType, out: &mut Vec<u8>) -> Option<()> {
     use DataType::*;
     if let Some(values) = view.dictionary() {

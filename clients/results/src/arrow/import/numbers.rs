@@ -5,7 +5,7 @@ use arrow_schema::{DataType as ArrowType, TimeUnit};
 use super::view::View;
 
 /// Returns the width of whole numbers in bytes, and whether they have a sign.
-pub(super) fn integer_type(of: &ArrowType) -> Option<(usize, bool)> {
+fn integer_type(of: &ArrowType) -> Option<(usize, bool)> {
     let width = of.is_integer().then(|| of.primitive_width()).flatten()?;
     Some((width, of.is_signed_integer()))
 }

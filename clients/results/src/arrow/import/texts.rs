@@ -63,8 +63,8 @@ pub(super) fn text_of<'a>(view: &View<'a>, row: usize) -> Option<&'a [u8]> {
         return text_of(&values, key);
     }
     match view.data_type() {
-        ArrowType::Utf8 | ArrowType::Binary => between(view, view.ends::<i32>(row)?),
-        ArrowType::LargeUtf8 | ArrowType::LargeBinary => between(view, view.ends::<i64>(row)?),
+        ArrowType::Utf8 | ArrowType::Binary => between(view, view.ends(4, row)?),
+        ArrowType::LargeUtf8 | ArrowType::LargeBinary => between(view, view.ends(8, row)?),
         ArrowType::Utf8View | ArrowType::BinaryView => viewed(view, row),
         ArrowType::FixedSizeBinary(width) => view.bytes(usize::try_from(*width).ok()?, row, 1),
         _ => None,

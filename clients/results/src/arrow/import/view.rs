@@ -31,12 +31,14 @@ impl<'a> View<'a> {
         self.array.buffers().get(buffer).map_or(&[], |buffer| buffer.as_slice())
     }
 
-    /// Returns the offsets of a list's or text's row: where it begins, and where it ends.
-    pub(super) fn ends<T: ArrowNativeType>(&self, row: usize) -> Option<(usize, usize)> {
-        match self.offsets::<T>(row, 1)? {
-            [start, end] => Some((start.to_usize()?, end.to_usize()?)),
-            _ => None,
-        }
+    /// Returns where a list's or text's row begins and ends, by offsets of a width.
+    pub(super) fn ends(&self, width: usize, row: usize) -> Option<(usize, usize)> {
+        let (start, end) = self.bytes(width, row, 2)?.split_at(width);
+        let offset = |bytes: &[u8]| match width {
+            4 => i32::from_ne_bytes(bytes.try_into().ok()?).to_usize(),
+            _ => i64::from_ne_bytes(bytes.try_into().ok()?).to_usize(),
+        };
+        Some((offset(start)?, offset(end)?))
     }
 
     /// Returns one offset more than `rows`, from a row on.

@@ -153,8 +153,8 @@ fn put_ends<'a>(pieces: &[Piece<'a>], out: &mut Vec<u8>) -> Result<Vec<Piece<'a>
 
 fn range_of(view: &View<'_>, row: usize) -> Option<Range<usize>> {
     let (start, end) = match view.data_type() {
-        ArrowType::List(_) | ArrowType::Map(..) => view.ends::<i32>(row)?,
-        ArrowType::LargeList(_) => view.ends::<i64>(row)?,
+        ArrowType::List(_) | ArrowType::Map(..) => view.ends(4, row)?,
+        ArrowType::LargeList(_) => view.ends(8, row)?,
         ArrowType::FixedSizeList(_, length) => {
             let length = usize::try_from(*length).ok()?;
             let start = view.fixed_start(row, length);
