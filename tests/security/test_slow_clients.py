@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ from harness.users import TESTER
 OTHER_FILES = 1_000
 IDLE = 10_000
 SLOW, READERS, AT_ONCE = 200, 4, 100
-TIMEOUTS = "headers_read_timeout_ms = 1500\nbody_idle_timeout_ms = 1500\nkeep_alive_timeout_ms = 600_000\n"
+SHORT = "headers_read_timeout_ms = 1500\nbody_idle_timeout_ms = 1500\nkeep_alive_timeout_ms = 600_000\n"
+# For those who are in time, however long a busy machine keeps them from it.
+LONG = "headers_read_timeout_ms = 600_000\nkeep_alive_timeout_ms = 600_000\n"
 # Head and buffers of a connection that is open, and what an allocator keeps.
 CONNECTION_BYTES = 32 << 10
 
@@ -33,9 +36,24 @@ def files() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+Stage = tuple[Gateway, GoodClient]
+
+
 @pytest.fixture(scope="module")
-def stage(files: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, GoodClient]]:
-    gateway = Gateway(tmp_path_factory.mktemp("slow"), f"[http]\nmax_connections = {min(IDLE, files - OTHER_FILES) + 500}\n{TIMEOUTS}")
+def stage(files: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(tmp_path_factory.mktemp("slow"), files, SHORT) as made:
+        yield made
+
+
+@pytest.fixture
+def patient_stage(files: int, tmp_path: Path) -> Iterator[Stage]:
+    with staged(tmp_path, files, LONG) as made:
+        yield made
+
+
+@contextmanager
+def staged(folder: Path, files: int, timeouts: str) -> Iterator[Stage]:
+    gateway = Gateway(folder, f"[http]\nmax_connections = {min(IDLE, files - OTHER_FILES) + 500}\n{timeouts}")
     for table in ("good", "t"):
         gateway.direct.sql(f"CREATE TABLE {table} (a UInt64) ENGINE = MergeTree ORDER BY tuple()")
     with GoodClient(gateway.http.as_user(TESTER.name, TESTER.password)) as good:
@@ -45,9 +63,10 @@ def stage(files: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 
 
 def begun(gateway: Gateway, sent: bytes, number: int, **options: int) -> list[RawConnection]:
-    connections = [RawConnection(gateway.http, **options) for _ in range(number)]
-    for connection in connections:
-        connection.send(sent)
+    connections = []
+    for _ in range(number):
+        connections.append(RawConnection(gateway.http, **options))
+        connections[-1].send(sent)
     return connections
 
 
@@ -60,9 +79,9 @@ def close(connections: list[RawConnection]) -> None:
         connection.close()
 
 
-def test_ten_thousand_who_say_nothing(stage: tuple[Gateway, GoodClient], files: int) -> None:
+def test_ten_thousand_who_say_nothing(patient_stage: Stage, files: int) -> None:
     """Strangers, too: they were refused once, and keep their connections."""
-    gateway, good = stage
+    gateway, good = patient_stage
     number = min(IDLE, files - OTHER_FILES)
     peak = Path(f"/proc/{gateway.child.pid}/status")
     before = resident(peak)
@@ -95,7 +114,7 @@ SLOW_BEGINNINGS = {
 
 
 @pytest.mark.parametrize("beginning", SLOW_BEGINNINGS)
-def test_slow_senders_are_let_go(stage: tuple[Gateway, GoodClient], beginning: str) -> None:
+def test_slow_senders_are_let_go(stage: Stage, beginning: str) -> None:
     """After the time-outs of the settings, however they began; one byte now and then is no life of a head."""
     gateway, good = stage
     connections = begun(gateway, SLOW_BEGINNINGS[beginning], SLOW if len(SLOW_BEGINNINGS[beginning]) < 1000 else 20)
@@ -109,7 +128,7 @@ def test_slow_senders_are_let_go(stage: tuple[Gateway, GoodClient], beginning: s
     assert gateway.direct.sql("SELECT count() FROM t") == "0"
 
 
-def test_a_head_byte_by_byte(stage: tuple[Gateway, GoodClient]) -> None:
+def test_a_head_byte_by_byte(stage: Stage) -> None:
     """The time of a head counts from its first byte."""
     gateway, _ = stage
     with RawConnection(gateway.http) as connection:
@@ -128,7 +147,7 @@ def test_a_head_byte_by_byte(stage: tuple[Gateway, GoodClient]) -> None:
         eventually(is_closed, "it is let go")
 
 
-def test_who_reads_no_answer(stage: tuple[Gateway, GoodClient]) -> None:
+def test_who_reads_no_answer(stage: Stage) -> None:
     """Large answers wait with their readers, in bounded memory."""
     gateway, good = stage
     status = Path(f"/proc/{gateway.child.pid}/status")
