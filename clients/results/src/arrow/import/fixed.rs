@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use arrow_schema::DataType as ArrowType;
 use windrow_columns::{DataType, EnumValue};
 
-use super::numbers::{float, integer, key, per_second};
+use super::numbers::{float, key, per_second, Integers};
 use super::texts::text_of;
 use super::view::View;
 use super::writer::Piece;
@@ -29,10 +29,11 @@ pub(super) fn put(
             clear_nulls(piece, width, &mut out[start..]);
             continue;
         }
+        let integers = Integers::of(&piece.view);
         for row in piece.rows.clone() {
             let end = out.len() + width;
             if !arrow.is_null() && piece.view.is_valid(row) {
-                put_value(&piece.view, row, scalar, out).ok_or(Unsuited)?;
+                put_value(&piece.view, integers, row, scalar, out).ok_or(Unsuited)?;
             }
             out.resize(end, 0);
         }
@@ -72,19 +73,25 @@ fn is_same(arrow: &ArrowType, scalar: &DataType) -> bool {
 
 /// Appends the value, or some of its bytes if the rest of them are zeros. `None` where it has not
 /// surely a place in the type.
-fn put_value(view: &View<'_>, row: usize, scalar: &DataType, out: &mut Vec<u8>) -> Option<()> {
+fn put_value(
+    view: &View<'_>,
+    integers: Option<Integers<'_>>,
+    row: usize,
+    scalar: &DataType,
+    out: &mut Vec<u8>,
+) -> Option<()> {
     use DataType::*;
     if let Some(values) = view.dictionary() {
         let key = key(view, row).filter(|key| *key < values.length())?;
         return match values.is_valid(key) {
-            true => put_value(&values, key, scalar, out),
+            true => put_value(&values, Integers::of(&values), key, scalar, out),
             // NULLs were looked for before.
             false => Some(()),
         };
     }
     let arrow = view.data_type();
-    let number = || integer(view, row);
-    let whole = || (arrow.is_integer() || *arrow == ArrowType::Boolean).then(number).flatten();
+    let number = || integers.and_then(|integers| integers.get(row));
+    let whole = || (arrow.is_integer() || matches!(arrow, ArrowType::Boolean)).then(number).flatten();
     match scalar {
         UInt8 => put_int::<u8>(whole()?, out),
         UInt16 => put_int::<u16>(whole()?, out),
@@ -225,7 +232,7 @@ fn uuid_of_text(text: &[u8]) -> Option<[u8; 16]> {
 
 fn put_ipv4(view: &View<'_>, row: usize, out: &mut Vec<u8>) -> Option<()> {
     if view.data_type().is_integer() {
-        return put_int::<u32>(integer(view, row)?, out);
+        return put_int::<u32>(Integers::of(view)?.get(row)?, out);
     }
     put_bytes(&u32::from(parsed::<Ipv4Addr>(view, row)?).to_le_bytes(), out)
 }
@@ -245,7 +252,7 @@ fn parsed<T: std::str::FromStr>(view: &View<'_>, row: usize) -> Option<T> {
 /// Returns the value of an Enum, found by number or by name.
 fn enumerated(view: &View<'_>, row: usize, names: &[EnumValue]) -> Option<i128> {
     let found = if view.data_type().is_integer() {
-        let number = integer(view, row)?;
+        let number = Integers::of(view)?.get(row)?;
         names.iter().find(|name| i128::from(name.value) == number)
     } else {
         let text = text_of(view, row)?;

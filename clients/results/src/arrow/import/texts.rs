@@ -4,7 +4,7 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType as ArrowType;
 use windrow_columns::wire::write_varint;
 
-use super::numbers::key;
+use super::numbers::{key, Integers};
 use super::view::View;
 use super::writer::Piece;
 use super::Unsuited;
@@ -14,6 +14,7 @@ pub(super) fn put_strings(arrow: &ArrowType, pieces: &[Piece<'_>], out: &mut Vec
         match arrow {
             ArrowType::Utf8 | ArrowType::Binary if !piece.view.may_have_nulls() => put_run::<i32>(piece, out),
             ArrowType::LargeUtf8 | ArrowType::LargeBinary if !piece.view.may_have_nulls() => put_run::<i64>(piece, out),
+            ArrowType::Dictionary(..) => put_chosen(piece, out),
             _ => piece.rows.clone().try_for_each(|row| {
                 put_string(text_of(&piece.view, row)?, out);
                 Some(())
@@ -31,6 +32,19 @@ fn put_run<T: ArrowNativeType>(piece: &Piece<'_>, out: &mut Vec<u8>) -> Option<(
     out.reserve(bytes + 2 * offsets.len());
     for pair in offsets.windows(2) {
         put_string(between(&piece.view, (pair[0].to_usize()?, pair[1].to_usize()?))?, out);
+    }
+    Some(())
+}
+
+/// Writes texts out of a dictionary.
+fn put_chosen(piece: &Piece<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let (texts, keys) = (piece.view.dictionary()?, Integers::of(&piece.view)?);
+    for row in piece.rows.clone() {
+        let text = match piece.view.is_valid(row) {
+            true => text_of(&texts, usize::try_from(keys.get(row)?).ok().filter(|key| *key < texts.length())?)?,
+            false => &[],
+        };
+        put_string(text, out);
     }
     Some(())
 }

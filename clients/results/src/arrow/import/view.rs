@@ -58,10 +58,9 @@ impl<'a> View<'a> {
         self.buffer(buffer).get(start..start.checked_add(length)?)
     }
 
-    /// Returns a value that is a bit.
-    pub(super) fn bit(&self, row: usize) -> Option<bool> {
-        let place = self.place(row);
-        self.buffer(0).get(place / 8).map(|byte| byte >> (place % 8) & 1 == 1)
+    /// Returns the buffer of values, and the place of the first row in it.
+    pub(super) fn values(&self) -> (&'a [u8], usize) {
+        (self.buffer(0), self.place(0))
     }
 
     /// Says whether there is a bitmap of validity, and may be a NULL.
