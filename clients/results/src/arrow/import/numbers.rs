@@ -67,6 +67,11 @@ impl<'a> Integers<'a> {
             _ => i128::from_le_bytes(bytes.try_into().ok()?),
         })
     }
+
+    /// Returns a number that is a position in a dictionary.
+    pub(super) fn key(&self, row: usize) -> Option<usize> {
+        usize::try_from(self.get(row)?).ok()
+    }
 }
 
 pub(super) fn float(view: &View<'_>, row: usize) -> Option<f64> {
@@ -84,5 +89,5 @@ pub(super) fn float(view: &View<'_>, row: usize) -> Option<f64> {
 
 /// Returns the position of a row's value in the dictionary.
 pub(super) fn key(view: &View<'_>, row: usize) -> Option<usize> {
-    Integers::of(view)?.get(row).and_then(|key| usize::try_from(key).ok())
+    Integers::of(view)?.key(row)
 }

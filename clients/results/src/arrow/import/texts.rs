@@ -41,7 +41,7 @@ fn put_chosen(piece: &Piece<'_>, out: &mut Vec<u8>) -> Option<()> {
     let (texts, keys) = (piece.view.dictionary()?, Integers::of(&piece.view)?);
     for row in piece.rows.clone() {
         let text = match piece.view.is_valid(row) {
-            true => text_of(&texts, usize::try_from(keys.get(row)?).ok().filter(|key| *key < texts.length())?)?,
+            true => text_of(&texts, keys.key(row).filter(|key| *key < texts.length())?)?,
             false => &[],
         };
         put_string(text, out);
